@@ -1,0 +1,21 @@
+# Builds and runs the consumer project, against an installed package or by add_subdirectory (WAY).
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "failed (${result}): ${ARGN}")
+  endif()
+endfunction()
+
+set(place "${BUILD}/consumer/${WAY}")
+file(REMOVE_RECURSE "${place}")
+if(WAY STREQUAL "find_package")
+  run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${place}/prefix")
+  set(where "-DCMAKE_PREFIX_PATH=${place}/prefix" "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
+else()
+  set(where "-DDNNOPT_FOLDER=${SOURCE}")
+endif()
+run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/consumer" -B "${place}/build" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" ${where})
+run("${CMAKE_COMMAND}" --build "${place}/build")
+run("${place}/build/consumer")
+run("${place}/build/core_consumer")

@@ -1,0 +1,7 @@
+// Owns main() of every test executable and the sanitizers' settings.
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+
+// The OpenCL driver keeps compiler state for the life of the process; what our own code leaks is still reported.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:libpocl\nleak:libLLVM\nleak:libOpenCL\n"; }

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Configures and builds one preset through ccache. usage: tools/build.sh PRESET [TARGET...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=$1
+shift
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  # A precompiled header is keyed by its own content; times of files do not matter.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+fi
+cmake --preset "$preset"
+cmake --build --preset "$preset" ${1:+--target "$@"}
