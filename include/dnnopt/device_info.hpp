@@ -1,0 +1,145 @@
+// Owns what is known of a compute device: the limits that its driver states and the facts that were measured on it.
+//
+// Plain structs without OpenCL, so that passes can decide by them; backend/device.hpp and backend/device_facts.hpp fill
+// them. Zero means "unknown" or "not supported" wherever a number is one.
+#ifndef DNNOPT_DEVICE_INFO_HPP
+#define DNNOPT_DEVICE_INFO_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dnnopt {
+
+enum class device_type : std::uint8_t { cpu, gpu, accelerator, other };
+
+/// "cpu", "gpu", "accelerator" or "other".
+[[nodiscard]] constexpr std::string_view name_of(device_type type) noexcept {
+  switch (type) {
+    case device_type::cpu:
+      return "cpu";
+    case device_type::gpu:
+      return "gpu";
+    case device_type::accelerator:
+      return "accelerator";
+    case device_type::other:
+      break;
+  }
+  return "other";
+}
+
+/// What a device says of its images; sizes in pixels (texels), not bytes.
+struct image_limits {
+  bool supported = false;
+  bool rgba_fp32 = false;  ///< CL_RGBA with CL_FLOAT can be read and written as image2d
+  bool rgba_fp16 = false;  ///< CL_RGBA with CL_HALF_FLOAT can be read and written as image2d
+  std::size_t max_width_2d = 0;
+  std::size_t max_height_2d = 0;
+  std::size_t max_width_3d = 0;
+  std::size_t max_height_3d = 0;
+  std::size_t max_depth_3d = 0;
+  std::size_t max_array_layers = 0;   ///< of image2d_array
+  std::size_t max_buffer_texels = 0;  ///< of image1d_buffer
+  std::uint32_t max_read_arguments = 0;
+  std::uint32_t max_write_arguments = 0;
+  std::uint32_t max_samplers = 0;
+  /// image2d over a buffer: row pitch and start must be multiples of these, in pixels; pitch 0 when not supported.
+  std::uint32_t buffer_pitch_alignment = 0;
+  std::uint32_t buffer_base_alignment = 0;
+};
+
+/// Preferred number of elements in one vector of a kernel; 0 for types that the device lacks.
+struct vector_widths {
+  std::uint32_t char_width = 0;
+  std::uint32_t short_width = 0;
+  std::uint32_t int_width = 0;
+  std::uint32_t long_width = 0;
+  std::uint32_t half_width = 0;
+  std::uint32_t float_width = 0;
+  std::uint32_t double_width = 0;
+};
+
+/// What an OpenCL driver states of one device.
+struct device_info {
+  std::size_t index = 0;  ///< place in the list of all devices of all platforms: N of "opencl:N"
+  std::string name;
+  std::string vendor;
+  std::string platform;
+  std::string platform_version;
+  std::string version;           ///< CL_DEVICE_VERSION
+  std::string language_version;  ///< CL_DEVICE_OPENCL_C_VERSION
+  std::string driver_version;
+  std::uint32_t version_major = 0;  ///< of `version`
+  std::uint32_t version_minor = 0;
+  std::uint32_t vendor_id = 0;
+  device_type type = device_type::other;
+
+  std::uint32_t compute_units = 0;
+  std::uint32_t clock_mhz = 0;
+  std::uint32_t address_bits = 0;
+  std::uint64_t global_memory_bytes = 0;
+  std::uint64_t max_allocation_bytes = 0;
+  std::uint64_t global_cache_bytes = 0;
+  std::uint32_t cache_line_bytes = 0;
+  std::uint64_t local_memory_bytes = 0;
+  bool dedicated_local_memory = false;  ///< local memory is memory of its own, not part of global memory
+  std::uint64_t constant_memory_bytes = 0;
+  std::size_t max_parameter_bytes = 0;  ///< of all arguments of one kernel
+  std::size_t max_work_group_size = 0;
+  std::array<std::size_t, 3> max_work_item_sizes{};
+  std::uint32_t base_address_alignment_bytes = 0;  ///< a sub-buffer starts at a multiple of it
+  vector_widths preferred_widths;
+  vector_widths native_widths;
+  image_limits images;
+
+  bool fp16 = false;  ///< cl_khr_fp16: arithmetic on half (storage as half needs nothing)
+  bool fp64 = false;
+  bool subgroups = false;            ///< cl_khr_subgroups, or OpenCL 3.0 with at least one sub-group per work-group
+  bool host_unified_memory = false;  ///< device and host share memory
+  bool profiling = false;            ///< queues can record the times of commands
+  bool command_buffers = false;      ///< cl_khr_command_buffer
+  bool recordable_queues = false;    ///< cl_qcom_recordable_queues
+  std::uint64_t timer_resolution_ns = 0;
+  std::vector<std::string> extensions;
+
+  /// True when the device lists the extension of exactly that name.
+  [[nodiscard]] bool has_extension(std::string_view extension) const noexcept {
+    for (const std::string& one : extensions) {
+      if (one == extension) return true;
+    }
+    return false;
+  }
+};
+
+/// What the API does not tell, measured once per device and driver and kept in a file (backend/device_facts.hpp).
+/// Times in microseconds of host time, rates in 1e9 per second; 0 where the device lacks the thing measured.
+struct device_facts {
+  double launch_us = 0;             ///< host time of one empty kernel, of many enqueued back to back
+  double launch_with_event_us = 0;  ///< the same with an event each, on a profiling queue
+  double recorded_launch_us = 0;    ///< the same per kernel when a recording of many is replayed
+  double round_trip_us = 0;         ///< one empty kernel, enqueued and waited for
+  double buffer_copy_gbs = 0;       ///< bytes read plus bytes written, float4 copy kernel, larger than the caches
+  double image_copy_fp32_gbs = 0;   ///< the same through image2d, RGBA fp32
+  double image_copy_fp16_gbs = 0;   ///< the same through image2d, RGBA fp16
+  double buffer_window_gbs = 0;     ///< bytes asked for by a kernel that reads a 3x3 neighbourhood from a buffer
+  double image_window_gbs = 0;      ///< the same through image2d, RGBA fp32
+  double cached_read_gbs = 0;       ///< bytes asked for by a kernel that reads a 128 KiB buffer over and over
+  double fma_gflops = 0;            ///< float fused multiply-adds in registers, two operations each
+  double upload_gbs = 0;            ///< host memory to a device buffer, blocking
+  double download_gbs = 0;          ///< device buffer to host memory, blocking
+  std::size_t wave_size = 0;        ///< work-items that run in step: preferred multiple of a kernel's work-group
+
+  /// Reads through images keep up with reads through buffers where neighbours share lines; the layout selection's and
+  /// the kernels' default for "use images".
+  [[nodiscard]] bool images_fast() const noexcept {
+    return image_window_gbs > 0 && image_window_gbs >= 0.9 * buffer_window_gbs &&
+           image_copy_fp32_gbs >= 0.75 * buffer_copy_gbs;
+  }
+};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_DEVICE_INFO_HPP
