@@ -1,0 +1,445 @@
+// Owns the canonical constructors of index_expr and the rule tables of floordiv, mod, min and max.
+#ifndef DNNOPT_DETAIL_INDEX_EXPR_INL_HPP
+#define DNNOPT_DETAIL_INDEX_EXPR_INL_HPP
+
+#include <dnnopt/index_expr.hpp>
+
+namespace dnnopt {
+namespace detail {
+
+// Products of sums are distributed up to this many terms, so that polynomials have one form; longer ones stay factored.
+inline constexpr std::size_t largest_distribution = 64;
+
+inline std::int64_t checked_add(std::int64_t a, std::int64_t b) {
+  std::int64_t r = 0;
+  if (__builtin_add_overflow(a, b, &r))
+    throw error(errc::overflow, "index arithmetic overflows: " + std::to_string(a) + " + " + std::to_string(b));
+  return r;
+}
+inline std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
+  std::int64_t r = 0;
+  if (__builtin_mul_overflow(a, b, &r))
+    throw error(errc::overflow, "index arithmetic overflows: " + std::to_string(a) + " * " + std::to_string(b));
+  return r;
+}
+inline std::int64_t checked_floordiv(std::int64_t a, std::int64_t b) {
+  if (b == 0) throw error(errc::division_by_zero, "index arithmetic divides " + std::to_string(a) + " by zero");
+  if (b == -1) return checked_multiply(a, -1);
+  return floor_divide(a, b);
+}
+inline std::int64_t checked_mod(std::int64_t a, std::int64_t b) {
+  if (b == 0) throw error(errc::division_by_zero, "index arithmetic takes " + std::to_string(a) + " modulo zero");
+  if (b == -1) return 0;
+  return a - b * floor_divide(a, b);
+}
+
+inline expr_context& context_of(const index_expr& a, const index_expr& b) {
+  expr_context* const left = a.context();
+  expr_context* const right = b.context();
+  if (left != nullptr && right != nullptr && left != right)
+    throw error(errc::invalid_argument, "expressions of two contexts are combined");
+  return left != nullptr ? *left : *right;
+}
+
+struct linear_view {
+  std::int64_t constant = 0;
+  std::vector<linear_term> terms;
+};
+
+inline linear_view linear_of(const index_expr& e) {
+  if (e.is_constant()) return {e.constant(), {}};
+  if (e.op() == expr_op::sum) return {e.node()->value, e.node()->terms};
+  return {0, {{1, e.node()}}};
+}
+
+inline expr_range add_ranges(expr_range a, expr_range b) {
+  const auto side = [](std::int64_t x, std::int64_t y, std::int64_t infinite) {
+    return x == infinite || y == infinite ? infinite : clamp_bound(static_cast<wide_int>(x) + y);
+  };
+  return {side(a.low, b.low, -unbounded), side(a.high, b.high, unbounded)};
+}
+inline expr_range multiply_ranges(expr_range a, expr_range b) {
+  std::array<wide_int, 4> corners{static_cast<wide_int>(a.low) * b.low, static_cast<wide_int>(a.low) * b.high,
+                                  static_cast<wide_int>(a.high) * b.low, static_cast<wide_int>(a.high) * b.high};
+  wide_int low = corners[0];
+  wide_int high = corners[0];
+  for (const wide_int c : corners) low = c < low ? c : low, high = c > high ? c : high;
+  return {clamp_bound(low), clamp_bound(high)};
+}
+
+}  // namespace detail
+
+inline std::size_t expr_context::hash_of(const detail::expr_node& node) {
+  std::size_t h = static_cast<std::size_t>(node.op);
+  const auto mix = [&h](std::size_t v) { h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6U) + (h >> 2U); };
+  mix(std::hash<std::int64_t>{}(node.value));
+  for (const auto& t : node.terms) mix(std::hash<std::int64_t>{}(t.coefficient)), mix(std::hash<const void*>{}(t.atom));
+  for (const auto* f : node.factors) mix(std::hash<const void*>{}(f));
+  mix(std::hash<const void*>{}(node.left)), mix(std::hash<const void*>{}(node.right));
+  mix(std::hash<std::int64_t>{}(node.left_constant)), mix(std::hash<std::int64_t>{}(node.right_constant));
+  return h;
+}
+
+inline bool expr_context::same(const detail::expr_node& a, const detail::expr_node& b) {
+  return a.op == b.op && a.value == b.value && a.terms == b.terms && a.factors == b.factors && a.left == b.left &&
+         a.right == b.right && a.left_constant == b.left_constant && a.right_constant == b.right_constant;
+}
+
+inline const detail::expr_node* expr_context::intern(detail::expr_node node) {
+  const std::size_t h = hash_of(node);
+  const auto [first, last] = interned_.equal_range(h);
+  for (auto it = first; it != last; ++it)
+    if (same(*it->second, node)) return it->second;
+  const detail::expr_node* made = add(std::move(node));
+  interned_.emplace(h, made);
+  return made;
+}
+
+inline index_expr expr_context::make_sum(std::int64_t constant, std::vector<detail::linear_term> terms) {
+  std::sort(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return x.atom->id < y.atom->id; });
+  std::vector<detail::linear_term> merged;
+  for (const auto& t : terms) {
+    if (!merged.empty() && merged.back().atom == t.atom)
+      merged.back().coefficient = detail::checked_add(merged.back().coefficient, t.coefficient);
+    else
+      merged.push_back(t);
+  }
+  std::erase_if(merged, [](const auto& t) { return t.coefficient == 0; });
+  // x mod c and c * (x floordiv c) in one sum are x: the law that defines mod.
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    const detail::expr_node* m = merged[i].atom;
+    if (m->op != expr_op::mod || m->right != nullptr) continue;
+    for (std::size_t j = 0; j < merged.size(); ++j) {
+      const detail::expr_node* d = merged[j].atom;
+      if (d->op != expr_op::floordiv || d->left != m->left || d->right != nullptr ||
+          d->right_constant != m->right_constant || m->left == nullptr)
+        continue;
+      const std::int64_t k = merged[i].coefficient;
+      if (merged[j].coefficient != detail::checked_multiply(k, m->right_constant)) continue;
+      const index_expr x = index_expr::from_node(m->left);
+      merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
+      merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
+      return make_sum(constant, std::move(merged)) + index_expr(k) * x;
+    }
+  }
+  if (merged.empty()) return constant;
+  if (merged.size() == 1 && constant == 0 && merged[0].coefficient == 1) return index_expr::from_node(merged[0].atom);
+  detail::expr_node node;
+  node.op = expr_op::sum;
+  node.value = constant;
+  node.range = {constant, constant};
+  for (const auto& t : merged)
+    node.range = detail::add_ranges(node.range, detail::multiply_ranges({t.coefficient, t.coefficient}, t.atom->range));
+  node.terms = std::move(merged);
+  return index_expr::from_node(intern(std::move(node)));
+}
+
+inline index_expr expr_context::make_product(std::vector<const detail::expr_node*> factors) {
+  std::vector<const detail::expr_node*> flat;
+  for (const auto* f : factors) {
+    if (f->op == expr_op::product)
+      flat.insert(flat.end(), f->factors.begin(), f->factors.end());
+    else
+      flat.push_back(f);
+  }
+  std::sort(flat.begin(), flat.end(), [](const auto* x, const auto* y) { return x->id < y->id; });
+  if (flat.size() == 1) return index_expr::from_node(flat[0]);
+  detail::expr_node node;
+  node.op = expr_op::product;
+  node.range = {1, 1};
+  for (const auto* f : flat) node.range = detail::multiply_ranges(node.range, f->range);
+  node.factors = std::move(flat);
+  return index_expr::from_node(intern(std::move(node)));
+}
+
+inline index_expr expr_context::make_binary(expr_op op, const index_expr& a, const index_expr& b) {
+  detail::expr_node node;
+  node.op = op;
+  node.left = a.node();
+  node.right = b.node();
+  node.left_constant = a.is_constant() ? a.constant() : 0;
+  node.right_constant = b.is_constant() ? b.constant() : 0;
+  const expr_range x = a.range();
+  const expr_range y = b.range();
+  if (op == expr_op::min) {
+    node.range = {std::min(x.low, y.low), std::min(x.high, y.high)};
+  } else if (op == expr_op::max) {
+    node.range = {std::max(x.low, y.low), std::max(x.high, y.high)};
+  } else if (op == expr_op::floordiv && y.low > 0) {
+    const auto divide = [](std::int64_t v, std::int64_t by) {
+      return v <= -unbounded || v >= unbounded ? v : detail::floor_divide(v, by);
+    };
+    node.range = {x.low >= 0 ? (y.high >= unbounded ? 0 : divide(x.low, y.high)) : divide(x.low, y.low),
+                  x.high >= 0 ? divide(x.high, y.low) : (y.high >= unbounded ? 0 : divide(x.high, y.high))};
+  } else if (op == expr_op::mod && y.low > 0) {
+    node.range = {0, std::min(y.high >= unbounded ? unbounded : y.high - 1, x.low >= 0 ? x.high : unbounded)};
+  }
+  return index_expr::from_node(intern(std::move(node)));
+}
+
+inline index_expr operator+(const index_expr& a, const index_expr& b) {
+  if (a.is_constant() && b.is_constant()) return detail::checked_add(a.constant(), b.constant());
+  if (a.is_constant() && a.constant() == 0) return b;
+  if (b.is_constant() && b.constant() == 0) return a;
+  expr_context& context = detail::context_of(a, b);
+  detail::linear_view left = detail::linear_of(a);
+  const detail::linear_view right = detail::linear_of(b);
+  left.terms.insert(left.terms.end(), right.terms.begin(), right.terms.end());
+  return context.make_sum(detail::checked_add(left.constant, right.constant), std::move(left.terms));
+}
+
+inline index_expr operator*(const index_expr& a, const index_expr& b) {
+  if (a.is_constant() && b.is_constant()) return detail::checked_multiply(a.constant(), b.constant());
+  if (a.is_constant()) return b * a;
+  if (b.is_constant()) {
+    const std::int64_t k = b.constant();
+    if (k == 0) return 0;
+    if (k == 1) return a;
+    detail::linear_view view = detail::linear_of(a);
+    for (auto& t : view.terms) t.coefficient = detail::checked_multiply(t.coefficient, k);
+    return a.context()->make_sum(detail::checked_multiply(view.constant, k), std::move(view.terms));
+  }
+  expr_context& context = detail::context_of(a, b);
+  const detail::linear_view x = detail::linear_of(a);
+  const detail::linear_view y = detail::linear_of(b);
+  if ((x.terms.size() + 1) * (y.terms.size() + 1) > detail::largest_distribution)
+    return context.make_product({a.node(), b.node()});
+  std::vector<detail::linear_term> terms;
+  for (const auto& s : x.terms)
+    for (const auto& t : y.terms) {
+      const index_expr product = context.make_product({s.atom, t.atom});
+      terms.push_back({detail::checked_multiply(s.coefficient, t.coefficient), product.node()});
+    }
+  if (y.constant != 0)
+    for (const auto& s : x.terms) terms.push_back({detail::checked_multiply(s.coefficient, y.constant), s.atom});
+  if (x.constant != 0)
+    for (const auto& t : y.terms) terms.push_back({detail::checked_multiply(t.coefficient, x.constant), t.atom});
+  return context.make_sum(detail::checked_multiply(x.constant, y.constant), std::move(terms));
+}
+
+inline index_expr operator-(const index_expr& a, const index_expr& b) { return a + b * index_expr(-1); }
+
+namespace detail {
+
+/// Splits a sum into the part whose coefficients (and constant) are multiples of `by`, divided by it, and the rest.
+inline std::pair<index_expr, index_expr> split_multiples(const index_expr& e, std::int64_t by) {
+  const linear_view view = linear_of(e);
+  linear_view multiple;
+  linear_view rest;
+  for (const auto& t : view.terms) {
+    if (t.coefficient % by == 0)
+      multiple.terms.push_back({t.coefficient / by, t.atom});
+    else
+      rest.terms.push_back(t);
+  }
+  multiple.constant = floor_divide(view.constant, by);
+  rest.constant = view.constant - multiple.constant * by;
+  expr_context& context = *e.context();
+  return {context.make_sum(multiple.constant, std::move(multiple.terms)),
+          context.make_sum(rest.constant, std::move(rest.terms))};
+}
+
+/// If every term of `e` has `divisor` (a product or atom, not a sum) as a factor, the quotient.
+inline std::optional<index_expr> exact_quotient(const index_expr& e, const index_expr& divisor) {
+  const linear_view d = linear_of(divisor);
+  if (d.constant != 0 || d.terms.size() != 1) {
+    if (e == divisor) return index_expr(1);
+    // A sum divides a scaled copy of itself.
+    const linear_view x = linear_of(e);
+    if (x.terms.size() != d.terms.size() || x.terms.empty() || x.terms[0].coefficient % d.terms[0].coefficient != 0)
+      return std::nullopt;
+    const std::int64_t k = x.terms[0].coefficient / d.terms[0].coefficient;
+    return divisor * index_expr(k) == e ? std::optional(index_expr(k)) : std::nullopt;
+  }
+  std::vector<const expr_node*> wanted{d.terms[0].atom};
+  if (d.terms[0].atom->op == expr_op::product) wanted = d.terms[0].atom->factors;
+  const linear_view view = linear_of(e);
+  if (view.constant != 0) return std::nullopt;
+  index_expr quotient = 0;
+  for (const auto& t : view.terms) {
+    if (t.coefficient % d.terms[0].coefficient != 0) return std::nullopt;
+    std::vector<const expr_node*> factors{t.atom};
+    if (t.atom->op == expr_op::product) factors = t.atom->factors;
+    for (const auto* w : wanted) {
+      const auto found = std::find(factors.begin(), factors.end(), w);
+      if (found == factors.end()) return std::nullopt;
+      factors.erase(found);
+    }
+    const std::int64_t k = t.coefficient / d.terms[0].coefficient;
+    quotient += factors.empty() ? index_expr(k) : e.context()->make_product(std::move(factors)) * index_expr(k);
+  }
+  return quotient;
+}
+
+/// A named rewrite of `op(a, b)`; `apply` returns nothing where its condition does not hold.
+struct index_rule {
+  std::string_view name;
+  std::optional<index_expr> (*apply)(const index_expr& a, const index_expr& b);
+};
+
+[[nodiscard]] inline bool never_zero(const index_expr& e) { return e.range().low > 0 || e.range().high < 0; }
+[[nodiscard]] inline std::optional<std::int64_t> positive_constant(const index_expr& e) {
+  const auto c = e.as_constant();
+  return c && *c > 0 ? c : std::nullopt;
+}
+
+// Canonical order: constants fold first; each table is tried top to bottom and its result is canonical again.
+inline constexpr std::array floordiv_rules{
+    index_rule{"x floordiv 1 -> x", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return b == index_expr(1) ? std::optional(a) : std::nullopt; }},
+    index_rule{"0 floordiv y -> 0", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return a == index_expr(0) && never_zero(b) ? std::optional(a) : std::nullopt; }},
+    index_rule{"x floordiv y -> 0 where 0 <= x < y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return a.range().low >= 0 && b.range().low > 0 && (b - a).range().low > 0 ? std::optional(index_expr(0)) : std::nullopt; }},
+    index_rule{"x*y floordiv y -> x where y != 0", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return !b.is_constant() && never_zero(b) ? exact_quotient(a, b) : std::nullopt; }},
+    index_rule{"(c*x + y) floordiv c -> x + y floordiv c", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      const auto c = positive_constant(b);
+      if (!c || a.is_constant()) return std::nullopt;
+      const auto [multiple, rest] = split_multiples(a, *c);
+      if (multiple == index_expr(0)) return std::nullopt;
+      return multiple + floordiv(rest, b); }},
+    index_rule{"(k*x + r) floordiv (k*c) -> x floordiv c where 0 <= r < k", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      const auto c = positive_constant(b);
+      if (!c || a.op() != expr_op::sum) return std::nullopt;
+      for (const auto& t : a.node()->terms) {
+        const std::int64_t k = t.coefficient < 0 ? -t.coefficient : t.coefficient;
+        if (k <= 1 || *c % k != 0) continue;
+        const auto [multiple, rest] = split_multiples(a, k);
+        if (rest.range().low >= 0 && rest.range().high < k) return floordiv(multiple, index_expr(*c / k));
+      }
+      return std::nullopt; }},
+    index_rule{"(x floordiv b) floordiv c -> x floordiv (b*c)", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      const auto c = positive_constant(b);
+      if (!c || a.op() != expr_op::floordiv || a.node()->right != nullptr || a.node()->right_constant <= 0) return std::nullopt;
+      return floordiv(index_expr::from_node(a.node()->left, a.node()->left_constant), index_expr(checked_multiply(a.node()->right_constant, *c))); }},
+};
+
+inline constexpr std::array mod_rules{
+    index_rule{"x mod 1 -> 0", [](const index_expr&, const index_expr& b) -> std::optional<index_expr> {
+      return b == index_expr(1) ? std::optional(index_expr(0)) : std::nullopt; }},
+    index_rule{"x mod y -> x where 0 <= x < y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return a.range().low >= 0 && b.range().low > 0 && (b - a).range().low > 0 ? std::optional(a) : std::nullopt; }},
+    index_rule{"x*y mod y -> 0 where y != 0", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return !b.is_constant() && never_zero(b) && exact_quotient(a, b) ? std::optional(index_expr(0)) : std::nullopt; }},
+    index_rule{"(c*x + y) mod c -> y mod c", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      const auto c = positive_constant(b);
+      if (!c || a.is_constant()) return std::nullopt;
+      const auto [multiple, rest] = split_multiples(a, *c);
+      if (multiple == index_expr(0)) return std::nullopt;
+      return mod(rest, b); }},
+    index_rule{"(x mod (k*c)) mod c -> x mod c", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      const auto c = positive_constant(b);
+      if (!c || a.op() != expr_op::mod || a.node()->right != nullptr || a.node()->right_constant <= 0 || a.node()->right_constant % *c != 0) return std::nullopt;
+      return mod(index_expr::from_node(a.node()->left, a.node()->left_constant), b); }},
+    index_rule{"(k*x + r) mod (k*c) -> k*(x mod c) + r where 0 <= r < k", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      const auto c = positive_constant(b);
+      if (!c || a.op() != expr_op::sum) return std::nullopt;
+      for (const auto& t : a.node()->terms) {
+        const std::int64_t k = t.coefficient < 0 ? -t.coefficient : t.coefficient;
+        if (k <= 1 || *c % k != 0) continue;
+        const auto [multiple, rest] = split_multiples(a, k);
+        if (rest.range().low >= 0 && rest.range().high < k) return mod(multiple, index_expr(*c / k)) * index_expr(k) + rest;
+      }
+      return std::nullopt; }},
+};
+
+inline constexpr std::array min_rules{
+    index_rule{"min(x, y) -> x where x <= y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return (b - a).range().low >= 0 ? std::optional(a) : std::nullopt; }},
+    index_rule{"min(x, y) -> y where y <= x", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return (a - b).range().low >= 0 ? std::optional(b) : std::nullopt; }},
+};
+
+inline constexpr std::array max_rules{
+    index_rule{"max(x, y) -> x where y <= x", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return (a - b).range().low >= 0 ? std::optional(a) : std::nullopt; }},
+    index_rule{"max(x, y) -> y where x <= y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+      return (b - a).range().low >= 0 ? std::optional(b) : std::nullopt; }},
+};
+
+inline index_expr apply_rules(std::span<const index_rule> rules, expr_op op, const index_expr& a, const index_expr& b) {
+  for (const auto& rule : rules)
+    if (auto result = rule.apply(a, b)) return *result;
+  return context_of(a, b).make_binary(op, a, b);
+}
+
+}  // namespace detail
+
+inline index_expr floordiv(const index_expr& a, const index_expr& b) {
+  if (b == index_expr(0)) throw error(errc::division_by_zero, "an index expression divides by zero");
+  if (a.is_constant() && b.is_constant()) return detail::checked_floordiv(a.constant(), b.constant());
+  return detail::apply_rules(detail::floordiv_rules, expr_op::floordiv, a, b);
+}
+
+inline index_expr mod(const index_expr& a, const index_expr& b) {
+  if (b == index_expr(0)) throw error(errc::division_by_zero, "an index expression takes a value modulo zero");
+  if (a.is_constant() && b.is_constant()) return detail::checked_mod(a.constant(), b.constant());
+  return detail::apply_rules(detail::mod_rules, expr_op::mod, a, b);
+}
+
+inline index_expr min(const index_expr& a, const index_expr& b) {
+  if (a.is_constant() && b.is_constant()) return std::min(a.constant(), b.constant());
+  if (!a.is_constant() && (b.is_constant() || a.node()->id > b.node()->id))
+    return b.is_constant() ? detail::apply_rules(detail::min_rules, expr_op::min, a, b) : min(b, a);
+  return a.is_constant() ? min(b, a) : detail::apply_rules(detail::min_rules, expr_op::min, a, b);
+}
+
+inline index_expr max(const index_expr& a, const index_expr& b) {
+  if (a.is_constant() && b.is_constant()) return std::max(a.constant(), b.constant());
+  if (!a.is_constant() && (b.is_constant() || a.node()->id > b.node()->id))
+    return b.is_constant() ? detail::apply_rules(detail::max_rules, expr_op::max, a, b) : max(b, a);
+  return a.is_constant() ? max(b, a) : detail::apply_rules(detail::max_rules, expr_op::max, a, b);
+}
+
+inline std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values& values) const {
+  if (node_ == nullptr) return constant_;
+  const detail::expr_node& n = *node_;
+  const auto operand = [&values](const detail::expr_node* node, std::int64_t constant) {
+    return from_node(node, constant).try_evaluate(values);
+  };
+  switch (n.op) {
+    case expr_op::constant: return n.value;
+    case expr_op::symbol: return values.find(static_cast<std::uint32_t>(n.value));
+    case expr_op::sum: {
+      std::int64_t total = n.value;
+      for (const auto& t : n.terms) {
+        const auto v = operand(t.atom, 0);
+        if (!v) return std::nullopt;
+        total = detail::checked_add(total, detail::checked_multiply(t.coefficient, *v));
+      }
+      return total;
+    }
+    case expr_op::product: {
+      std::int64_t total = 1;
+      for (const auto* f : n.factors) {
+        const auto v = operand(f, 0);
+        if (!v) return std::nullopt;
+        total = detail::checked_multiply(total, *v);
+      }
+      return total;
+    }
+    case expr_op::floordiv:
+    case expr_op::mod:
+    case expr_op::min:
+    case expr_op::max: {
+      const auto x = operand(n.left, n.left_constant);
+      const auto y = operand(n.right, n.right_constant);
+      if (!x || !y) return std::nullopt;
+      if (n.op == expr_op::floordiv) return detail::checked_floordiv(*x, *y);
+      if (n.op == expr_op::mod) return detail::checked_mod(*x, *y);
+      return n.op == expr_op::min ? std::min(*x, *y) : std::max(*x, *y);
+    }
+  }
+  return std::nullopt;
+}
+
+inline std::int64_t index_expr::evaluate(const symbol_values& values) const {
+  const auto result = try_evaluate(values);
+  if (!result) throw error(errc::unbound_symbol, "an expression holds a symbol without a value");
+  return *result;
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_DETAIL_INDEX_EXPR_INL_HPP

@@ -1,0 +1,241 @@
+// Owns the one symbolic integer type: constants, symbols with ranges, + - * floordiv mod min max, hash-consed and
+// simplified by a rule table. Dims, memory sizes, work sizes and kernel index arithmetic are all this type.
+#ifndef DNNOPT_INDEX_EXPR_HPP
+#define DNNOPT_INDEX_EXPR_HPP
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/error.hpp>
+
+namespace dnnopt {
+
+class expr_context;
+class index_expr;
+
+/// The largest magnitude that a range states; at it a bound means "unknown".
+inline constexpr std::int64_t unbounded = std::int64_t{1} << 62;
+
+/// The kinds of expression nodes. `sum` holds a constant and terms coefficient * atom; every other node is an atom.
+enum class expr_op : std::uint8_t { constant, symbol, sum, product, floordiv, mod, min, max };
+
+/// Inclusive bounds of a value.
+struct expr_range {
+  std::int64_t low = -unbounded;
+  std::int64_t high = unbounded;
+  friend bool operator==(const expr_range&, const expr_range&) = default;
+};
+
+namespace detail {
+
+struct expr_node;
+
+struct linear_term {
+  std::int64_t coefficient;
+  const expr_node* atom;
+  friend bool operator==(const linear_term&, const linear_term&) = default;
+};
+
+struct expr_node {
+  expr_op op = expr_op::constant;
+  std::int64_t value = 0;           // sum: its constant; symbol: its number
+  std::vector<linear_term> terms;   // sum only, sorted by the atom's id
+  std::vector<const expr_node*> factors;  // product only, sorted by id
+  const expr_node* left = nullptr;  // floordiv, mod, min, max; null where the operand is a constant
+  const expr_node* right = nullptr;
+  std::int64_t left_constant = 0;
+  std::int64_t right_constant = 0;
+  expr_range range;
+  std::uint32_t id = 0;
+  expr_context* owner = nullptr;
+};
+
+[[nodiscard]] constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+  const std::int64_t q = a / b;
+  return q - static_cast<std::int64_t>(a % b != 0 && ((a < 0) != (b < 0)));
+}
+
+// Range arithmetic needs more than 64 bits before it clamps.
+__extension__ typedef __int128 wide_int;
+
+[[nodiscard]] constexpr std::int64_t clamp_bound(wide_int v) {
+  return v < -unbounded ? -unbounded : v > unbounded ? unbounded : static_cast<std::int64_t>(v);
+}
+
+}  // namespace detail
+
+/// Values of symbols for evaluation, by symbol number.
+class symbol_values {
+ public:
+  /// Binds the symbol of that number; a later binding replaces an earlier one.
+  void bind(std::uint32_t symbol, std::int64_t value) {
+    if (symbol >= values_.size()) values_.resize(symbol + 1);
+    values_[symbol] = value;
+  }
+  /// The bound value, or nothing.
+  [[nodiscard]] std::optional<std::int64_t> find(std::uint32_t symbol) const {
+    return symbol < values_.size() ? values_[symbol] : std::nullopt;
+  }
+  friend bool operator==(const symbol_values&, const symbol_values&) = default;
+
+ private:
+  std::vector<std::optional<std::int64_t>> values_;
+};
+
+/// An immutable integer expression in canonical form; 16 bytes, copied freely.
+///
+/// Non-constant expressions live in the expr_context that made their symbols and must not outlive it; mixing two
+/// contexts is errc::invalid_argument. Arithmetic is on mathematical integers; constants that leave 64 bits are
+/// errc::overflow. floordiv and mod round towards minus infinity and need a divisor other than zero; expressions state
+/// this as a precondition, so `(x * y) floordiv y` is x only where y's range excludes 0.
+/// Equality is structural on the canonical form: equal expressions have equal values; the converse holds for
+/// polynomials and is best effort for floordiv, mod, min and max.
+class index_expr {
+ public:
+  /// The constant `value`.
+  index_expr(std::int64_t value = 0) : constant_(value) {}  // NOLINT: numbers are expressions
+
+  [[nodiscard]] bool is_constant() const noexcept { return node_ == nullptr; }
+  /// The value of a constant. Errors: unbound_symbol where it is none.
+  [[nodiscard]] std::int64_t constant() const {
+    if (node_ != nullptr) throw error(errc::unbound_symbol, "an expression is not a constant");
+    return constant_;
+  }
+  /// The value of a constant, or nothing.
+  [[nodiscard]] std::optional<std::int64_t> as_constant() const {
+    return node_ == nullptr ? std::optional<std::int64_t>(constant_) : std::nullopt;
+  }
+  [[nodiscard]] expr_op op() const noexcept { return node_ == nullptr ? expr_op::constant : node_->op; }
+  /// The number of a symbol, or nothing.
+  [[nodiscard]] std::optional<std::uint32_t> as_symbol() const {
+    return op() == expr_op::symbol ? std::optional(static_cast<std::uint32_t>(node_->value)) : std::nullopt;
+  }
+  /// Inclusive bounds that hold for all values of the symbols within their ranges.
+  [[nodiscard]] expr_range range() const { return node_ == nullptr ? expr_range{constant_, constant_} : node_->range; }
+  /// The canonical node; null for a constant. For printers and code generators.
+  [[nodiscard]] const detail::expr_node* node() const noexcept { return node_; }
+  /// The context that owns the expression; null for a constant.
+  [[nodiscard]] expr_context* context() const noexcept { return node_ == nullptr ? nullptr : node_->owner; }
+  /// The expression of a node or, where the node is null, the constant.
+  [[nodiscard]] static index_expr from_node(const detail::expr_node* node, std::int64_t constant = 0) {
+    index_expr e(constant);
+    if (node != nullptr) e.node_ = node, e.constant_ = 0;
+    return e;
+  }
+
+  /// The value under bindings. Errors: unbound_symbol, division_by_zero, overflow.
+  [[nodiscard]] std::int64_t evaluate(const symbol_values& values) const;
+  /// The value under bindings, or nothing where a symbol is unbound.
+  [[nodiscard]] std::optional<std::int64_t> try_evaluate(const symbol_values& values) const;
+
+  friend bool operator==(const index_expr& a, const index_expr& b) noexcept {
+    return a.node_ == b.node_ && a.constant_ == b.constant_;
+  }
+
+  friend index_expr operator+(const index_expr& a, const index_expr& b);
+  friend index_expr operator-(const index_expr& a, const index_expr& b);
+  friend index_expr operator*(const index_expr& a, const index_expr& b);
+  index_expr& operator+=(const index_expr& b) { return *this = *this + b; }
+  index_expr& operator-=(const index_expr& b) { return *this = *this - b; }
+  index_expr& operator*=(const index_expr& b) { return *this = *this * b; }
+
+  friend std::size_t hash_value(const index_expr& e) noexcept {
+    return e.node_ == nullptr ? std::hash<std::int64_t>{}(e.constant_) : std::hash<const void*>{}(e.node_);
+  }
+
+ private:
+  const detail::expr_node* node_ = nullptr;
+  std::int64_t constant_ = 0;
+};
+
+/// Rounds a / b towards minus infinity. Errors: division_by_zero for a constant zero divisor.
+[[nodiscard]] index_expr floordiv(const index_expr& a, const index_expr& b);
+/// a - b * floordiv(a, b): has the sign of b. Errors: division_by_zero for a constant zero divisor.
+[[nodiscard]] index_expr mod(const index_expr& a, const index_expr& b);
+[[nodiscard]] index_expr min(const index_expr& a, const index_expr& b);
+[[nodiscard]] index_expr max(const index_expr& a, const index_expr& b);
+/// Rounds a / b towards plus infinity; b positive.
+[[nodiscard]] inline index_expr ceildiv(const index_expr& a, const index_expr& b) { return floordiv(a + b - 1, b); }
+
+/// Owns symbols and the nodes of expressions over them. Not copyable, not thread-safe for building; evaluation of
+/// existing expressions may run on several threads.
+class expr_context {
+ public:
+  expr_context() = default;
+  expr_context(const expr_context&) = delete;
+  expr_context& operator=(const expr_context&) = delete;
+
+  /// The symbol of that name, made on first use with the range given then. A dim's range starts at 0.
+  [[nodiscard]] index_expr symbol(std::string_view name, expr_range range = {0, unbounded}) {
+    const std::string key(name);
+    if (const auto found = by_name_.find(key); found != by_name_.end())
+      return index_expr::from_node(symbols_[found->second].node);
+    const auto number = static_cast<std::uint32_t>(symbols_.size());
+    detail::expr_node node;
+    node.op = expr_op::symbol;
+    node.value = number;
+    node.range = range;
+    const detail::expr_node* made = add(std::move(node));
+    symbols_.push_back({key, made});
+    by_name_.emplace(key, number);
+    return index_expr::from_node(made);
+  }
+  /// A symbol of a name not used before: `prefix` followed by a number.
+  [[nodiscard]] index_expr fresh(std::string_view prefix, expr_range range = {0, unbounded}) {
+    std::string name;
+    do name = std::string(prefix) + "_" + std::to_string(fresh_++);
+    while (by_name_.contains(name));
+    return symbol(name, range);
+  }
+  /// The number of the symbol of that name, or nothing.
+  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const {
+    const auto found = by_name_.find(std::string(name));
+    return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+  }
+  [[nodiscard]] std::size_t symbol_count() const noexcept { return symbols_.size(); }
+  [[nodiscard]] const std::string& symbol_name(std::uint32_t number) const { return symbols_.at(number).name; }
+
+  // Node constructors, used by the operators below; operands are canonical.
+  [[nodiscard]] index_expr make_sum(std::int64_t constant, std::vector<detail::linear_term> terms);
+  [[nodiscard]] index_expr make_product(std::vector<const detail::expr_node*> factors);
+  [[nodiscard]] index_expr make_binary(expr_op op, const index_expr& a, const index_expr& b);
+
+ private:
+  struct symbol_row {
+    std::string name;
+    const detail::expr_node* node;
+  };
+
+  const detail::expr_node* add(detail::expr_node node) {
+    node.id = static_cast<std::uint32_t>(nodes_.size());
+    node.owner = this;
+    nodes_.push_back(std::make_unique<detail::expr_node>(std::move(node)));
+    return nodes_.back().get();
+  }
+  const detail::expr_node* intern(detail::expr_node node);
+  static std::size_t hash_of(const detail::expr_node& node);
+  static bool same(const detail::expr_node& a, const detail::expr_node& b);
+
+  std::vector<std::unique_ptr<detail::expr_node>> nodes_;
+  std::unordered_multimap<std::size_t, const detail::expr_node*> interned_;
+  std::vector<symbol_row> symbols_;
+  std::unordered_map<std::string, std::uint32_t> by_name_;
+  std::size_t fresh_ = 0;
+};
+
+}  // namespace dnnopt
+
+#include <dnnopt/detail/index_expr_inl.hpp>
+
+#endif  // DNNOPT_INDEX_EXPR_HPP

@@ -1,0 +1,112 @@
+// Owns symbolic shapes: dims as index expressions, broadcasting and printing of dims.
+#ifndef DNNOPT_SHAPE_HPP
+#define DNNOPT_SHAPE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/error.hpp>
+#include <dnnopt/index_expr.hpp>
+#include <dnnopt/index_expr_io.hpp>
+
+namespace dnnopt {
+
+/// Dims, outermost first. A tensor of unknown rank has no shape (std::optional<shape>); a dim that nothing tells is a
+/// fresh symbol, so arithmetic on it stays an expression.
+using shape = std::vector<index_expr>;
+
+/// The product of dims; 1 for rank 0. Errors: overflow where constants leave 64 bits.
+[[nodiscard]] inline index_expr element_count(const shape& dims) {
+  index_expr count = 1;
+  for (const index_expr& dim : dims)
+    if (dim == index_expr(0)) return 0;
+  for (const index_expr& dim : dims) count *= dim;
+  return count;
+}
+
+/// Whether every dim is a constant.
+[[nodiscard]] inline bool is_static(const shape& dims) {
+  for (const index_expr& dim : dims)
+    if (!dim.is_constant()) return false;
+  return true;
+}
+
+/// The dims as numbers, or nothing where one is symbolic.
+[[nodiscard]] inline std::optional<std::vector<std::int64_t>> static_dims(const shape& dims) {
+  std::vector<std::int64_t> result;
+  for (const index_expr& dim : dims) {
+    if (!dim.is_constant()) return std::nullopt;
+    result.push_back(dim.constant());
+  }
+  return result;
+}
+
+/// A shape of constants.
+[[nodiscard]] inline shape to_shape(std::span<const std::int64_t> dims) { return shape(dims.begin(), dims.end()); }
+
+/// The dims under bindings. Errors: as index_expr::evaluate; invalid_argument for a negative dim.
+[[nodiscard]] inline std::vector<std::int64_t> evaluate(const shape& dims, const symbol_values& values) {
+  std::vector<std::int64_t> result;
+  result.reserve(dims.size());
+  for (const index_expr& dim : dims) {
+    result.push_back(dim.evaluate(values));
+    if (result.back() < 0)
+      throw error(errc::invalid_argument, "dim " + to_string(dim) + " evaluates to " + std::to_string(result.back()));
+  }
+  return result;
+}
+
+/// "[batch, 3, 224, 224]".
+[[nodiscard]] inline std::string to_string(const shape& dims) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ", ") + to_string(dims[i]);
+  return text + "]";
+}
+
+/// One dim of ONNX's multidirectional broadcasting. Where neither dim is known to be 1, equal dims stay, and of two
+/// different symbolic dims the result is their maximum (which is right for every legal binding).
+/// Errors: shape_mismatch for two different constants that both exceed 1.
+[[nodiscard]] inline index_expr broadcast_dim(const index_expr& a, const index_expr& b) {
+  if (a == b) return a;
+  if (a == index_expr(1)) return b;
+  if (b == index_expr(1)) return a;
+  if (a.is_constant() && b.is_constant())
+    throw error(errc::shape_mismatch, "dims " + to_string(a) + " and " + to_string(b) + " do not broadcast");
+  // A constant beyond 1 decides: the other dim must be 1 or equal to it.
+  if (a.is_constant() && a.constant() > 1) return a;
+  if (b.is_constant() && b.constant() > 1) return b;
+  if (a.is_constant() || b.is_constant()) return 0;
+  return max(a, b);
+}
+
+/// ONNX's multidirectional broadcasting. Errors: shape_mismatch naming both shapes.
+[[nodiscard]] inline shape broadcast(const shape& a, const shape& b) {
+  const shape& longer = a.size() >= b.size() ? a : b;
+  const shape& shorter = a.size() >= b.size() ? b : a;
+  shape result = longer;
+  const std::size_t offset = longer.size() - shorter.size();
+  try {
+    for (std::size_t i = 0; i < shorter.size(); ++i) result[offset + i] = broadcast_dim(longer[offset + i], shorter[i]);
+  } catch (const error& e) {
+    if (e.code() != errc::shape_mismatch) throw;
+    throw error(errc::shape_mismatch, "shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast");
+  }
+  return result;
+}
+
+/// An axis counted from the end where negative. Errors: invalid_argument outside [-rank, rank).
+[[nodiscard]] inline std::size_t normalize_axis(std::int64_t axis, std::size_t rank) {
+  const std::int64_t r = static_cast<std::int64_t>(rank);
+  if (axis < -r || axis >= r)
+    throw error(errc::invalid_argument, "axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+  return static_cast<std::size_t>(axis < 0 ? axis + r : axis);
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_SHAPE_HPP
