@@ -1,0 +1,296 @@
+// Owns nnPerf's dynamic fitting: the device clock followed by least squares over groups of enqueue stamps.
+#ifndef DNNOPT_PROFILE_CLOCK_REGRESSION_HPP
+#define DNNOPT_PROFILE_CLOCK_REGRESSION_HPP
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <dnnopt/profile/clock_map.hpp>
+
+namespace dnnopt::profile {
+
+/// Weighted least squares of y = a + b x from moments about their means. Closed form instead of a matrix solver: two
+/// unknowns have one division each, moments of groups merge and fade without their samples being kept, and a fit then costs
+/// nanoseconds and no allocation, which the hot path's budget asks for.
+struct line_moments {
+  double weight = 0.0;
+  double mean_x = 0.0;
+  double mean_y = 0.0;
+  double sxx = 0.0;
+  double sxy = 0.0;
+
+  void add(double x, double y, double w = 1.0) noexcept { merge({w, x, y, 0.0, 0.0}); }
+  void merge(const line_moments& other) noexcept {
+    if (other.weight <= 0.0) return;
+    const double total = weight + other.weight;
+    const double dx = other.mean_x - mean_x;
+    const double dy = other.mean_y - mean_y;
+    const double shared = weight * other.weight / total;
+    sxx += other.sxx + dx * dx * shared;
+    sxy += other.sxy + dx * dy * shared;
+    mean_x += dx * other.weight / total;
+    mean_y += dy * other.weight / total;
+    weight = total;
+  }
+  /// Multiplies the influence of all that was seen.
+  void fade(double factor) noexcept {
+    weight *= factor;
+    sxx *= factor;
+    sxy *= factor;
+  }
+  [[nodiscard]] double slope() const noexcept { return sxx > 0.0 ? sxy / sxx : 0.0; }
+  [[nodiscard]] double at(double x) const noexcept { return mean_y + slope() * (x - mean_x); }
+};
+
+/// Settings of `dynamic_fit`.
+struct dynamic_fit_options {
+  std::size_t group_size = 16;       ///< k: pairs per fit; the paper's number of kernels that the device runs at once
+  std::size_t injected_kernels = 3;  ///< empty kernels whose pairs give the first fit and gate (Eq. 2)
+  double gate_sigmas = 2.0;          ///< two-sigma rule
+  double step_sigmas = 4.0;          ///< one or two groups' means this many standard errors off are a frequency step
+  double tick_ns = 1.0;              ///< resolution of the device clock, CL_DEVICE_PROFILING_TIMER_RESOLUTION
+  std::size_t kept_segments = 4096;  ///< former fits kept for mapping events of the past
+  std::size_t lag = 4;               ///< groups on either side that the mapping of the past averages over
+};
+
+/// nnPerf's dynamic fitting strategy (section 3.2.2, Algorithm 1): pairs come in groups of k; each is gated against the
+/// current fit, each full group refits by least squares, and an event is mapped by one multiply-add.
+///
+/// Corrected against the printed listing:
+/// - Line 5 compares the raw difference of the two clocks with sigma, which is an epoch (1e18 ns); here the residual to the
+///   fit is compared, as the text says of delta.
+/// - Line 6 pops before it pushes, from a queue that starts empty and is emptied at each fit; here a group is filled and cleared.
+/// - n is counted in the accepted branch only where it refits, so a frequency step, which puts every pair outside the gate,
+///   would keep the old fit for ever; here rejected pairs fill the group too, and a group with more than half of them is
+///   refitted from its own medians.
+/// - Sigma taken from accepted pairs shrinks to 0.88 of itself at each update (a normal distribution cut at two sigma) until
+///   nothing passes; here sigma is 1.4826 times the median absolute deviation of all pairs of the group.
+/// - Predict is undefined before the first fit; the injected kernels give offset and sigma, with slope 0, since three launches
+///   some microseconds apart tell no slope.
+/// - Each fit uses its group alone, which makes the slope as noisy as one group (several microseconds at its end for 2 us of
+///   jitter); here former groups count with fading weight. Four fading rates run side by side and the one that has predicted
+///   best is used, so a steady clock is averaged long and a wandering one is followed.
+class dynamic_fit final : public clock_method {
+ public:
+  /// @pre 2 <= options.injected_kernels <= options.group_size.
+  explicit dynamic_fit(dynamic_fit_options options = {}) : options_(options) {
+    group_.reserve(options_.group_size);
+    scratch_.reserve(options_.group_size);
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "dynamic fitting"; }
+
+  /// Takes a pair. Constant time; every `group_size` pairs one fit, O(group_size).
+  void add(const clock_pair& pair) override {
+    if (seen_ == 0) {
+      origin_device_ = pair.device_ns;
+      origin_offset_ = pair.host_middle_ns() - pair.device_ns;
+    }
+    ++seen_;
+    const double x = static_cast<double>(pair.device_ns - origin_device_);
+    const double y = static_cast<double>(pair.host_middle_ns() - pair.device_ns - origin_offset_);
+    group_.push_back({x, y, true});
+    if (!ready_) {
+      if (group_.size() >= std::min(options_.injected_kernels, options_.group_size)) cold_start();
+      return;
+    }
+    sample& latest = group_.back();
+    latest.accepted = std::abs(y - predict(x)) <= options_.gate_sigmas * sigma_ * std::sqrt(1.0 + uncertainty(x));
+    if (!latest.accepted) ++outliers_;
+    if (group_.size() >= options_.group_size) refit();
+  }
+
+  [[nodiscard]] bool ready() const noexcept override { return ready_; }
+  [[nodiscard]] std::uint64_t outliers() const noexcept override { return outliers_; }
+
+  /// The map of the latest fit.
+  [[nodiscard]] affine_clock_map map() const noexcept override { return map_of(intercept_, slope_); }
+
+  /// Half width of the gate in nanoseconds, next to the samples of the fit; it widens with the distance from them.
+  [[nodiscard]] double gate() const noexcept { return options_.gate_sigmas * sigma_; }
+  /// Robust standard deviation of the measurement offset in nanoseconds.
+  [[nodiscard]] double sigma() const noexcept { return sigma_; }
+  /// Fits made.
+  [[nodiscard]] std::uint64_t fits() const noexcept { return fits_; }
+  /// Frequency steps or jumps found.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+
+  /// The map for events of the past around a device time: least squares over the event's own group and up to `lag` groups on
+  /// either side of it with no step between; for times after the latest group the latest fit. O(log segments + lag).
+  [[nodiscard]] affine_clock_map map_past(std::int64_t device_ns) const noexcept override {
+    const double x = static_cast<double>(device_ns - origin_device_);
+    const auto found = std::lower_bound(segments_.begin(), segments_.end(), x,
+                                        [](const segment& s, double value) { return s.last_x < value; });
+    if (found == segments_.end()) return map();
+    line_moments around;
+    for (auto s = found; s != segments_.end() && s->era == found->era && s - found <= lag(); ++s) around.merge(s->group);
+    for (auto s = found; s != segments_.begin() && (s - 1)->era == found->era && found - (s - 1) <= lag();) {
+      --s;
+      around.merge(s->group);
+    }
+    if (around.weight <= 2.0) return map();
+    return map_of(around.mean_y - around.slope() * around.mean_x, around.slope());
+  }
+
+ private:
+  struct sample {
+    double x;
+    double y;
+    bool accepted;
+  };
+  struct segment {
+    double last_x;
+    line_moments group;
+    std::uint64_t era;  ///< number of the frequency
+  };
+  /// Weight that former groups keep at each new group, and how well the fits that came of it have predicted.
+  struct candidate {
+    double keep;
+    line_moments history{};
+    double error = 0.0;
+  };
+
+  [[nodiscard]] std::ptrdiff_t lag() const noexcept { return static_cast<std::ptrdiff_t>(options_.lag); }
+  [[nodiscard]] double predict(double x) const noexcept { return intercept_ + slope_ * x; }
+
+  /// Variance of the prediction at x, in units of the samples' variance.
+  [[nodiscard]] double uncertainty(double x) const noexcept {
+    if (used_.weight <= 0.0 || used_.sxx <= 0.0) return 0.0;
+    return 1.0 / used_.weight + (x - used_.mean_x) * (x - used_.mean_x) / used_.sxx;
+  }
+
+  [[nodiscard]] affine_clock_map map_of(double intercept, double slope) const noexcept {
+    const double whole = std::floor(intercept);
+    return {origin_device_, origin_offset_ + static_cast<std::int64_t>(whole), slope, intercept - whole + 0.5};
+  }
+
+  [[nodiscard]] double sigma_floor() const noexcept { return std::max(1.0, options_.tick_ns / std::sqrt(12.0)); }
+
+  /// Median of scratch_, which is reordered.
+  [[nodiscard]] double median_of_scratch() noexcept {
+    const auto middle = scratch_.begin() + static_cast<std::ptrdiff_t>(scratch_.size() / 2);
+    std::nth_element(scratch_.begin(), middle, scratch_.end());
+    return *middle;
+  }
+
+  /// Eq. 2 with the median for the mean: one of three injected kernels is often the first of its program and late.
+  void cold_start() {
+    scratch_.clear();
+    for (const sample& s : group_) scratch_.push_back(s.y);
+    const double middle = median_of_scratch();
+    double squares = 0.0;
+    for (const sample& s : group_) squares += (s.y - middle) * (s.y - middle);
+    sigma_ = std::max(sigma_floor(), std::sqrt(squares / static_cast<double>(group_.size())));
+    intercept_ = middle;
+    slope_ = 0.0;
+    ready_ = true;
+  }
+
+  /// Robust line through the group: slope between the medians of its halves (three points of a group bear it), then the
+  /// median of what is left. Used where the former fit says nothing about the group.
+  void fit_medians(double& intercept, double& slope) {
+    const std::size_t half = group_.size() / 2;
+    const auto median = [&](std::size_t from, std::size_t to, double sample::*member) {
+      scratch_.clear();
+      for (std::size_t i = from; i < to; ++i) scratch_.push_back(group_[i].*member);
+      return median_of_scratch();
+    };
+    const double x0 = median(0, half, &sample::x);
+    const double y0 = median(0, half, &sample::y);
+    const double x1 = median(half, group_.size(), &sample::x);
+    const double y1 = median(half, group_.size(), &sample::y);
+    slope = x1 > x0 ? (y1 - y0) / (x1 - x0) : 0.0;
+    scratch_.clear();
+    for (const sample& s : group_) scratch_.push_back(s.y - slope * s.x);
+    intercept = median_of_scratch();
+  }
+
+  /// 1.4826 times the median absolute residual of the whole group.
+  [[nodiscard]] double group_sigma(double intercept, double slope) {
+    scratch_.clear();
+    for (const sample& s : group_) scratch_.push_back(std::abs(s.y - intercept - slope * s.x));
+    return std::max(sigma_floor(), 1.4826 * median_of_scratch());
+  }
+
+  [[nodiscard]] line_moments accepted_moments() const noexcept {
+    line_moments moments;
+    for (const sample& s : group_)
+      if (s.accepted) moments.add(s.x, s.y);
+    return moments;
+  }
+
+  void refit() {
+    line_moments fresh = accepted_moments();
+    const double error = fresh.weight > 0.0 ? fresh.mean_y - predict(fresh.mean_x) : 0.0;
+    const bool mostly_rejected = fresh.weight * 2.0 < static_cast<double>(group_.size());
+    const double deviation =
+        fits_ > 0 && fresh.weight > 0.0 ? error / (sigma_ * std::sqrt(1.0 / fresh.weight + uncertainty(fresh.mean_x))) : 0.0;
+    const bool shifted = std::abs(deviation) > options_.step_sigmas;
+    const bool drifting = std::abs(deviation + last_deviation_) > options_.step_sigmas * std::sqrt(2.0);
+    last_deviation_ = deviation;
+    if (mostly_rejected || shifted || drifting) {
+      // The clock has changed: only this group tells how it runs now.
+      ++steps_;
+      last_deviation_ = 0.0;
+      double intercept = 0.0;
+      double slope = 0.0;
+      fit_medians(intercept, slope);
+      const double sigma = group_sigma(intercept, slope);
+      for (sample& s : group_)
+        s.accepted = std::abs(s.y - intercept - slope * s.x) <= std::max(options_.gate_sigmas * sigma, sigma_floor());
+      fresh = accepted_moments();
+      for (candidate& c : candidates_) {
+        c.history = fresh;
+        c.error = 0.0;
+      }
+    } else {
+      for (candidate& c : candidates_) {
+        if (c.history.weight > 0.0) {
+          const double off = fresh.mean_y - c.history.at(fresh.mean_x);
+          c.error = 0.7 * c.error + 0.3 * off * off;
+        }
+        c.history.fade(c.keep);
+        c.history.merge(fresh);
+      }
+    }
+    const candidate& best = *std::min_element(candidates_.begin(), candidates_.end(),
+                                              [](const candidate& a, const candidate& b) { return a.error < b.error; });
+    used_ = best.history;
+    slope_ = used_.slope();
+    intercept_ = used_.mean_y - slope_ * used_.mean_x;
+    const double sigma = group_sigma(intercept_, slope_);
+    sigma_ = fits_ == 0 ? sigma : 0.9 * sigma_ + 0.1 * sigma;
+    ++fits_;
+    if (segments_.size() >= std::max<std::size_t>(2, options_.kept_segments))
+      segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(segments_.size() / 2));
+    segments_.push_back({group_.back().x, fresh, steps_});
+    group_.clear();
+  }
+
+  dynamic_fit_options options_;
+  std::int64_t origin_device_ = 0;
+  std::int64_t origin_offset_ = 0;
+  bool ready_ = false;
+  double intercept_ = 0.0;
+  double slope_ = 0.0;
+  double sigma_ = 1.0;
+  double last_deviation_ = 0.0;
+  line_moments used_;
+  std::uint64_t seen_ = 0;
+  std::uint64_t outliers_ = 0;
+  std::uint64_t fits_ = 0;
+  std::uint64_t steps_ = 0;
+  std::array<candidate, 4> candidates_{{{0.98}, {0.9}, {0.6}, {0.0}}};
+  std::vector<sample> group_;
+  std::vector<double> scratch_;
+  std::vector<segment> segments_;
+};
+
+}  // namespace dnnopt::profile
+
+#endif  // DNNOPT_PROFILE_CLOCK_REGRESSION_HPP

@@ -1,0 +1,192 @@
+// Owns the streaming statistics of the profiler: weighted moments and percentiles in constant memory, with confidence intervals.
+#ifndef DNNOPT_PROFILE_STATISTICS_HPP
+#define DNNOPT_PROFILE_STATISTICS_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace dnnopt::profile {
+
+/// A closed interval of a statistic.
+struct interval {
+  double lower = 0.0;
+  double upper = 0.0;
+};
+
+/// Mean and variance of weighted samples, one pass, numerically stable (West's update).
+class running_moments {
+ public:
+  /// Adds a sample; `weight` > 0 is the inverse probability that it was picked.
+  void add(double value, double weight = 1.0) noexcept {
+    ++count_;
+    weight_ += weight;
+    weight_squares_ += weight * weight;
+    const double delta = value - mean_;
+    mean_ += delta * weight / weight_;
+    sum_squares_ += weight * delta * (value - mean_);
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
+  }
+
+  /// Adds what another accumulator has seen.
+  void merge(const running_moments& other) noexcept {
+    if (other.count_ == 0) return;
+    const double total = weight_ + other.weight_;
+    const double delta = other.mean_ - mean_;
+    sum_squares_ += other.sum_squares_ + delta * delta * weight_ * other.weight_ / total;
+    mean_ += delta * other.weight_ / total;
+    weight_ = total;
+    weight_squares_ += other.weight_squares_;
+    count_ += other.count_;
+    min_ = std::min(min_, other.min_);
+    max_ = std::max(max_, other.max_);
+  }
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  [[nodiscard]] double weight() const noexcept { return weight_; }
+  [[nodiscard]] double mean() const noexcept { return mean_; }
+  [[nodiscard]] double min() const noexcept { return count_ == 0 ? 0.0 : min_; }
+  [[nodiscard]] double max() const noexcept { return count_ == 0 ? 0.0 : max_; }
+
+  /// Sample variance; zero for fewer than two samples.
+  [[nodiscard]] double variance() const noexcept {
+    const double freedom = weight_ - weight_squares_ / std::max(weight_, 1e-300);
+    return count_ < 2 || freedom <= 0.0 ? 0.0 : sum_squares_ / freedom;
+  }
+  [[nodiscard]] double stddev() const noexcept { return std::sqrt(variance()); }
+
+  /// Confidence interval of the mean from the normal distribution; `z` = 1.96 for 95%. Infinite for one sample or none.
+  [[nodiscard]] interval mean_interval(double z = 1.959964) const noexcept {
+    if (count_ < 2) return {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+    const double effective = weight_ * weight_ / weight_squares_;
+    const double half = z * std::sqrt(variance() / effective);
+    return {mean_ - half, mean_ + half};
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+  double weight_ = 0.0;
+  double weight_squares_ = 0.0;
+  double mean_ = 0.0;
+  double sum_squares_ = 0.0;
+  double min_ = std::numeric_limits<double>::infinity();
+  double max_ = -std::numeric_limits<double>::infinity();
+};
+
+/// Percentiles of non-negative samples within a stated relative error, in constant memory: a histogram whose bin edges grow
+/// geometrically. At 1% error the range 1e-3..1e15 needs 2,073 bins of 8 bytes, and only the span in use is stored.
+class quantile_sketch {
+ public:
+  /// @pre 0 < relative_error < 1.
+  explicit quantile_sketch(double relative_error = 0.01)
+      : growth_((1.0 + relative_error) / (1.0 - relative_error)), log_growth_(std::log(growth_)) {}
+
+  /// Adds a sample; negative values count as zero. Amortised constant time.
+  void add(double value, double weight = 1.0) {
+    total_ += weight;
+    if (!(value > smallest)) {
+      zeros_ += weight;
+      return;
+    }
+    const int bin = bin_of(std::min(value, largest));
+    if (bins_.empty()) {
+      first_ = bin;
+      bins_.push_back(0.0);
+    } else if (bin < first_) {
+      bins_.insert(bins_.begin(), static_cast<std::size_t>(first_ - bin), 0.0);
+      first_ = bin;
+    } else if (bin >= first_ + static_cast<int>(bins_.size())) {
+      bins_.resize(static_cast<std::size_t>(bin - first_) + 1, 0.0);
+    }
+    bins_[static_cast<std::size_t>(bin - first_)] += weight;
+  }
+
+  /// The value below which a share `q` in [0, 1] of the weight lies; zero when empty. Linear in the bins.
+  [[nodiscard]] double quantile(double q) const noexcept {
+    if (total_ <= 0.0) return 0.0;
+    const double target = q * total_;
+    double seen = zeros_;
+    if (seen >= target && zeros_ > 0.0) return 0.0;
+    for (std::size_t i = 0; i < bins_.size(); ++i) {
+      seen += bins_[i];
+      if (bins_[i] > 0.0 && seen >= target * (1.0 - 1e-12)) return value_of(first_ + static_cast<int>(i));
+    }
+    return bins_.empty() ? 0.0 : value_of(first_ + static_cast<int>(bins_.size()) - 1);
+  }
+
+  [[nodiscard]] double total_weight() const noexcept { return total_; }
+  /// Bins stored, to bound memory.
+  [[nodiscard]] std::size_t bins() const noexcept { return bins_.size(); }
+
+  /// Multiplies the weight of all that was seen, so that new samples count more.
+  void fade(double factor) noexcept {
+    for (double& bin : bins_) bin *= factor;
+    zeros_ *= factor;
+    total_ *= factor;
+  }
+
+  void clear() noexcept {
+    bins_.clear();
+    zeros_ = total_ = 0.0;
+  }
+
+ private:
+  static constexpr double smallest = 1e-3;
+  static constexpr double largest = 1e15;
+
+  [[nodiscard]] int bin_of(double value) const noexcept { return static_cast<int>(std::ceil(std::log(value) / log_growth_)); }
+  /// The middle of a bin: its relative distance to both edges is the sketch's error.
+  [[nodiscard]] double value_of(int bin) const noexcept { return 2.0 * std::pow(growth_, bin) / (growth_ + 1.0); }
+
+  double growth_;
+  double log_growth_;
+  int first_ = 0;
+  double zeros_ = 0.0;
+  double total_ = 0.0;
+  std::vector<double> bins_;
+};
+
+/// Exact percentile of a small sample by linear interpolation between order statistics; reorders `values`.
+/// @pre values is not empty and 0 <= q <= 1.
+[[nodiscard]] inline double exact_quantile(std::vector<double>& values, double q) {
+  const double position = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(below), values.end());
+  const double low = values[below];
+  if (below + 1 == values.size()) return low;
+  const double high = *std::min_element(values.begin() + static_cast<std::ptrdiff_t>(below) + 1, values.end());
+  return low + (position - static_cast<double>(below)) * (high - low);
+}
+
+/// Everything a row of a table says about one series of durations, in constant memory.
+class series {
+ public:
+  void add(double value, double weight = 1.0) {
+    if (moments_.count() == 0) first_ = value;
+    moments_.add(value, weight);
+    sketch_.add(value, weight);
+  }
+  [[nodiscard]] std::uint64_t count() const noexcept { return moments_.count(); }
+  /// Estimated number of events that the samples stand for.
+  [[nodiscard]] double weight() const noexcept { return moments_.weight(); }
+  [[nodiscard]] double sum() const noexcept { return moments_.mean() * moments_.weight(); }
+  [[nodiscard]] double first() const noexcept { return first_; }
+  [[nodiscard]] const running_moments& moments() const noexcept { return moments_; }
+  /// Percentile within 1%, never outside the smallest and largest sample.
+  [[nodiscard]] double quantile(double q) const noexcept {
+    return std::clamp(sketch_.quantile(q), moments_.min(), moments_.max());
+  }
+
+ private:
+  double first_ = 0.0;
+  running_moments moments_;
+  quantile_sketch sketch_;
+};
+
+}  // namespace dnnopt::profile
+
+#endif  // DNNOPT_PROFILE_STATISTICS_HPP

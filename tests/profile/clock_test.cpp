@@ -1,0 +1,280 @@
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/profile/clock_regression.hpp>
+#include <dnnopt/profile/clock_sync.hpp>
+#include <dnnopt/profile/simulated_clock.hpp>
+#include <dnnopt/profile/statistics.hpp>
+
+using namespace dnnopt::profile;
+
+namespace {
+
+simulated_clock_options rough_clock() {
+  simulated_clock_options options;
+  options.offset_ns = 1.8e9;
+  options.drift_ppm = 100.0;
+  options.wander_ns = 200e3;
+  options.jitter_ns = 2000.0;
+  options.outlier_share = 0.02;
+  options.outlier_ns = 50e3;
+  options.tick_ns = 1000;
+  return options;
+}
+
+struct errors {
+  std::vector<double> streamed;
+  std::vector<double> past;
+};
+
+errors follow(simulated_clock& clock, dynamic_fit& fit, double gap_ns, int launches) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> around(0.5, 1.5);
+  errors result;
+  std::vector<std::pair<double, std::int64_t>> starts;
+  double now = 1e6;
+  for (int i = 0; i < launches; ++i) {
+    now += gap_ns * around(random);
+    fit.add(clock.enqueue(now));
+    const double start = now + 30e3 * around(random);
+    const std::int64_t device = clock.stamp(start);
+    if (!fit.ready()) continue;
+    result.streamed.push_back(std::abs(static_cast<double>(fit.map()(device)) - start));
+    starts.emplace_back(start, device);
+  }
+  for (const auto& [start, device] : starts)
+    result.past.push_back(std::abs(static_cast<double>(fit.map_past(device)(device)) - start));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("line moments fit a line exactly and fade", "[profile][clock]") {
+  line_moments line;
+  for (int i = 0; i < 10; ++i) line.add(i, 3.0 + 0.5 * i);
+  CHECK(line.slope() == Approx(0.5));
+  CHECK(line.at(100.0) == Approx(53.0));
+  line.fade(0.0);
+  line.add(0.0, 1.0);
+  line.add(2.0, 5.0);
+  CHECK(line.slope() == Approx(2.0));
+  CHECK(line.at(0.0) == Approx(1.0));
+}
+
+TEST_CASE("an affine map keeps nanoseconds at wall-clock epochs", "[profile][clock]") {
+  const affine_clock_map map{1'800'000'000'123'456'789, -1'799'999'999'000'000'000, 0.0, 0.5};
+  CHECK(map(1'800'000'000'123'456'790) == 1'123'456'790);
+  CHECK(map(1'800'000'000'123'456'791) - map(1'800'000'000'123'456'790) == 1);
+}
+
+TEST_CASE("dynamic fitting follows a rough clock within a microsecond", "[profile][clock]") {
+  const double gap = GENERATE(50e3, 200e3, 1e6, 4e6);
+  const std::uint64_t seed = GENERATE(1u, 2u, 3u);
+  simulated_clock_options options = rough_clock();
+  options.seed = seed;
+  simulated_clock clock(options);
+  dynamic_fit fit({.tick_ns = 1000.0});
+  errors e = follow(clock, fit, gap, 20000);
+  CAPTURE(gap, seed, fit.outliers(), fit.sigma());
+  CHECK(exact_quantile(e.streamed, 0.9) <= 1000.0);
+  CHECK(exact_quantile(e.past, 0.9) <= 700.0);
+  CHECK(fit.outliers() >= 200);
+  CHECK(fit.sigma() == Approx(2000.0).margin(600.0));
+}
+
+TEST_CASE("dynamic fitting recovers from a frequency step within two groups", "[profile][clock]") {
+  const double ppm = GENERATE(150.0, -1000.0, 10000.0, -50000.0);
+  const double gap = GENERATE(50e3, 200e3, 1e6);
+  std::vector<double> third;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    simulated_clock_options options = rough_clock();
+    options.wander_ns = 0.0;
+    options.seed = seed;
+    options.steps = {{gap * 1600.0, ppm}};
+    simulated_clock clock(options);
+    dynamic_fit fit({.tick_ns = 1000.0});
+    std::vector<std::pair<double, std::int64_t>> starts;
+    // Launches are spread within their gap: equal gaps would meet the tick at one phase and measure that instead.
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> within(0.0, 0.5);
+    for (int i = 1; i < 1600 + 16 * 6; ++i) {
+      const double now = gap * (i + within(random));
+      fit.add(clock.enqueue(now));
+      const double start = now + 20e3 + 1e3 * within(random);
+      if (i > 1600 + 32 && i <= 1600 + 48) starts.emplace_back(start, clock.stamp(start));
+    }
+    for (const auto& [start, device] : starts)
+      third.push_back(std::abs(static_cast<double>(fit.map_past(device)(device)) - start));
+  }
+  CAPTURE(ppm, gap);
+  CHECK(exact_quantile(third, 0.9) <= 1000.0);
+}
+
+TEST_CASE("a step that puts every pair outside the gate does not hold the fit for ever", "[profile][clock]") {
+  simulated_clock_options options;
+  options.offset_ns = 5e9;
+  options.jitter_ns = 100.0;
+  simulated_clock clock(options);
+  dynamic_fit fit;
+  for (int i = 1; i <= 160; ++i) fit.add(clock.enqueue(i * 1e5));
+  options.offset_ns = 5e9 + 1e6;
+  simulated_clock moved(options);
+  for (int i = 161; i <= 192; ++i) fit.add(moved.enqueue(i * 1e5));
+  CHECK(fit.steps() >= 1);
+  const double now = 193e5;
+  CHECK(static_cast<double>(fit.map()(moved.stamp(now))) == Approx(now).margin(400.0));
+}
+
+TEST_CASE("three injected kernels give the first fit", "[profile][clock]") {
+  simulated_clock clock({.offset_ns = 1e12, .jitter_ns = 500.0});
+  dynamic_fit fit;
+  fit.add(clock.enqueue(1e6));
+  fit.add(clock.enqueue(1.01e6));
+  CHECK_FALSE(fit.ready());
+  fit.add(clock.enqueue(1.02e6));
+  REQUIRE(fit.ready());
+  CHECK(static_cast<double>(fit.map()(clock.stamp(1.1e6))) == Approx(1.1e6).margin(2000.0));
+  CHECK(fit.gate() > 0.0);
+}
+
+TEST_CASE("the gate does not shrink on a clock of constant noise", "[profile][clock]") {
+  simulated_clock clock({.jitter_ns = 1000.0});
+  dynamic_fit fit;
+  for (int i = 1; i <= 50000; ++i) fit.add(clock.enqueue(i * 1e5));
+  CHECK(fit.sigma() == Approx(1000.0).margin(350.0));
+  CHECK(static_cast<double>(fit.outliers()) / 50000.0 < 0.1);
+}
+
+TEST_CASE("a wrapping clock is unwrapped without its period being known", "[profile][clock]") {
+  const std::int64_t period = std::int64_t{1} << 32;
+  simulated_clock clock({.offset_ns = 4e9, .jitter_ns = 300.0, .wrap_ns = period});
+  clock_synchronizer sync({.known_clocks = false});
+  double worst = 0.0;
+  for (int i = 1; i <= 20000; ++i) {
+    const double now = i * 1e6;  // 20 s, wraps four times
+    sync.add(clock.enqueue(now));
+    if (i < 64) continue;
+    raw_event raw;
+    raw.queued_ns = clock.stamp(now);
+    raw.submit_ns = clock.stamp(now + 1e3);
+    raw.start_ns = clock.stamp(now + 20e3);
+    raw.end_ns = clock.stamp(now + 500e3);
+    const kernel_event event = sync.to_host(raw);
+    worst = std::max(worst, std::abs(static_cast<double>(event.start_ns) - (now + 20e3)));
+    CHECK(event.end_ns - event.start_ns == Approx(480e3).margin(10.0));
+  }
+  CHECK(worst < 2000.0);
+  CHECK(sync.report().violations == 0);
+}
+
+TEST_CASE("a wrap period is learned to the power of two", "[profile][clock]") {
+  clock_unwrapper unwrapper;
+  const std::int64_t period = std::int64_t{1} << 33;
+  CHECK(unwrapper.follow(period - 1'000'000, 5'000'000) == period - 1'000'000);
+  CHECK(unwrapper.follow(1'000'000, 7'003'000) == period + 1'000'000);
+  CHECK(unwrapper.period_ns() == period);
+  CHECK(unwrapper.beside(2'000'000) == period + 2'000'000);
+}
+
+TEST_CASE("a driver that stamps with a host clock is recognised by measurement", "[profile][clock]") {
+  const known_clock clock = GENERATE(known_clock::monotonic, known_clock::monotonic_raw, known_clock::realtime);
+  const std::int64_t constant = GENERATE(std::int64_t{0}, std::int64_t{-987'654'321'000});
+  clock_synchronizer sync;
+  std::int64_t worst = 0;
+  for (int i = 0; i < 200; ++i) {
+    sync.refresh();
+    clock_pair pair;
+    pair.host_begin_ns = host_now_ns();
+    while (host_now_ns() - pair.host_begin_ns < 1500) {
+    }
+    const std::int64_t before = host_now_ns();
+    pair.device_ns = read_known_clock(clock) + constant;
+    const std::int64_t after = host_now_ns();
+    pair.host_end_ns = after;
+    sync.add(pair);
+    const std::int64_t mapped = sync.map()(pair.device_ns);
+    if (i > 100) worst = std::max({worst, before - mapped, mapped - after});
+  }
+  const clock_report report = sync.report();
+  CAPTURE(to_string(clock), constant, report.method);
+  // The constant is bounded by the call's length; a clock without one is exact.
+  CHECK(worst < (constant == 0 ? 1000 : 2500));
+  CHECK(report.method.find("CLOCK") == 0);
+  if (constant == 0 && clock == known_clock::realtime) CHECK(report.method == "CLOCK_REALTIME");
+}
+
+TEST_CASE("a drifting device is not taken for a host clock", "[profile][clock]") {
+  simulated_clock clock(rough_clock());
+  clock_synchronizer sync({.tick_ns = 1000});
+  sync.refresh();
+  for (int i = 1; i <= 2000; ++i) sync.add(clock.enqueue(i * 1e6));
+  CHECK(sync.report().method == "dynamic fitting");
+  CHECK(sync.report().drift_ppm == Approx(-100.0).margin(30.0));
+  CHECK(sync.report().residual_p90_ns == Approx(3300.0).margin(1200.0));
+}
+
+TEST_CASE("a driver's device timer is bracketed and preferred to fitting", "[profile][clock]") {
+  const std::int64_t start = host_now_ns();
+  const auto device_now = [start] { return static_cast<std::int64_t>((host_now_ns() - start) * 3 / 2); };
+  clock_synchronizer sync({.anchor_every_ns = 0, .timer = [&]() -> std::optional<std::int64_t> { return device_now(); }});
+  for (int i = 0; i < 300; ++i) {
+    sync.refresh();
+    const std::int64_t begin = host_now_ns();
+    const std::int64_t device = device_now();
+    sync.add({begin, host_now_ns(), device});
+  }
+  CHECK(sync.report().method == "bracketed device timer");
+  const std::int64_t host = host_now_ns();
+  const std::int64_t mapped = sync.map()(device_now());
+  CHECK(std::abs(mapped - host) < 20'000);
+  CHECK(sync.report().drift_ppm == Approx(-1e6 / 3.0).epsilon(0.05));
+}
+
+TEST_CASE("mapped events stay in order and what had to be moved is counted", "[profile][clock]") {
+  clock_synchronizer sync;
+  const affine_clock_map same{};
+  raw_event raw;
+  raw.host_begin_ns = 100'000;
+  raw.host_end_ns = 105'000;
+  const kernel_event good = sync.place(raw, 101'000, 102'000, 103'000, 104'000, same);
+  CHECK(good.start_ns == 103'000);
+  CHECK(sync.report().violations == 0);
+  const kernel_event backwards = sync.place(raw, 101'000, 102'000, 101'500, 101'200, same);
+  CHECK(backwards.queued_ns <= backwards.submit_ns);
+  CHECK(backwards.submit_ns <= backwards.start_ns);
+  CHECK(backwards.start_ns <= backwards.end_ns);
+  CHECK(sync.report().violations == 1);
+  const kernel_event early = sync.place(raw, 50'000, 60'000, 101'500, 101'600, same);
+  CHECK(early.queued_ns == 100'000);
+  CHECK(early.submit_ns == 100'000);
+  CHECK(sync.report().violations == 2);
+}
+
+TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {
+  simulated_clock clock(rough_clock());
+  clock_synchronizer sync({.tick_ns = 1000, .known_clocks = false});
+  std::mt19937_64 random(11);
+  std::exponential_distribution<double> wait(1e-5);
+  double now = 0.0;
+  for (int i = 0; i < 5000; ++i) {
+    now += 1e4 + wait(random);
+    const clock_pair pair = clock.enqueue(now);
+    sync.add(pair);
+    raw_event raw;
+    raw.host_begin_ns = pair.host_begin_ns;
+    raw.host_end_ns = pair.host_end_ns;
+    raw.queued_ns = pair.device_ns;
+    raw.submit_ns = clock.stamp(now + 500.0);
+    raw.start_ns = clock.stamp(now + 3000.0);
+    raw.end_ns = clock.stamp(now + 9000.0);
+    const kernel_event event = sync.to_host(raw);
+    REQUIRE(event.queued_ns <= event.submit_ns);
+    REQUIRE(event.submit_ns <= event.start_ns);
+    REQUIRE(event.start_ns <= event.end_ns);
+    REQUIRE(event.queued_ns >= raw.host_begin_ns);
+  }
+}

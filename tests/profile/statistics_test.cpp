@@ -1,0 +1,102 @@
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/profile/statistics.hpp>
+
+using namespace dnnopt::profile;
+
+TEST_CASE("percentiles of a sketch are within its error", "[profile][statistics]") {
+  std::mt19937_64 random(5);
+  std::lognormal_distribution<double> sample(10.0, 1.0);
+  quantile_sketch sketch(0.01);
+  std::vector<double> all;
+  for (int i = 0; i < 20000; ++i) {
+    all.push_back(sample(random));
+    sketch.add(all.back());
+  }
+  for (const double q : {0.01, 0.5, 0.9, 0.99, 1.0}) {
+    CAPTURE(q);
+    CHECK(sketch.quantile(q) == Approx(exact_quantile(all, q)).epsilon(0.02));
+  }
+  CHECK(sketch.bins() < 700);
+}
+
+TEST_CASE("a sketch takes zero, weights, and growth in both directions", "[profile][statistics]") {
+  quantile_sketch sketch;
+  CHECK(sketch.quantile(0.5) == 0.0);
+  sketch.add(0.0);
+  CHECK(sketch.quantile(0.5) == 0.0);
+  sketch.add(100.0, 8.0);
+  sketch.add(1.0);
+  CHECK(sketch.quantile(0.05) == 0.0);
+  CHECK(sketch.quantile(0.15) == Approx(1.0).epsilon(0.01));
+  CHECK(sketch.quantile(0.5) == Approx(100.0).epsilon(0.01));
+  sketch.fade(0.5);
+  CHECK(sketch.total_weight() == Approx(5.0));
+  sketch.clear();
+  CHECK(sketch.total_weight() == 0.0);
+}
+
+TEST_CASE("moments merge as if seen in one go", "[profile][statistics]") {
+  std::mt19937_64 random(6);
+  std::normal_distribution<double> sample(50.0, 4.0);
+  running_moments one, left, right;
+  for (int i = 0; i < 1000; ++i) {
+    const double v = sample(random);
+    one.add(v);
+    (i % 3 == 0 ? left : right).add(v);
+  }
+  left.merge(right);
+  CHECK(left.mean() == Approx(one.mean()));
+  CHECK(left.variance() == Approx(one.variance()));
+  CHECK(left.min() == one.min());
+  CHECK(left.max() == one.max());
+  CHECK(one.stddev() == Approx(4.0).epsilon(0.1));
+}
+
+TEST_CASE("weights correct a biased sample", "[profile][statistics]") {
+  // Large values are picked ten times as often and weigh a tenth.
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> uniform(0.0, 1.0);
+  running_moments weighted;
+  for (int i = 0; i < 200000; ++i) {
+    const double v = uniform(random);
+    const double probability = v > 0.5 ? 0.5 : 0.05;
+    if (uniform(random) < probability) weighted.add(v, 1.0 / probability);
+  }
+  CHECK(weighted.mean() == Approx(0.5).margin(0.01));
+}
+
+TEST_CASE("confidence intervals cover the mean at their rate", "[profile][statistics][property]") {
+  std::mt19937_64 random(8);
+  std::exponential_distribution<double> sample(0.1);
+  int covered = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    running_moments moments;
+    for (int i = 0; i < 200; ++i) moments.add(sample(random));
+    const interval range = moments.mean_interval();
+    covered += range.lower <= 10.0 && 10.0 <= range.upper;
+  }
+  CHECK(covered > 920);
+  CHECK(covered < 975);
+}
+
+TEST_CASE("exact quantiles interpolate between order statistics", "[profile][statistics]") {
+  std::vector<double> values{4.0, 1.0, 3.0, 2.0};
+  CHECK(exact_quantile(values, 0.0) == 1.0);
+  CHECK(exact_quantile(values, 0.5) == 2.5);
+  CHECK(exact_quantile(values, 1.0) == 4.0);
+}
+
+TEST_CASE("a series keeps its first value and clamps percentiles to what was seen", "[profile][statistics]") {
+  series s;
+  s.add(7.0);
+  s.add(9.0);
+  CHECK(s.first() == 7.0);
+  CHECK(s.sum() == Approx(16.0));
+  CHECK(s.quantile(1.0) <= 9.0);
+  CHECK(s.quantile(0.0) >= 7.0);
+}
