@@ -1,0 +1,91 @@
+// Embeds the lines of a text file with a sentence network and prints which of them are alike.
+//   02_sentences MODEL.onnx SENTENCES.txt [DEVICE]
+// MODEL.onnx and the vocab.txt beside it are what tools/minilm_weights.py writes.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <dnnopt/dnnopt.hpp>
+
+#include "wordpiece.hpp"
+
+namespace {
+
+std::ifstream opened(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot open " + path.string());
+  return file;
+}
+
+// Two sentences are alike from here on; unrelated ones stay below 0.2.
+constexpr float alike = 0.5F;
+
+int run(const std::filesystem::path& model_path, const std::filesystem::path& text_path, const std::string& device) {
+  std::ifstream vocabulary = opened(model_path.parent_path() / "vocab.txt");
+  const examples::wordpiece tokenizer(vocabulary);
+
+  std::vector<std::string> sentences;
+  std::vector<std::vector<std::int64_t>> tokens;
+  std::ifstream text = opened(text_path);
+  for (std::string line; std::getline(text, line);) {
+    tokens.push_back(tokenizer.encode(line));
+    sentences.push_back(line);
+  }
+  if (sentences.empty()) throw std::runtime_error(text_path.string() + " has no line");
+
+  // One batch: shorter sentences are padded with 0, which the mask hides.
+  const auto count = static_cast<std::int64_t>(sentences.size());
+  std::size_t longest = 0;
+  for (const auto& row : tokens) longest = std::max(longest, row.size());
+  const dnnopt::dim_list dims{count, static_cast<std::int64_t>(longest)};
+  dnnopt::tensor ids(dnnopt::dtype::int64, dims);
+  dnnopt::tensor mask(dnnopt::dtype::int64, dims);
+  for (std::size_t row = 0; row < tokens.size(); ++row) {
+    std::ranges::copy(tokens[row], ids.mutable_data<std::int64_t>().subspan(row * longest).begin());
+    std::ranges::fill(mask.mutable_data<std::int64_t>().subspan(row * longest, tokens[row].size()), 1);
+  }
+
+  auto model = dnnopt::load(model_path);
+  auto session = dnnopt::compile(model, {.device = device});
+  const auto outputs = session.run({{"input_ids", ids}, {"attention_mask", mask}});
+  const std::span<const float> unit_vectors = outputs.front().data<float>();
+
+  const std::size_t width = unit_vectors.size() / sentences.size();
+  const auto similarity = [&](std::size_t a, std::size_t b) {
+    const auto first = unit_vectors.subspan(a * width, width);
+    return std::inner_product(first.begin(), first.end(), unit_vectors.subspan(b * width).begin(), 0.0F);
+  };
+  for (std::size_t a = 0; a < sentences.size(); ++a) {
+    std::printf("%zu", a + 1);
+    for (std::size_t b = 0; b < sentences.size(); ++b)
+      b < a ? std::printf("        ") : std::printf("  %6.3f", static_cast<double>(similarity(a, b)));
+    std::printf("  %s\n", sentences[a].c_str());
+  }
+  for (std::size_t a = 0; a < sentences.size(); ++a)
+    for (std::size_t b = a + 1; b < sentences.size(); ++b)
+      if (similarity(a, b) >= alike) std::printf("alike: \"%s\" and \"%s\"\n", sentences[a].c_str(), sentences[b].c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3 && count != 4) {
+    std::fprintf(stderr, "usage: %s MODEL.onnx SENTENCES.txt [DEVICE]\n", arguments[0]);
+    return 2;
+  }
+  try {
+    return run(arguments[1], arguments[2], count == 4 ? arguments[3] : "opencl");
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "%s\n", problem.what());
+    return 2;
+  }
+}
