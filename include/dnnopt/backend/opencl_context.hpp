@@ -1,0 +1,145 @@
+// Owns an OpenCL context on one device, and makes its queues and its memory.
+//
+// context > queue > buffer: the context object must outlive calls on it, while queues, buffers, images and programs
+// keep the OpenCL context alive by themselves. Nothing is made behind the caller's back: no default context, no default
+// queue. One context may serve several sessions and threads; a queue belongs to one of them.
+#ifndef DNNOPT_BACKEND_OPENCL_CONTEXT_HPP
+#define DNNOPT_BACKEND_OPENCL_CONTEXT_HPP
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../error.hpp"
+#include "cl_status.hpp"
+#include "command_queue.hpp"
+#include "device.hpp"
+#include "device_memory.hpp"
+#include "opencl_loader.hpp"
+
+namespace dnnopt::opencl {
+
+struct queue_options {
+  bool profiling = false;            ///< events carry times; costs on some drivers even without events
+  std::uint32_t flush_interval = 0;  ///< clFlush after that many commands, 0 never
+};
+
+class context {
+ public:
+  /// A context on `chosen` alone. Throws errc::opencl_call or errc::out_of_device_memory.
+  explicit context(device chosen) : device_(std::move(chosen)) {
+    const cl_device_id id = device_.handle();
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                reinterpret_cast<cl_context_properties>(device_.platform()), 0};
+    cl_int status = CL_SUCCESS;
+    cl_context made = ::clCreateContext(properties, 1, &id, nullptr, nullptr, &status);
+    check(status, "clCreateContext", [&] { return "device '" + device_.info.name + "'"; });
+    handle_ = cl::Context(made, false);
+    image_limits& images = device_.info.images;
+    if (images.supported) {
+      images.rgba_fp32 = supports(CL_FLOAT);
+      images.rgba_fp16 = supports(CL_HALF_FLOAT);
+    }
+    memory_.emplace(handle_, device_.info);
+  }
+
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  [[nodiscard]] const device& where() const noexcept { return device_; }
+  [[nodiscard]] const device_info& info() const noexcept { return device_.info; }
+  [[nodiscard]] cl_context handle() const noexcept { return handle_(); }
+  /// The one allocator of this context.
+  [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
+  [[nodiscard]] const device_memory& memory() const noexcept { return *memory_; }
+
+  /// A new in-order queue. Throws errc::unsupported when profiling is asked of a device that lacks it.
+  [[nodiscard]] command_queue make_queue(const queue_options& options = {}) const {
+    if (options.profiling && !device_.info.profiling) {
+      throw error(errc::unsupported, "device '" + device_.info.name + "' has no profiling queues");
+    }
+    const cl_command_queue_properties bits = options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    cl_int status = CL_INVALID_OPERATION;
+    cl_command_queue made = nullptr;
+#ifdef CL_VERSION_2_0
+    if (device_.info.version_major >= 2) {
+      const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, bits, 0};
+      made = ::clCreateCommandQueueWithProperties(handle_(), device_.handle(), properties, &status);
+    }
+#endif
+    if (made == nullptr && device_.info.version_major < 2) {
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+      made = ::clCreateCommandQueue(handle_(), device_.handle(), bits, &status);
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+    }
+    check(status, "clCreateCommandQueueWithProperties", [&] { return "device '" + device_.info.name + "'"; });
+    return command_queue(cl::CommandQueue(made, false), options.profiling, options.flush_interval);
+  }
+
+ private:
+  /// True when RGBA of that channel type can be read and written as image2d.
+  [[nodiscard]] bool supports(cl_channel_type type) const {
+    for (const cl_mem_flags flags :
+         {static_cast<cl_mem_flags>(CL_MEM_READ_ONLY), static_cast<cl_mem_flags>(CL_MEM_WRITE_ONLY)}) {
+      cl_uint count = 0;
+      if (::clGetSupportedImageFormats(handle_(), flags, CL_MEM_OBJECT_IMAGE2D, 0, nullptr, &count) != CL_SUCCESS) {
+        return false;
+      }
+      std::vector<cl_image_format> formats(count);
+      if (count == 0 || ::clGetSupportedImageFormats(handle_(), flags, CL_MEM_OBJECT_IMAGE2D, count, formats.data(),
+                                                     nullptr) != CL_SUCCESS) {
+        return false;
+      }
+      bool found = false;
+      for (const cl_image_format& format : formats) {
+        found = found || (format.image_channel_order == CL_RGBA && format.image_channel_data_type == type);
+      }
+      if (!found) return false;
+    }
+    return true;
+  }
+
+  device device_;
+  cl::Context handle_;
+  std::optional<device_memory> memory_;
+};
+
+/// The plain queue of a session and, made when first asked for, its profiling queue. The two are ordered: switching
+/// finishes what the other one holds.
+class session_queues {
+ public:
+  explicit session_queues(const context& where, const queue_options& options = {})
+      : where_(&where), options_(options), plain_(where.make_queue({false, options.flush_interval})) {}
+
+  /// The plain queue, or the profiling one. Throws errc::unsupported when the device has no profiling. `where` of the
+  /// constructor must still be alive.
+  [[nodiscard]] command_queue& use(bool profiling) {
+    if (profiling != profiling_in_use_) {
+      (profiling_in_use_ ? *profiling_ : plain_).finish();
+      if (profiling && !profiling_) profiling_.emplace(where_->make_queue({true, options_.flush_interval}));
+      profiling_in_use_ = profiling;
+    }
+    return profiling ? *profiling_ : plain_;
+  }
+
+  [[nodiscard]] bool has_profiling_queue() const noexcept { return profiling_.has_value(); }
+
+ private:
+  const context* where_;
+  queue_options options_;
+  command_queue plain_;
+  std::optional<command_queue> profiling_;
+  bool profiling_in_use_ = false;
+};
+
+}  // namespace dnnopt::opencl
+
+#endif  // DNNOPT_BACKEND_OPENCL_CONTEXT_HPP
