@@ -168,6 +168,11 @@ class index_expr {
 /// Rounds a / b towards plus infinity; b positive.
 [[nodiscard]] inline index_expr ceildiv(const index_expr& a, const index_expr& b) { return floordiv(a + b - 1, b); }
 
+/// `e` with every symbol s replaced by `replacement(s)` (an index_expr, of any one context), simplified anew.
+/// Errors: division_by_zero where a divisor becomes 0.
+template <class SymbolToExpr>
+[[nodiscard]] index_expr substitute(const index_expr& e, SymbolToExpr&& replacement);
+
 /// Owns symbols and the nodes of expressions over them. Not copyable, not thread-safe for building; evaluation of
 /// existing expressions may run on several threads.
 class expr_context {

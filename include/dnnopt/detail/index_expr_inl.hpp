@@ -105,18 +105,18 @@ inline index_expr expr_context::make_sum(std::int64_t constant, std::vector<deta
       merged.push_back(t);
   }
   std::erase_if(merged, [](const auto& t) { return t.coefficient == 0; });
-  // x mod c and c * (x floordiv c) in one sum are x: the law that defines mod.
+  // x mod c and c * (x floordiv c) in one sum are x: the law that defines mod. floordiv is asked for the quotient's
+  // canonical form, so that nested divisions recombine too.
   for (std::size_t i = 0; i < merged.size(); ++i) {
     const detail::expr_node* m = merged[i].atom;
-    if (m->op != expr_op::mod || m->right != nullptr) continue;
+    if (m->op != expr_op::mod || m->right != nullptr || m->left == nullptr || merged.size() < 2) continue;
+    const index_expr x = index_expr::from_node(m->left);
+    const index_expr quotient = floordiv(x, index_expr(m->right_constant));
+    if (quotient.is_constant() || quotient.op() == expr_op::sum) continue;
+    const std::int64_t k = merged[i].coefficient;
+    const std::int64_t wanted = detail::checked_multiply(k, m->right_constant);
     for (std::size_t j = 0; j < merged.size(); ++j) {
-      const detail::expr_node* d = merged[j].atom;
-      if (d->op != expr_op::floordiv || d->left != m->left || d->right != nullptr ||
-          d->right_constant != m->right_constant || m->left == nullptr)
-        continue;
-      const std::int64_t k = merged[i].coefficient;
-      if (merged[j].coefficient != detail::checked_multiply(k, m->right_constant)) continue;
-      const index_expr x = index_expr::from_node(m->left);
+      if (merged[j].atom != quotient.node() || merged[j].coefficient != wanted) continue;
       merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
       merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
       return make_sum(constant, std::move(merged)) + index_expr(k) * x;
@@ -438,6 +438,34 @@ inline std::int64_t index_expr::evaluate(const symbol_values& values) const {
   const auto result = try_evaluate(values);
   if (!result) throw error(errc::unbound_symbol, "an expression holds a symbol without a value");
   return *result;
+}
+
+template <class SymbolToExpr>
+[[nodiscard]] index_expr substitute(const index_expr& e, SymbolToExpr&& replacement) {
+  if (e.is_constant()) return e;
+  const detail::expr_node& n = *e.node();
+  const auto operand = [&](const detail::expr_node* node, std::int64_t constant) {
+    return substitute(index_expr::from_node(node, constant), replacement);
+  };
+  switch (n.op) {
+    case expr_op::constant: return n.value;
+    case expr_op::symbol: return replacement(e);
+    case expr_op::sum: {
+      index_expr total = n.value;
+      for (const auto& t : n.terms) total += operand(t.atom, 0) * index_expr(t.coefficient);
+      return total;
+    }
+    case expr_op::product: {
+      index_expr total = 1;
+      for (const auto* f : n.factors) total *= operand(f, 0);
+      return total;
+    }
+    case expr_op::floordiv: return floordiv(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+    case expr_op::mod: return mod(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+    case expr_op::min: return min(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+    case expr_op::max: return max(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+  }
+  return e;
 }
 
 }  // namespace dnnopt
