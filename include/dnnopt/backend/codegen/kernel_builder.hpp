@@ -1,0 +1,450 @@
+// Owns the writing of one kernel from a set of graph nodes: element expressions, loads, stores and index maps.
+//
+// The builder walks data-flow trees backwards from what is asked (DNNFusion section 4.4.1): `emit(v, index)` appends
+// statements that compute one element of value v and returns its name. Element-wise operators substitute their scalar
+// expression, views only change the index, and what lies outside the block is loaded. Equal subtrees at equal indices
+// are emitted once.
+#ifndef DNNOPT_BACKEND_CODEGEN_KERNEL_BUILDER_HPP
+#define DNNOPT_BACKEND_CODEGEN_KERNEL_BUILDER_HPP
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/c_types.hpp>
+#include <dnnopt/backend/codegen/index_source.hpp>
+#include <dnnopt/backend/codegen/kernel_plan.hpp>
+#include <dnnopt/graph.hpp>
+
+namespace dnnopt::codegen {
+
+class kernel_builder;
+
+/// Writes one element of `output` of a node at `index` and returns the name or literal that holds it.
+using element_emitter = std::string (*)(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index);
+
+/// Binds an operator to its emitter; looked up by domain and name.
+struct emitter_row {
+  std::string_view domain;
+  std::string_view name;
+  element_emitter emit;
+};
+
+/// The nodes that one kernel computes, in the graph that holds them.
+struct block_view {
+  const graph& g;
+  std::vector<node_id> members;    ///< in topological order
+  std::vector<value_id> outputs;   ///< values of members that the kernel stores
+};
+
+/// A value as a number. Errors: type_mismatch for strings and complex numbers.
+[[nodiscard]] inline double number_at(const tensor& t, std::size_t i) {
+  switch (t.type()) {
+    case dtype::float32: return static_cast<double>(t.data<float>()[i]);
+    case dtype::float64: return t.data<double>()[i];
+    case dtype::float16: return static_cast<double>(static_cast<float>(t.data<float16>()[i]));
+    case dtype::bfloat16: return static_cast<double>(static_cast<float>(t.data<bfloat16>()[i]));
+    default: break;
+  }
+  if (!is_integer(t.type()) && t.type() != dtype::boolean)
+    throw error(errc::type_mismatch, "no number in a " + std::string(dnnopt::name_of(t.type())) + " tensor");
+  const auto bytes = t.bytes();
+  switch (t.type()) {
+    case dtype::int64: return static_cast<double>(t.data<std::int64_t>()[i]);
+    case dtype::uint64: return static_cast<double>(t.data<std::uint64_t>()[i]);
+    case dtype::int32: return static_cast<double>(t.data<std::int32_t>()[i]);
+    case dtype::uint32: return static_cast<double>(t.data<std::uint32_t>()[i]);
+    case dtype::int16: return static_cast<double>(t.data<std::int16_t>()[i]);
+    case dtype::uint16: return static_cast<double>(t.data<std::uint16_t>()[i]);
+    case dtype::int8: case dtype::int4: case dtype::int2: return static_cast<double>(t.data<std::int8_t>()[i]);
+    default: return static_cast<double>(std::to_integer<unsigned>(bytes[i]));
+  }
+}
+
+/// A number as an OpenCL C literal of a compute type.
+[[nodiscard]] inline std::string literal(compute_type type, double number) {
+  if (type == compute_type::integer || type == compute_type::natural)
+    return "((" + std::string(name_of(type)) + ")" + std::to_string(static_cast<long long>(number)) + "L)";
+  if (std::isnan(number)) return "NAN";
+  if (std::isinf(number)) return number < 0 ? "(-INFINITY)" : "INFINITY";
+  char text[64];
+  std::snprintf(text, sizeof text, type == compute_type::real ? "%.9g" : "%.17g", number);
+  std::string out(text);
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
+  if (type == compute_type::real) out += "f";
+  return number < 0 || std::signbit(number) ? "(" + out + ")" : out;
+}
+
+/// Writes one kernel. Not copyable; `finish` ends it.
+class kernel_builder {
+ public:
+  /// Precondition: shapes of all values that the kernel touches are known.
+  kernel_builder(const block_view& block, std::span<const emitter_row> emitters)
+      : block_(block), emitters_(emitters), context_(std::make_shared<expr_context>()),
+        members_(block.members.begin(), block.members.end()) {
+    scopes_.emplace_back();
+  }
+  kernel_builder(const kernel_builder&) = delete;
+  kernel_builder& operator=(const kernel_builder&) = delete;
+
+  [[nodiscard]] const graph& g() const noexcept { return block_.g; }
+  [[nodiscard]] const node& node_at(node_id id) const { return block_.g.node_at(id); }
+  [[nodiscard]] const block_view& block() const noexcept { return block_; }
+  [[nodiscard]] expr_context& expressions() noexcept { return *context_; }
+
+  // --- names and facts in the kernel's own symbols ---
+
+  /// A loop or work-item index named `name` with values 0 .. extent - 1; the name must be declared in the source as int
+  /// (long where the extent needs it).
+  [[nodiscard]] index_expr index(std::string_view name, const index_expr& extent) {
+    const expr_range range = extent.range();
+    return context_->symbol(name, {0, range.high >= unbounded ? largest_dim : std::max<std::int64_t>(range.high - 1, 0)});
+  }
+  /// A fresh variable name.
+  [[nodiscard]] std::string fresh(std::string_view prefix) { return std::string(prefix) + std::to_string(counter_++); }
+  /// An expression over the graph's symbols in the kernel's own symbols; each symbol becomes an integer argument.
+  [[nodiscard]] index_expr translate(const index_expr& e) {
+    return substitute(e, [this](const index_expr& symbol) { return parameter(symbol); });
+  }
+  /// The shape of a value in the kernel's own symbols. Errors: shape_mismatch where the rank is unknown.
+  [[nodiscard]] const shape& dims(value_id id) { return *local_facts(id).dims; }
+  /// What is known about a value, in the kernel's own symbols.
+  [[nodiscard]] const value_facts& local_facts(value_id id) {
+    const auto found = facts_.find(id);
+    if (found != facts_.end()) return *found->second;
+    const value& v = block_.g.value_at(id);
+    if (!v.facts.dims) throw error(errc::shape_mismatch, "the rank of '" + v.name + "' is not known");
+    auto made = std::make_unique<value_facts>();
+    made->kind = v.facts.kind;
+    made->type = v.facts.type;
+    made->constant = v.facts.constant;
+    made->dims.emplace();
+    for (const index_expr& d : *v.facts.dims) made->dims->push_back(translate(d));
+    if (v.facts.elements) {
+      made->elements.emplace();
+      for (const index_expr& e : *v.facts.elements) made->elements->push_back(translate(e));
+    }
+    return *facts_.emplace(id, std::move(made)).first->second;
+  }
+  /// The compute type of a value. Errors: unsupported.
+  [[nodiscard]] compute_type computed_as(value_id id) const { return c_type_of(block_.g.facts(id).type).compute; }
+  /// The node's facts in the kernel's own symbols, for calls of operator traits.
+  [[nodiscard]] node_facts facts_of(node_id id, std::vector<const value_facts*>& storage) {
+    const node& n = node_at(id);
+    storage.clear();
+    for (const value_id v : n.inputs) storage.push_back(v == no_value ? nullptr : &local_facts(v));
+    node_facts facts;
+    facts.attributes = &n.attributes;
+    facts.inputs = storage;
+    facts.output_count = n.outputs.size();
+    facts.expressions = context_.get();
+    facts.scope = n.name;
+    return facts;
+  }
+
+  // --- statements ---
+
+  /// Appends one statement or line.
+  void line(std::string_view text) { scopes_.back().text.append(scopes_.size() * 2, ' ').append(text).append("\n"); }
+  /// Opens a nested scope: `head` is a line ending in "{". Names emitted inside are forgotten at close().
+  void open(std::string_view head) {
+    line(head);
+    scopes_.emplace_back();
+  }
+  /// Closes the scope with `tail`.
+  void close(std::string_view tail = "}") {
+    const std::string inner = std::move(scopes_.back().text);
+    scopes_.pop_back();
+    scopes_.back().text += inner;
+    line(tail);
+  }
+  /// Opens a loop over a fresh index of that extent and returns it.
+  [[nodiscard]] index_expr open_loop(std::string_view prefix, const index_expr& extent) {
+    const std::string name = fresh(prefix);
+    const index_expr i = index(name, extent);
+    const char* const type = fits_int(i.range()) ? "int " : "long ";
+    open("for (" + std::string(type) + name + " = 0; " + name + " < " + index_source(extent) + "; ++" + name + ") {");
+    return i;
+  }
+  /// Starts collecting statements apart; `take` returns them.
+  void begin() {
+    held_.push_back(std::move(scopes_));
+    scopes_.clear();
+    scopes_.emplace_back();
+  }
+  [[nodiscard]] std::string take() {
+    std::string text = std::move(scopes_.front().text);
+    scopes_ = std::move(held_.back());
+    held_.pop_back();
+    return text;
+  }
+  /// Declares a constant of the compute type and returns its name.
+  std::string let(compute_type type, std::string_view expression) {
+    const std::string name = fresh("v");
+    line("const " + std::string(name_of(type)) + " " + name + " = " + std::string(expression) + ";");
+    return name;
+  }
+
+  // --- elements ---
+
+  /// The element of value `id` at `index` (as many entries as its rank), of its compute type. Statements are appended
+  /// to the current scope. Errors: unsupported where a member can't be written as an element expression.
+  [[nodiscard]] std::string emit(value_id id, std::span<const index_expr> index) {
+    const std::pair<value_id, std::vector<index_expr>> key{id, {index.begin(), index.end()}};
+    for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
+      for (const auto& [known, name] : nested->known)
+        if (known == key) return name;
+    std::string name = emit_new(id, index);
+    scopes_.back().known.emplace_back(key, name);
+    return name;
+  }
+  [[nodiscard]] std::string emit(value_id id, std::initializer_list<index_expr> index) {
+    return emit(id, std::span<const index_expr>(index.begin(), index.size()));
+  }
+  /// The row-major offset of an index in a value's own dims.
+  [[nodiscard]] index_expr offset_of(value_id id, std::span<const index_expr> index) {
+    const shape& d = dims(id);
+    index_expr offset = 0;
+    index_expr stride = 1;
+    for (std::size_t k = d.size(); k-- > 0;) {
+      if (!(d[k] == index_expr(1))) offset += index[k] * stride;
+      stride *= d[k];
+    }
+    return offset;
+  }
+  /// The index in a value's dims of a row-major offset.
+  [[nodiscard]] std::vector<index_expr> index_at(const shape& d, const index_expr& offset) {
+    std::vector<index_expr> out(d.size(), index_expr(0));
+    index_expr stride = 1;
+    for (std::size_t k = d.size(); k-- > 0;) {
+      if (d[k] == index_expr(1)) continue;
+      // The outermost index needs no remainder: the offset is in range.
+      bool outermost = true;
+      for (std::size_t j = 0; j < k; ++j) outermost = outermost && d[j] == index_expr(1);
+      const index_expr q = floordiv(offset, stride);
+      out[k] = outermost ? q : mod(q, d[k]);
+      stride *= d[k];
+    }
+    return out;
+  }
+  /// Loads an element from the buffer of a value, whatever produces it.
+  [[nodiscard]] std::string load(value_id id, const index_expr& offset) {
+    const c_type_row& type = c_type_of(block_.g.facts(id).type);
+    return let(type.compute, fill_pattern(type.load, pointer(id, false), index_source(offset), ""));
+  }
+  /// Stores an element into the buffer of a value.
+  void store(value_id id, const index_expr& offset, std::string_view expression) {
+    const c_type_row& type = c_type_of(block_.g.facts(id).type);
+    line(fill_pattern(type.store, pointer(id, true), index_source(offset), expression));
+  }
+  /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
+  void bind(value_id id, std::span<const index_expr> index, std::string name) {
+    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, {index.begin(), index.end()}}, std::move(name));
+    bound_.insert(id);
+  }
+  /// The C name of the buffer argument of a value.
+  [[nodiscard]] std::string pointer(value_id id, bool written) {
+    for (std::size_t i = 0; i < pointers_.size(); ++i)
+      if (pointers_[i].held == id) {
+        pointers_[i].written = pointers_[i].written || written;
+        return "b" + std::to_string(i);
+      }
+    pointer_argument argument;
+    argument.held = id;
+    argument.written = written;
+    argument.type = block_.g.facts(id).type;
+    pointers_.push_back(argument);
+    return "b" + std::to_string(pointers_.size() - 1);
+  }
+  /// The C name of a scratch buffer argument.
+  [[nodiscard]] std::string scratch(std::size_t number, dtype type, bool written) {
+    for (std::size_t i = 0; i < pointers_.size(); ++i)
+      if (pointers_[i].held == no_value && pointers_[i].scratch == number) {
+        pointers_[i].written = pointers_[i].written || written;
+        return "b" + std::to_string(i);
+      }
+    pointer_argument argument;
+    argument.scratch = number;
+    argument.written = written;
+    argument.type = type;
+    pointers_.push_back(argument);
+    return "b" + std::to_string(pointers_.size() - 1);
+  }
+  /// Whether a member node of the block produces the value.
+  [[nodiscard]] bool is_member_value(value_id id) const {
+    const node_id producer = block_.g.value_at(id).producer;
+    return producer != no_node && members_.contains(producer);
+  }
+
+  // --- functions around a hand-written frame ---
+
+  /// Adds a function text before the kernel (complete, with newline).
+  void add_function(std::string text) { functions_ += text; }
+  /// Defines `float <name>(DNNOPT_PARAMETERS, int i0, ...)` that returns the element of `id`; the caller passes
+  /// DNNOPT_ARGUMENTS first. `index` are the symbols made by index() whose names are `names`.
+  void define_load(std::string_view name, value_id id, std::span<const index_expr> index, std::span<const std::string> names) {
+    begin();
+    const std::string result = emit(id, index);
+    line("return " + result + ";");
+    functions_ += "static inline " + std::string(name_of(computed_as(id))) + " " + std::string(name) + "(DNNOPT_PARAMETERS" +
+                  arguments_of(names) + ") {\n" + take() + "}\n";
+  }
+  /// Defines `void <name>(DNNOPT_PARAMETERS, int i0, ..., <type> value)` that stores what the block computes from the
+  /// anchor's element `value` at `index`: the epilogue. Each block output is reached from the anchor by element-wise
+  /// operators and invertible views. Errors: unsupported where it is not.
+  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names) {
+    begin();
+    bind(anchor, index, "value");
+    for (const value_id out : block_.outputs) {
+      const std::vector<index_expr> at = index_from_anchor(anchor, index, out);
+      store(out, offset_of(out, at), emit(out, at));
+    }
+    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " +
+                  std::string(name_of(computed_as(anchor))) + " value) {\n" + take() + "}\n";
+  }
+  /// The index of block output `out` whose element is computed from the anchor's element at `index`.
+  [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index, value_id out) {
+    if (anchor == out) return {index.begin(), index.end()};
+    // The path from the anchor to the output, walked from the output upwards.
+    const node& n = node_at(block_.g.value_at(out).producer);
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] == no_value || !reaches(anchor, n.inputs[i])) continue;
+      const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i]);
+      return forward_index(n, i, out, inner);
+    }
+    throw error(errc::unsupported, "output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
+  }
+
+  /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
+  /// DNNOPT_PARAMETERS as its parameter list; the prelude comes first.
+  [[nodiscard]] kernel_plan finish(std::string_view prelude, std::string_view body) {
+    std::string parameters;
+    std::string arguments;
+    const auto append = [&](const std::string& declaration, const std::string& name) {
+      parameters += (parameters.empty() ? "" : ", ") + declaration + " " + name;
+      arguments += (arguments.empty() ? "" : ", ") + name;
+    };
+    for (std::size_t i = 0; i < pointers_.size(); ++i)
+      append(std::string(pointers_[i].written ? "__global " : "__global const ") + std::string(c_type_of(pointers_[i].type).storage) + "* restrict",
+             "b" + std::to_string(i));
+    kernel_plan plan;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const bool is_long = !fits_int(context_of_parameter(i).range());
+      append(is_long ? "const long" : "const int", "p" + std::to_string(i));
+      plan.parameters.push_back(parameters_[i]);
+      plan.parameter_is_long.push_back(is_long);
+      plan.parameter_symbols.push_back(*context_of_parameter(i).as_symbol());
+    }
+    bool doubles = false;
+    for (const auto& p : pointers_) doubles = doubles || p.type == dtype::float64;
+    plan.source = std::string(doubles ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + std::string(prelude) +
+                  "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" + functions_ +
+                  std::string(body);
+    plan.pointers = pointers_;
+    plan.expressions = context_;
+    return plan;
+  }
+
+ private:
+  /// Dims without a known bound are taken to stay below this, so that index arithmetic keeps to 32 bits where the
+  /// executor checked the sizes.
+  static constexpr std::int64_t largest_dim = (std::int64_t{1} << 31) - 1;
+
+  struct scope {
+    std::string text;
+    std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> known;
+  };
+
+  class piece_builder;
+
+  index_expr context_of_parameter(std::size_t i) { return context_->symbol("p" + std::to_string(i)); }
+
+  index_expr parameter(const index_expr& outer) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (parameters_[i] == outer) return context_of_parameter(i);
+    parameters_.push_back(outer);
+    expr_range range = outer.range();
+    if (range.high >= unbounded) range.high = largest_dim;
+    return context_->symbol("p" + std::to_string(parameters_.size() - 1), range);
+  }
+
+  static std::string arguments_of(std::span<const std::string> names) {
+    std::string text;
+    for (const std::string& name : names) text += ", const int " + name;
+    return text;
+  }
+
+  [[nodiscard]] bool reaches(value_id anchor, value_id from) const {
+    if (anchor == from) return true;
+    if (!is_member_value(from)) return false;
+    for (const value_id in : node_at(block_.g.value_at(from).producer).inputs)
+      if (in != no_value && reaches(anchor, in)) return true;
+    return false;
+  }
+
+  std::vector<index_expr> forward_index(const node& n, std::size_t input, value_id out, const std::vector<index_expr>& inner) {
+    const shape& from = dims(n.inputs[input]);
+    const shape& to = dims(out);
+    const auto refuse = [&](std::string_view why) {
+      return error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) + ") can't follow an anchor: " + std::string(why));
+    };
+    if (n.op->kind == computation_kind::element_wise) {
+      if (from.size() > to.size()) throw refuse("rank grows");
+      const std::size_t lead = to.size() - from.size();
+      std::vector<index_expr> at(to.size(), index_expr(0));
+      for (std::size_t k = 0; k < to.size(); ++k) {
+        if (k < lead ? !(to[k] == index_expr(1)) : !(to[k] == from[k - lead])) throw refuse("it broadcasts the anchor's result");
+        if (k >= lead) at[k] = inner[k - lead];
+      }
+      return at;
+    }
+    if (n.op->mapping == mapping_type::reorganize) return index_at(to, offset_of(n.inputs[input], inner));
+    if (n.op->mapping == mapping_type::shuffle && n.attributes.contains("perm")) {
+      const auto perm = n.attributes.get_ints("perm");
+      std::vector<index_expr> at(to.size(), index_expr(0));
+      for (std::size_t k = 0; k < perm.size(); ++k) at[k] = inner[normalize_axis(perm[k], perm.size())];
+      return at;
+    }
+    throw refuse("its index map has no inverse here");
+  }
+
+  std::string emit_new(value_id id, std::span<const index_expr> index);
+  static std::string literal_of(const tensor& t, std::size_t i, compute_type type);
+  std::string emit_element_wise(node_id id, std::size_t output, std::span<const index_expr> index);
+  std::string emit_view(node_id id, std::size_t output, std::span<const index_expr> index);
+  std::string substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands);
+
+  block_view block_;
+  std::span<const emitter_row> emitters_;
+  std::shared_ptr<expr_context> context_;
+  std::set<node_id> members_;
+  std::set<value_id> bound_;
+  std::vector<index_expr> parameters_;
+  std::vector<pointer_argument> pointers_;
+  std::unordered_map<value_id, std::unique_ptr<value_facts>> facts_;
+  std::string functions_;
+  std::vector<scope> scopes_;
+  std::vector<std::vector<scope>> held_;
+  std::size_t counter_ = 0;
+};
+
+}  // namespace dnnopt::codegen
+
+#include <dnnopt/backend/codegen/emit_element.hpp>
+
+#endif  // DNNOPT_BACKEND_CODEGEN_KERNEL_BUILDER_HPP

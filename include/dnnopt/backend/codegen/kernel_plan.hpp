@@ -1,0 +1,63 @@
+// Owns the description of one device kernel before it meets a device: source, arguments and work sizes as expressions.
+#ifndef DNNOPT_BACKEND_CODEGEN_KERNEL_PLAN_HPP
+#define DNNOPT_BACKEND_CODEGEN_KERNEL_PLAN_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dnnopt/dtype.hpp>
+#include <dnnopt/graph.hpp>
+#include <dnnopt/index_expr.hpp>
+
+namespace dnnopt::codegen {
+
+/// A buffer argument. `scratch` buffers belong to one plan list and hold what passes between its kernels.
+struct pointer_argument {
+  value_id held = no_value;      ///< the value of the graph, or no_value for scratch
+  std::size_t scratch = 0;       ///< index into lowered_node::scratch where `held` is no_value
+  bool written = false;
+  dtype type = dtype::float32;
+};
+
+/// Memory between the kernels of one lowered node.
+struct scratch_buffer {
+  index_expr bytes;  ///< over the graph's symbols
+};
+
+/// One kernel launch. Pointer arguments come first in the argument list, then one integer per parameter.
+struct kernel_plan {
+  std::string source;
+  std::string options;
+  std::string entry = "dnnopt_kernel";
+  std::vector<pointer_argument> pointers;
+  std::vector<index_expr> parameters;   ///< over the graph's symbols, in argument order
+  std::vector<bool> parameter_is_long;  ///< a long argument, else int
+  /// Work sizes over the kernel's own symbols; bind parameter i to symbol `parameter_symbols[i]` and evaluate.
+  std::array<index_expr, 3> global{index_expr(1), index_expr(1), index_expr(1)};
+  std::array<std::size_t, 3> local{0, 0, 0};  ///< 0: the launch chooses
+  std::vector<std::uint32_t> parameter_symbols;
+  std::shared_ptr<expr_context> expressions;  ///< keeps the kernel's own symbols alive
+  index_expr flops = 0;                       ///< over the kernel's own symbols
+  std::string version;                        ///< name of the kernel family and version, for logs and tests
+
+  /// The kernel's own symbols bound to the values of its parameters under `values` of the graph's symbols.
+  [[nodiscard]] symbol_values bind(const symbol_values& values) const {
+    symbol_values own;
+    for (std::size_t i = 0; i < parameters.size(); ++i) own.bind(parameter_symbols[i], parameters[i].evaluate(values));
+    return own;
+  }
+};
+
+/// What one node (or block) becomes: kernels in launch order and the memory between them.
+struct lowered_node {
+  std::vector<kernel_plan> kernels;
+  std::vector<scratch_buffer> scratch;
+};
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_KERNEL_PLAN_HPP

@@ -1,0 +1,51 @@
+// Owns the kernel of blocks without an anchor: one work-item per output element, whose value is an element expression.
+#ifndef DNNOPT_BACKEND_CODEGEN_LOWER_MAP_HPP
+#define DNNOPT_BACKEND_CODEGEN_LOWER_MAP_HPP
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/backend/kernels/sources.hpp>
+
+namespace dnnopt::codegen {
+
+/// Lowers a block whose outputs are all element expressions (emitters, scalar expressions, views). Outputs of one shape
+/// share a kernel; each further shape gets a kernel of its own.
+/// Errors: unsupported where a member has no element expression.
+[[nodiscard]] inline lowered_node lower_map(const block_view& block, std::span<const emitter_row> emitters) {
+  lowered_node result;
+  std::vector<value_id> pending = block.outputs;
+  while (!pending.empty()) {
+    kernel_builder b(block, emitters);
+    const shape first = b.dims(pending.front());
+    const index_expr count = element_count(first);
+    const index_expr i = b.index("i", count);
+    const bool wide = !fits_int(i.range());
+    std::vector<value_id> later;
+    b.begin();
+    for (const value_id out : pending) {
+      if (!(b.dims(out) == first)) {
+        later.push_back(out);
+        continue;
+      }
+      const std::string element = b.emit(out, b.index_at(first, i));
+      b.store(out, i, element);
+    }
+    const std::string statements = b.take();
+    kernel_plan plan = b.finish(
+        kernels::prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + std::string(wide ? "long" : "int") + " i = " +
+                              (wide ? "" : "(int)") + "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" + statements + "}\n");
+    plan.global = {count, index_expr(1), index_expr(1)};
+    plan.version = "map";
+    result.kernels.push_back(std::move(plan));
+    pending = std::move(later);
+  }
+  return result;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_LOWER_MAP_HPP

@@ -1,0 +1,15 @@
+// Owns the hand-written kernel sources as strings; each .cl file is valid OpenCL C by itself and included here.
+#ifndef DNNOPT_BACKEND_KERNELS_SOURCES_HPP
+#define DNNOPT_BACKEND_KERNELS_SOURCES_HPP
+
+#include <string_view>
+
+namespace dnnopt::kernels {
+
+inline constexpr std::string_view prelude = "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/prelude.cl>
+    "#endif\n";
+
+}  // namespace dnnopt::kernels
+
+#endif  // DNNOPT_BACKEND_KERNELS_SOURCES_HPP
