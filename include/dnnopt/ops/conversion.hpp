@@ -1,0 +1,231 @@
+// Owns the traits of ONNX's type conversions, quantization, and of operators that limit or drop elements (Clip, Dropout).
+#ifndef DNNOPT_OPS_CONVERSION_HPP
+#define DNNOPT_OPS_CONVERSION_HPP
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dnnopt/ops/element_wise.hpp>
+
+namespace dnnopt::ops {
+
+/// The element type that an integer attribute names. Errors: bad_attribute for a number that is no element type.
+[[nodiscard]] inline dtype type_attribute(const attribute_map& attributes, std::string_view name, dtype fallback) {
+  const std::int64_t number = attributes.get_int(name, static_cast<std::int64_t>(fallback));
+  if (number < 0 || number >= static_cast<std::int64_t>(dtype_table.size()))
+    throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' names element type " + std::to_string(number) +
+                                         ", which is not known");
+  return static_cast<dtype>(number);
+}
+
+/// Elements of an integer converted to another integer type or to boolean.
+inline void infer_converted_elements(const node_facts& facts, value_facts& output) {
+  const bool to_boolean = output.type == dtype::boolean;
+  const std::optional<std::vector<index_expr>> elements = facts.elements(0);
+  if (!elements || !(is_integer(output.type) || to_boolean)) return;
+  const expr_range limits = values_of(output.type);
+  std::vector<index_expr> converted;
+  for (const index_expr& element : *elements) {
+    const expr_range range = element.range();
+    if (to_boolean && (range.low > 0 || range.high < 0))
+      converted.emplace_back(1);
+    else if ((to_boolean && (range.low < 0 || range.high > 1)) ||
+             (element.is_constant() && (range.low < limits.low || range.high > limits.high)))
+      return;
+    else
+      converted.push_back(element);
+  }
+  output.elements = std::move(converted);
+}
+
+/// The output takes the type that attribute `to` names.
+struct cast_op : element_wise_classes {
+  static constexpr std::string_view name = "Cast";
+  static constexpr int since = 28;
+  static constexpr op_arity arity{1, 1};
+  static constexpr std::string_view scalar = "x0";
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    (void)facts.attributes->require<std::int64_t>("to");
+    infer_broadcast(facts, outputs[0], type_attribute(*facts.attributes, "to", dtype::undefined));
+    infer_converted_elements(facts, outputs[0]);
+  }
+};
+
+/// The output takes the type of the second input, whose elements are not read.
+struct cast_like_op : element_wise_classes {
+  static constexpr std::string_view name = "CastLike";
+  static constexpr int since = 25;
+  static constexpr op_arity arity{2, 2};
+  static constexpr std::string_view scalar = "x0";
+
+  static mapping_type mapping_of(const node_facts&, std::size_t, std::size_t) { return mapping_type::one_to_one; }
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    outputs[0].type = facts.type(1);
+    if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+    infer_converted_elements(facts, outputs[0]);
+  }
+  static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+    if (outputs[0].dims && !inputs[0].dims) inputs[0].dims = outputs[0].dims;
+  }
+};
+
+/// The same bits read as another type of equal width.
+struct bit_cast_op : element_wise_classes {
+  static constexpr std::string_view name = "BitCast";
+  static constexpr int since = 26;
+  static constexpr op_arity arity{1, 1};
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    (void)facts.attributes->require<std::int64_t>("to");
+    infer_broadcast(facts, outputs[0], type_attribute(*facts.attributes, "to", dtype::undefined));
+    const int from = row_of(facts.type(0)).packed_bits;
+    const int to = row_of(outputs[0].type).packed_bits;
+    if (from != 0 && from != to)
+      throw error(errc::type_mismatch, "BitCast from " + std::string(name_of(facts.type(0))) + " to " +
+                                           std::string(name_of(outputs[0].type)) + " changes the width");
+  }
+};
+
+/// What QuantizeLinear and DequantizeLinear share: scale and zero point for the whole tensor, per axis, or per block.
+struct quantization_classes : element_wise_classes {
+  static constexpr op_arity arity{2, 3};
+
+  static mapping_type mapping_of(const node_facts&, std::size_t input, std::size_t) {
+    return input == 0 ? mapping_type::one_to_one : mapping_type::one_to_many;
+  }
+  static std::vector<index_expr> operand_index(const node_facts& facts, std::size_t input, std::span<const index_expr> index) {
+    const shape* dims = facts.dims(input);
+    if (input == 0 || dims == nullptr) return {index.begin(), index.end()};
+    if (dims->empty()) return {};
+    const std::size_t rank = facts.dims(0)->size();
+    if (dims->size() == 1 && (*dims)[0] == index_expr(1)) return {0};
+    const std::size_t axis = normalize_axis(facts.attributes->get_int("axis", 1), rank);
+    const std::int64_t block = facts.attributes->get_int("block_size", 0);
+    if (block == 0) return {index[axis]};
+    std::vector<index_expr> result(index.begin(), index.end());
+    result[axis] = floordiv(result[axis], block);
+    return result;
+  }
+  static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+    if (outputs[0].dims && !inputs[0].dims) inputs[0].dims = outputs[0].dims;
+  }
+};
+
+/// Saturates round(x / scale) + zero point; halves round to even.
+struct quantize_linear_op : quantization_classes {
+  static constexpr std::string_view name = "QuantizeLinear";
+  static constexpr int since = 28;
+  static constexpr std::string_view scalar = "dnnopt_clip(rint(x0 / x1) + x2, {least}, {most})";
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);
+    outputs[0].type = facts.has(2) ? facts.type(2) : named != dtype::undefined ? named : dtype::uint8;
+    if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+  }
+};
+
+struct dequantize_linear_op : quantization_classes {
+  static constexpr std::string_view name = "DequantizeLinear";
+  static constexpr int since = 28;
+  static constexpr std::string_view scalar = "(x0 - x2) * x1";
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);
+    outputs[0].type = named != dtype::undefined ? named : facts.type(1);
+    if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+  }
+};
+
+/// Scale and zero point come from the least and greatest element.
+struct dynamic_quantize_linear_op {
+  static constexpr std::string_view name = "DynamicQuantizeLinear";
+  static constexpr int since = 11;
+  static constexpr op_arity arity{1, 1, 3, 3};
+  static constexpr mapping_type mapping = mapping_type::many_to_many;
+  static constexpr layout_class layout = layout_class::ild_variable;
+  static constexpr dynamism_class dynamism = dynamism_class::isdos;
+  static constexpr computation_kind kind = computation_kind::other;
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    outputs[0].type = dtype::uint8;
+    if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+    if (outputs.size() > 1) outputs[1].type = dtype::float32, outputs[1].dims = shape{};
+    if (outputs.size() > 2) outputs[2].type = dtype::uint8, outputs[2].dims = shape{};
+  }
+};
+
+/// Limits are scalars and may be absent; where the lower exceeds the upper, the upper counts. NaN stays NaN.
+struct clip_op : element_wise_classes {
+  static constexpr std::string_view name = "Clip";
+  static constexpr int since = 13;
+  static constexpr op_arity arity{1, 3};
+  static constexpr std::string_view scalar =
+      "{has2} && ({has1} && x0 < x1 ? x1 : x0) > x2 ? x2 : {has1} && x0 < x1 ? x1 : x0";
+
+  static mapping_type mapping_of(const node_facts&, std::size_t input, std::size_t) {
+    return input == 0 ? mapping_type::one_to_one : mapping_type::one_to_many;
+  }
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    require_one_type(facts, 0, 3);
+    outputs[0].type = facts.type(0);
+    if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+    auto elements = facts.elements(0);
+    const auto low = facts.elements(1);
+    const auto high = facts.elements(2);
+    if (!elements || (facts.has(1) && !low) || (facts.has(2) && !high)) return;
+    for (index_expr& element : *elements) {
+      if (low) element = max(element, low->at(0));
+      if (high) element = min(element, high->at(0));
+    }
+    outputs[0].elements = std::move(elements);
+  }
+  static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+    if (outputs[0].dims && !inputs[0].dims) inputs[0].dims = outputs[0].dims;
+  }
+};
+
+/// The identity outside training; the second output says which elements were kept.
+struct dropout_op : element_wise_classes {
+  static constexpr std::string_view name = "Dropout";
+  static constexpr int since = 22;
+  static constexpr op_arity arity{1, 3, 1, 2};
+  static constexpr std::string_view scalar = "x0";
+
+  /// Whether the node is known not to be in training.
+  static bool is_inference(const node_facts& facts) {
+    if (!facts.has(2)) return true;
+    const auto training = facts.integers(2);
+    return training && training->at(0) == 0;
+  }
+  // In training an element is dropped by chance, which no scalar expression says.
+  static mapping_type mapping_of(const node_facts& facts, std::size_t, std::size_t) {
+    return is_inference(facts) ? mapping_type::one_to_one : mapping_type::many_to_many;
+  }
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    outputs[0].type = facts.type(0);
+    if (outputs.size() > 1) outputs[1].type = dtype::boolean;
+    if (const shape* dims = facts.dims(0))
+      for (value_facts& output : outputs) output.dims = *dims;
+    if (is_inference(facts)) outputs[0].elements = facts.elements(0);
+  }
+  static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+    if (outputs[0].dims && !inputs[0].dims) inputs[0].dims = outputs[0].dims;
+  }
+};
+
+/// Adds ONNX's conversions, quantization, Clip and Dropout.
+inline void add_conversion(op_set& set) {
+  set.add<cast_op, cast_like_op, bit_cast_op, quantize_linear_op, dequantize_linear_op, dynamic_quantize_linear_op,
+          clip_op, dropout_op>();
+}
+
+static_assert(Operator<cast_op> && Operator<cast_like_op> && Operator<bit_cast_op> && Operator<quantize_linear_op>);
+static_assert(Operator<dequantize_linear_op> && Operator<dynamic_quantize_linear_op> && Operator<clip_op>);
+static_assert(Operator<dropout_op>);
+
+}  // namespace dnnopt::ops
+
+#endif  // DNNOPT_OPS_CONVERSION_HPP
