@@ -49,6 +49,7 @@ struct image_limits {
   /// image2d over a buffer: row pitch and start must be multiples of these, in pixels; pitch 0 when not supported.
   std::uint32_t buffer_pitch_alignment = 0;
   std::uint32_t buffer_base_alignment = 0;
+  bool over_sub_buffer = false;  ///< an image may lie over a part of an arena (probed by context, not by the query)
 };
 
 /// Preferred number of elements in one vector of a kernel; 0 for types that the device lacks.

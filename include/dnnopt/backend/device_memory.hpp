@@ -132,6 +132,8 @@ class device_buffer {
   [[nodiscard]] bool empty() const noexcept { return handle_() == nullptr; }
   /// The OpenCL object, for kernel arguments; this buffer keeps it alive.
   [[nodiscard]] cl_mem handle() const noexcept { return handle_(); }
+  /// True for a sub_buffer().
+  [[nodiscard]] bool is_part() const noexcept { return handle_() != root_(); }
   /// Byte offset in the buffer that owns the memory; 0 unless this is a sub-buffer.
   [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
 
@@ -297,12 +299,15 @@ class device_memory {
     return make_image(shape, nullptr, 0, detail::access_flags(access), name, true);
   }
 
-  /// True when image_over() can make an image2d of this row pitch over a buffer; image1d_buffer always can.
-  [[nodiscard]] bool shares_buffer(const image_shape& shape, std::size_t row_pitch_bytes) const noexcept {
-    if (shape.kind == image_kind::image1d_buffer) return images_.supported;
+  /// True when image_over() takes this shape and row pitch (bytes, 0 means rows without gaps): over a whole buffer, or
+  /// with `part` over a sub_buffer().
+  [[nodiscard]] bool shares_buffer(const image_shape& shape, std::size_t row_pitch_bytes, bool part) const noexcept {
+    if (!images_.supported || (part && !images_.over_sub_buffer)) return false;
+    if (shape.kind == image_kind::image1d_buffer) return true;
+    const std::size_t row = shape.width * texel_bytes(shape.texel);
     const std::size_t pitch = images_.buffer_pitch_alignment * texel_bytes(shape.texel);
-    return shape.kind == image_kind::image2d && pitch != 0 && row_pitch_bytes % pitch == 0 &&
-           row_pitch_bytes >= shape.width * texel_bytes(shape.texel);
+    const std::size_t wanted = row_pitch_bytes == 0 ? row : row_pitch_bytes;
+    return shape.kind == image_kind::image2d && pitch != 0 && wanted % pitch == 0 && wanted >= row;
   }
 
   /// An image over the bytes of `buffer` (an arena's part is a sub_buffer()), without memory of its own. It keeps the
@@ -313,8 +318,9 @@ class device_memory {
     require_image(shape, name);
     const std::size_t row = shape.width * texel_bytes(shape.texel);
     const std::size_t pitch = row_pitch_bytes == 0 ? row : row_pitch_bytes;
-    if (!shares_buffer(shape, pitch)) {
-      throw error(errc::unsupported, "the device makes no image over a buffer with a row pitch of " +
+    if (!shares_buffer(shape, pitch, buffer.is_part())) {
+      throw error(errc::unsupported, "the device makes no " + describe(shape) + " over a " +
+                                         (buffer.is_part() ? "part of a buffer" : "buffer") + " with a row pitch of " +
                                          std::to_string(pitch) + " bytes" + of(name));
     }
     const std::size_t needed = shape.height == 0 ? 0 : (shape.height - 1) * pitch + row;

@@ -6,6 +6,7 @@
 #ifndef DNNOPT_BACKEND_OPENCL_CONTEXT_HPP
 #define DNNOPT_BACKEND_OPENCL_CONTEXT_HPP
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,7 @@ class context {
       images.rgba_fp32 = supports(CL_FLOAT);
       images.rgba_fp16 = supports(CL_HALF_FLOAT);
     }
+    images.over_sub_buffer = images.supported && images.rgba_fp32 && takes_sub_buffers();
     memory_.emplace(handle_, device_.info);
   }
 
@@ -105,6 +107,24 @@ class context {
       if (!found) return false;
     }
     return true;
+  }
+
+  /// True when the driver makes an image over the second half of a small buffer.
+  [[nodiscard]] bool takes_sub_buffers() const {
+    const std::size_t step = std::max<std::size_t>(device_.info.base_address_alignment_bytes, 64);
+    cl_int status = CL_SUCCESS;
+    const cl::Memory whole(::clCreateBuffer(handle_(), CL_MEM_READ_WRITE, 2 * step, nullptr, &status), false);
+    if (status != CL_SUCCESS) return false;
+    const cl_buffer_region region{step, step};
+    const cl::Memory part(::clCreateSubBuffer(whole(), 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status), false);
+    if (status != CL_SUCCESS) return false;
+    const cl_image_format format{CL_RGBA, CL_FLOAT};
+    cl_image_desc description{};
+    description.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER;
+    description.image_width = step / 16;
+    description.buffer = part();
+    const cl::Memory image(::clCreateImage(handle_(), 0, &format, &description, nullptr, &status), false);
+    return status == CL_SUCCESS;
   }
 
   device device_;
