@@ -105,6 +105,14 @@ class quantile_sketch {
     bins_[static_cast<std::size_t>(bin - first_)] += weight;
   }
 
+  /// Adds what another sketch of the same relative error has seen.
+  void merge(const quantile_sketch& other) {
+    for (std::size_t i = 0; i < other.bins_.size(); ++i)
+      if (other.bins_[i] > 0.0) add(value_of(other.first_ + static_cast<int>(i)), other.bins_[i]);
+    zeros_ += other.zeros_;
+    total_ += other.zeros_;
+  }
+
   /// The value below which a share `q` in [0, 1] of the weight lies; zero when empty. Linear in the bins.
   [[nodiscard]] double quantile(double q) const noexcept {
     if (total_ <= 0.0) return 0.0;
@@ -169,6 +177,13 @@ class series {
     if (moments_.count() == 0) first_ = value;
     moments_.add(value, weight);
     sketch_.add(value, weight);
+  }
+  /// Adds what another series has seen.
+  void merge(const series& other) {
+    if (other.count() == 0) return;
+    if (count() == 0) first_ = other.first_;
+    moments_.merge(other.moments_);
+    sketch_.merge(other.sketch_);
   }
   [[nodiscard]] std::uint64_t count() const noexcept { return moments_.count(); }
   /// Estimated number of events that the samples stand for.

@@ -1,0 +1,571 @@
+// Owns the profiler: what an executor reports to, the writer thread behind it, and the making of the report.
+#ifndef DNNOPT_PROFILE_PROFILER_HPP
+#define DNNOPT_PROFILE_PROFILER_HPP
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/error.hpp>
+#include <dnnopt/profile/clock_sync.hpp>
+#include <dnnopt/profile/event_queue.hpp>
+#include <dnnopt/profile/events.hpp>
+#include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/monitor.hpp>
+#include <dnnopt/profile/report.hpp>
+#include <dnnopt/profile/statistics.hpp>
+
+namespace dnnopt::profile {
+
+/// Settings of `profiler`.
+struct profiler_options {
+  profile_mode mode = profile_mode::full;
+  monitor_options monitor{};
+  clock_sync_options clock{};
+  std::size_t queue_capacity = std::size_t{1} << 14;  ///< events that may wait for the writer before drops are counted
+  std::size_t kept_events = std::size_t{1} << 16;     ///< newest events kept for timelines; statistics cover all
+  std::size_t kept_runs = 4096;
+  std::size_t injected_kernels = 3;                   ///< empty kernels before the first inference (nnPerf's injector)
+};
+
+class profiler;
+
+/// One inference as its executing thread sees it. Not shared between threads; move-only, for it ends once.
+class run_recorder {
+ public:
+  run_recorder() = default;
+  run_recorder(run_recorder&& other) noexcept { *this = std::move(other); }
+  run_recorder& operator=(run_recorder&& other) noexcept {
+    end();
+    owner_ = std::exchange(other.owner_, nullptr);
+    sample_ = other.sample_;
+    run_ = other.run_;
+    begin_ns_ = other.begin_ns_;
+    launches_ = other.launches_;
+    asked_ = other.asked_;
+    timed_ = other.timed_;
+    return *this;
+  }
+  ~run_recorder() { end(); }
+
+  /// Announces the next command or interval; true where it must carry an event (or clock reads) and be recorded.
+  [[nodiscard]] bool timed(event_kind kind) noexcept {
+    if (owner_ == nullptr) return false;
+    if (counts_as_kernel(kind)) ++launches_;
+    ++asked_;
+    const bool take = sample_.take();
+    if (take) ++timed_;
+    return take;
+  }
+  /// Number of the inference.
+  [[nodiscard]] std::uint32_t run() const noexcept { return run_; }
+  /// What a timed command stands for; goes into raw_event::weight where the event is recorded by a callback.
+  [[nodiscard]] float weight() const noexcept { return sample_.weight(); }
+  /// Hands over a finished event of this run; sets its run and weight. Never blocks.
+  void record(raw_event event) noexcept;
+  /// Ends the inference. Called by the destructor too.
+  void end() noexcept;
+
+ private:
+  friend class profiler;
+  profiler* owner_ = nullptr;
+  launch_sample sample_{};
+  std::uint32_t run_ = 0;
+  std::int64_t begin_ns_ = 0;
+  std::uint32_t launches_ = 0;  // what the contract counts as kernels
+  std::uint32_t asked_ = 0;     // all commands and intervals
+  std::uint32_t timed_ = 0;
+};
+
+/// Collects events of any number of threads without delaying them: `record` copies one record into a lock-free queue, and a
+/// writer thread synchronizes clocks, keeps statistics and calls observers. A profiler whose mode is off does nothing and
+/// starts no thread.
+class profiler {
+ public:
+  explicit profiler(profiler_options options = {})
+      : options_(std::move(options)), queue_(enabled() ? options_.queue_capacity : 2), clock_(options_.clock),
+        sampler_(options_.monitor) {
+    if (enabled()) {
+      clock_.refresh();
+      writer_ = std::thread([this] { write(); });
+    }
+  }
+  profiler(const profiler&) = delete;
+  profiler& operator=(const profiler&) = delete;
+  /// Waits until all that was recorded has been written.
+  ~profiler() {
+    if (!writer_.joinable()) return;
+    {
+      const std::lock_guard lock(wake_mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    writer_.join();
+  }
+
+  [[nodiscard]] bool enabled() const noexcept { return options_.mode != profile_mode::off; }
+  [[nodiscard]] profile_mode mode() const noexcept { return options_.mode; }
+
+  /// Registers what stays the same of a launch and returns its number; an equal description gets the number it had.
+  [[nodiscard]] std::uint32_t describe(launch_info info) {
+    std::string key = info.name;
+    for (const operator_ref& op : info.ops) key += '\x1f' + op.name;
+    key += '\x1e' + info.attributes + '\x1e' + info.shapes + '\x1e' + info.layout;
+    const std::lock_guard lock(state_mutex_);
+    const auto [found, added] = launch_numbers_.try_emplace(std::move(key), static_cast<std::uint32_t>(launches_.size()));
+    if (added) {
+      if (!info.ops.empty() && info.anchor >= info.ops.size())
+        throw error(errc::invalid_argument, "launch '" + info.name + "' has anchor " + std::to_string(info.anchor) +
+                                                " of " + std::to_string(info.ops.size()) + " operators");
+      launches_.push_back({std::move(info), {}, {}, event_kind::kernel});
+    }
+    return found->second;
+  }
+
+  /// Adds an observer; it sees what is recorded from now on.
+  void add_observer(std::shared_ptr<observer> sees) {
+    const std::lock_guard lock(state_mutex_);
+    observers_.push_back(std::move(sees));
+  }
+  /// Tells observers of a pass or a build, on the calling thread.
+  void notify(const pass_event& event) {
+    for (const auto& o : observers()) o->on_pass(event);
+  }
+  void notify(const compile_event& event) {
+    for (const auto& o : observers()) o->on_compile(event);
+  }
+
+  /// Starts an inference.
+  [[nodiscard]] run_recorder begin_run() noexcept {
+    run_recorder recorder;
+    if (!enabled()) return recorder;
+    recorder.owner_ = this;
+    recorder.run_ = next_run_.fetch_add(1, std::memory_order_relaxed);
+    if (options_.mode == profile_mode::monitor) {
+      const std::lock_guard lock(sampler_mutex_);
+      recorder.sample_ = sampler_.next_run();
+    }
+    recorder.begin_ns_ = host_now_ns();
+    return recorder;
+  }
+
+  /// Hands over a finished event, from any thread and also from a driver's callback. Never blocks: a full queue counts a drop.
+  void record(const raw_event& event) noexcept {
+    if (!enabled()) return;
+    const bool stored = queue_.push(event);
+    if (!stored || queue_.size() * 2 > queue_.capacity()) wake_.notify_one();
+  }
+
+  /// Empty kernels that the executor should enqueue and report by `record_probe` before the first inference.
+  [[nodiscard]] std::size_t probes_wanted() const noexcept { return enabled() ? options_.injected_kernels : 0; }
+  /// The stamps of an empty kernel: they feed the clock and nothing else.
+  void record_probe(const clock_pair& pair) noexcept {
+    raw_event event;
+    event.launch = probe_launch;
+    event.host_begin_ns = pair.host_begin_ns;
+    event.host_end_ns = pair.host_end_ns;
+    event.queued_ns = pair.device_ns;
+    record(event);
+  }
+
+  /// A direct measurement of what timing one command costs; `monitor` starts from it.
+  void set_event_cost(double nanoseconds) noexcept {
+    const std::lock_guard lock(sampler_mutex_);
+    sampler_.set_event_cost(nanoseconds);
+    measured_event_cost_ = nanoseconds;
+  }
+
+  /// Waits until everything recorded before the call has reached statistics and observers.
+  void flush() {
+    if (!writer_.joinable()) return;
+    std::unique_lock lock(wake_mutex_);
+    const std::uint64_t ticket = ++flush_wanted_;
+    wake_.notify_one();
+    flushed_.wait(lock, [&] { return flush_done_ >= ticket; });
+  }
+
+  /// Events lost because the writer, or an observer in it, was slower than the executor.
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return queue_.dropped(); }
+
+  /// Flushes and tells all that was measured so far. O(events kept * log).
+  [[nodiscard]] profile_report report();
+
+ private:
+  friend class run_recorder;
+  static constexpr std::uint32_t run_launch = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t probe_launch = run_launch - 1;
+
+  struct launch_state {
+    launch_info info;
+    series durations;
+    running_moments flops_and_bytes[2];
+    event_kind kind;
+  };
+  /// Sums per operator of a run whose events have not all come yet.
+  struct open_run {
+    std::map<std::string, double> operators;
+    std::uint64_t seen = 0;
+    std::uint64_t expected = std::numeric_limits<std::uint64_t>::max();
+  };
+  struct delivery {
+    bool is_run = false;
+    kernel_event event{};
+    run_event run{};
+    const launch_info* info = nullptr;
+  };
+
+  [[nodiscard]] std::vector<std::shared_ptr<observer>> observers() {
+    const std::lock_guard lock(state_mutex_);
+    return observers_;
+  }
+
+  void end_run(const run_recorder& recorder) noexcept {
+    const std::int64_t end_ns = host_now_ns();
+    if (options_.mode == profile_mode::monitor) {
+      const std::lock_guard lock(sampler_mutex_);
+      sampler_.observe(static_cast<double>(end_ns - recorder.begin_ns_), recorder.asked_, recorder.timed_);
+    }
+    raw_event event;
+    event.launch = run_launch;
+    event.run = recorder.run_;
+    event.host_begin_ns = recorder.begin_ns_;
+    event.host_end_ns = end_ns;
+    event.bytes = recorder.launches_;
+    event.flops = recorder.timed_;
+    record(event);
+    // Waking the writer is a system call: full mode pays it so that observers see events at once, monitor leaves the writer
+    // to its own period.
+    if (options_.mode == profile_mode::full) wake_.notify_one();
+  }
+
+  void write() {
+    std::vector<delivery> deliveries;
+    for (;;) {
+      bool emptied = false;
+      while (!emptied) {
+        deliveries.clear();
+        {
+          const std::lock_guard lock(state_mutex_);
+          clock_.refresh();
+          raw_event event;
+          while (deliveries.size() < 256) {
+            if (!queue_.pop(event)) {
+              emptied = true;
+              break;
+            }
+            process(event, deliveries);
+          }
+        }
+        if (!deliveries.empty())
+          for (const auto& o : observers())
+            for (const delivery& d : deliveries) {
+              if (d.is_run)
+                o->on_run(d.run);
+              else
+                o->on_kernel(d.event, *d.info);
+            }
+      }
+      std::unique_lock lock(wake_mutex_);
+      // A flush is done when a drain that began after it has found the queue empty.
+      if (flush_seen_ > flush_done_) {
+        flush_done_ = flush_seen_;
+        flushed_.notify_all();
+      }
+      if (flush_wanted_ > flush_seen_) {
+        flush_seen_ = flush_wanted_;
+        continue;
+      }
+      if (stopping_) {
+        if (std::exchange(drained_after_stop_, true)) return;
+        continue;
+      }
+      wake_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+  }
+
+  void process(const raw_event& raw, std::vector<delivery>& deliveries) {
+    if (raw.launch == run_launch) {
+      finish_run(raw, deliveries);
+      return;
+    }
+    if (raw.launch == probe_launch) {
+      clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
+      return;
+    }
+    if (raw.launch >= launches_.size()) {
+      ++unknown_;
+      return;
+    }
+    raw_event unwrapped = raw;
+    if (has_device_stamps(raw.kind)) {
+      unwrapped.queued_ns = clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
+      unwrapped.submit_ns = clock_.beside(raw.submit_ns);
+      unwrapped.start_ns = clock_.beside(raw.start_ns);
+      unwrapped.end_ns = clock_.beside(raw.end_ns);
+    }
+    const kernel_event event = clock_.to_host(raw);
+    launch_state& launch = launches_[raw.launch];
+    launch.kind = raw.kind;
+    const double duration = event.duration_ns();
+    launch.durations.add(duration, raw.weight);
+    launch.flops_and_bytes[0].add(static_cast<double>(raw.flops));
+    launch.flops_and_bytes[1].add(static_cast<double>(raw.bytes));
+    if (!launch.info.ops.empty() && options_.mode == profile_mode::full) {
+      open_run& open = open_runs_[raw.run];
+      open.operators[launch.info.ops[launch.info.anchor].name] += duration;
+    }
+    if (options_.mode == profile_mode::full) {
+      open_run& open = open_runs_[raw.run];
+      ++open.seen;
+      close_if_complete(raw.run, open);
+    }
+    kept_.push_back(unwrapped);
+    if (kept_.size() > options_.kept_events) {
+      kept_.pop_front();
+      ++discarded_;
+    }
+    deliveries.push_back({false, event, {}, &launch.info});
+  }
+
+  void finish_run(const raw_event& raw, std::vector<delivery>& deliveries) {
+    const run_event run{raw.run, raw.host_begin_ns, raw.host_end_ns};
+    e2e_.add(static_cast<double>(run.end_ns - run.begin_ns));
+    kernels_ = static_cast<std::size_t>(raw.bytes);
+    launches_per_run_.add(static_cast<double>(raw.bytes));
+    runs_.push_back(run);
+    if (runs_.size() > options_.kept_runs) runs_.pop_front();
+    if (options_.mode == profile_mode::full) {
+      open_run& open = open_runs_[raw.run];
+      open.expected = raw.flops;
+      close_if_complete(raw.run, open);
+      // Drops leave runs incomplete; their sums would be too small, so they are let go.
+      while (open_runs_.size() > 64) open_runs_.erase(open_runs_.begin());
+    }
+    deliveries.push_back({true, {}, run, nullptr});
+  }
+
+  /// Calls per inference: the samples' weight over the runs. A whole number within the sample's own error is taken as that
+  /// number, for programs launch a kernel the same number of times in each inference.
+  [[nodiscard]] static double calls_per_run(const series& durations, double runs) noexcept {
+    const double calls = durations.weight() / runs;
+    const double whole = std::round(calls);
+    const double error = 3.0 * calls / std::sqrt(static_cast<double>(durations.count()));
+    const bool sampled = durations.weight() > static_cast<double>(durations.count()) * 1.001;
+    return sampled && whole >= 1.0 && std::abs(calls - whole) <= error ? whole : calls;
+  }
+
+  void close_if_complete(std::uint32_t number, open_run& open) {
+    if (open.seen < open.expected) return;
+    for (const auto& [name, sum] : open.operators) operators_[name].add(sum);
+    open_runs_.erase(number);
+  }
+
+  profiler_options options_;
+  event_queue<raw_event> queue_;
+  std::atomic<std::uint32_t> next_run_{0};
+
+  std::mutex sampler_mutex_;  // guards the sampler; taken once per run
+  clock_synchronizer clock_;
+  monitor_sampler sampler_;
+  double measured_event_cost_ = 0.0;
+
+  std::mutex state_mutex_;  // guards all that follows, up to the wake-up part
+  std::map<std::string, std::uint32_t> launch_numbers_;
+  std::deque<launch_state> launches_;
+  std::vector<std::shared_ptr<observer>> observers_;
+  std::deque<raw_event> kept_;
+  std::deque<run_event> runs_;
+  std::map<std::uint32_t, open_run> open_runs_;
+  std::map<std::string, series> operators_;
+  series e2e_;
+  running_moments launches_per_run_;
+  std::size_t kernels_ = 0;
+  std::uint64_t discarded_ = 0;
+  std::uint64_t unknown_ = 0;  // events of launches that were never described
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_;
+  std::condition_variable flushed_;
+  std::uint64_t flush_wanted_ = 0;
+  std::uint64_t flush_seen_ = 0;
+  std::uint64_t flush_done_ = 0;
+  bool stopping_ = false;
+  bool drained_after_stop_ = false;
+  std::thread writer_;
+};
+
+inline void run_recorder::record(raw_event event) noexcept {
+  if (owner_ == nullptr) return;
+  event.run = run_;
+  event.weight = sample_.weight();
+  owner_->record(event);
+}
+
+inline void run_recorder::end() noexcept {
+  if (owner_ == nullptr) return;
+  owner_->end_run(*this);
+  owner_ = nullptr;
+}
+
+inline profile_report profiler::report() {
+  flush();
+  profile_report result;
+  const std::lock_guard lock(state_mutex_);
+  result.mode = options_.mode;
+  result.kernels = kernels_;
+  result.runs = e2e_.count();
+  result.e2e = make_row(e2e_);
+  result.e2e.name = "end to end";
+  result.e2e.total_ns = result.e2e.mean_ns;
+  result.dropped = queue_.dropped() + unknown_;
+  result.discarded = discarded_;
+  {
+    const std::lock_guard sampling(sampler_mutex_);
+    result.event_cost_ns = options_.mode == profile_mode::monitor ? sampler_.event_cost_ns() : measured_event_cost_;
+    result.overhead = options_.mode == profile_mode::monitor ? sampler_.overhead() : 0.0;
+  }
+
+  const double runs = std::max<double>(1.0, static_cast<double>(result.runs));
+  std::map<std::string, statistic_row> by_type;
+  std::map<std::string, statistic_row> by_work;
+  std::map<std::string, statistic_row> operators;
+  std::map<std::string, series> type_series;
+  for (const launch_state& launch : launches_) {
+    result.launches.push_back(launch.info);
+    if (launch.durations.count() == 0) continue;
+    statistic_row row = make_row(launch.durations);
+    row.name = launch.info.name;
+    row.type = launch.info.ops.empty() ? std::string(to_string(launch.kind)) : launch.info.ops[launch.info.anchor].type;
+    for (const operator_ref& op : launch.info.ops) row.ops.push_back(op.name);
+    row.work = launch.info.work;
+    row.calls = calls_per_run(launch.durations, runs);
+    row.total_ns = row.mean_ns * row.calls;
+    row.flops = launch.flops_and_bytes[0].mean();
+    row.bytes = launch.flops_and_bytes[1].mean();
+    const auto add_to = [&](statistic_row& sum) {
+      sum.count += row.count;
+      sum.calls += row.calls;
+      sum.total_ns += row.total_ns;
+      sum.flops += row.flops * row.calls;
+      sum.bytes += row.bytes * row.calls;
+      sum.min_ns = sum.count == row.count ? row.min_ns : std::min(sum.min_ns, row.min_ns);
+      sum.max_ns = std::max(sum.max_ns, row.max_ns);
+    };
+    const std::string type = row.type;
+    if (launch.kind != event_kind::wait) add_to(by_work[std::string(to_string(row.work))]);
+    by_type[type].work = row.work;
+    add_to(by_type[type]);
+    type_series[type].merge(launch.durations);
+    if (!launch.info.ops.empty()) {
+      const std::string& name = launch.info.ops[launch.info.anchor].name;
+      statistic_row& sum = operators[name];
+      if (sum.count == 0) {
+        sum = row;
+        sum.flops = row.flops * row.calls;
+        sum.bytes = row.bytes * row.calls;
+      } else {
+        add_to(sum);
+        sum.first_ns = sum.p50_ns = sum.p90_ns = 0.0;
+        sum.ops.insert(sum.ops.end(), row.ops.begin(), row.ops.end());
+      }
+      sum.name = name;
+      sum.type = type;
+    }
+    if (row.mean_ns > 0.0) {
+      row.flops_per_second = row.flops / row.mean_ns * 1e9;
+      row.bytes_per_second = row.bytes / row.mean_ns * 1e9;
+    }
+    (counts_as_kernel(launch.kind) || launch.kind == event_kind::host_operator ? result.by_kernel : result.by_other)
+        .push_back(std::move(row));
+  }
+  const auto rates = [](statistic_row& row) {
+    if (row.total_ns <= 0.0) return;
+    row.flops_per_second = row.flops / row.total_ns * 1e9;
+    row.bytes_per_second = row.bytes / row.total_ns * 1e9;
+  };
+  for (auto& [name, row] : operators) {
+    const auto sums = operators_.find(name);
+    if (sums != operators_.end()) {
+      const statistic_row exact = make_row(sums->second);
+      row.count = exact.count;
+      row.calls = 1.0;
+      row.first_ns = exact.first_ns;
+      row.mean_ns = exact.mean_ns;
+      row.min_ns = exact.min_ns;
+      row.max_ns = exact.max_ns;
+      row.p50_ns = exact.p50_ns;
+      row.p90_ns = exact.p90_ns;
+      row.mean_interval_ns = exact.mean_interval_ns;
+    } else {
+      row.mean_ns = row.total_ns;
+    }
+    std::vector<std::string> unique;
+    for (std::string& op : row.ops)
+      if (std::find(unique.begin(), unique.end(), op) == unique.end()) unique.push_back(std::move(op));
+    row.ops = std::move(unique);
+    rates(row);
+    result.by_operator.push_back(row);
+  }
+  for (auto& [type, row] : by_type) {
+    const statistic_row calls = make_row(type_series[type]);
+    row.name = row.type = type;
+    if (type == to_string(event_kind::wait)) continue;
+    row.first_ns = calls.first_ns;
+    row.mean_ns = calls.mean_ns;
+    row.p50_ns = calls.p50_ns;
+    row.p90_ns = calls.p90_ns;
+    row.mean_interval_ns = calls.mean_interval_ns;
+    rates(row);
+    result.by_type.push_back(row);
+  }
+  for (auto& [work, row] : by_work) {
+    row.name = row.type = work;
+    row.mean_ns = row.calls > 0.0 ? row.total_ns / row.calls : 0.0;
+    rates(row);
+    result.by_work.push_back(row);
+  }
+  rank_rows(result.by_kernel);
+  rank_rows(result.by_other);
+  rank_rows(result.by_operator);
+  rank_rows(result.by_type);
+  rank_rows(result.by_work);
+
+  result.run_events.assign(runs_.begin(), runs_.end());
+  for (const raw_event& raw : kept_)
+    result.events.push_back(clock_.place(raw, raw.queued_ns, raw.submit_ns, raw.start_ns, raw.end_ns,
+                                         clock_.map_past(raw.queued_ns), false));
+  std::stable_sort(result.events.begin(), result.events.end(),
+                   [](const kernel_event& a, const kernel_event& b) { return a.host_begin_ns < b.host_begin_ns; });
+  result.origin_ns = result.events.empty() ? (runs_.empty() ? 0 : runs_.front().begin_ns) : result.events.front().host_begin_ns;
+  for (const run_event& run : result.run_events) {
+    if (!result.events.empty() && run.end_ns < result.events.front().host_begin_ns) continue;
+    result.origin_ns = std::min(result.origin_ns, run.begin_ns);
+    break;
+  }
+  result.split = mean_split(result.run_events, result.events);
+  result.clock = clock_.report();
+  result.clock_candidates = clock_.candidates();
+  if (!kept_.empty()) {
+    for (const raw_event* raw : {&kept_.front(), &kept_.back()})
+      if (has_device_stamps(raw->kind))
+        result.clock_snapshots.emplace_back(clock_.map_past(raw->queued_ns)(raw->queued_ns), raw->queued_ns);
+  }
+  return result;
+}
+
+}  // namespace dnnopt::profile
+
+#endif  // DNNOPT_PROFILE_PROFILER_HPP
