@@ -1,0 +1,523 @@
+// Owns the step from a model's messages to a graph: names resolved, nodes ordered, functions inlined, captures explicit.
+#ifndef DNNOPT_ONNX_BUILD_GRAPH_HPP
+#define DNNOPT_ONNX_BUILD_GRAPH_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/error.hpp>
+#include <dnnopt/graph.hpp>
+#include <dnnopt/onnx/adapt_opset.hpp>
+#include <dnnopt/onnx/convert_attribute.hpp>
+#include <dnnopt/onnx/expand_functions.hpp>
+#include <dnnopt/onnx/model_proto.hpp>
+#include <dnnopt/onnx/node_emitter.hpp>
+#include <dnnopt/onnx/tensor_proto.hpp>
+
+namespace dnnopt::onnx {
+
+/// How much a file may ask for, so that a small file cannot exhaust memory or stack.
+struct import_limits {
+  std::size_t nesting = 64;                           ///< graphs, types and function calls in each other
+  std::size_t nodes = std::size_t{1} << 22;           ///< after inlining
+  std::size_t dense_bytes = std::size_t{1} << 31;     ///< of a sparse tensor made dense
+};
+
+/// What the graph does not say about the file it came from.
+struct build_notes {
+  std::vector<std::string> default_inputs;  ///< graph inputs with a default value; they became constants
+  std::size_t constant_nodes = 0;           ///< Constant nodes; they became constants
+};
+
+/// Turns the messages of one model into a graph in the newest opset. Used once.
+class graph_builder {
+ public:
+  /// All arguments outlive the builder.
+  graph_builder(const model_proto& model, const op_set& ops, const tensor_source& source, const import_limits& limits)
+      : model_(model), ops_(ops), source_(source), limits_(limits), nodes_left_(limits.nodes) {}
+
+  /// Errors: malformed_model, duplicate_name, missing_name, graph_cycle, unsupported_opset, unknown_operator,
+  /// bad_attribute, bad_arity, type_mismatch, shape_mismatch, and those of tensors; each names its node or position.
+  [[nodiscard]] graph build() {
+    if (!model_.ir_version) throw error(errc::malformed_model, "the file has no ir_version: it is no ONNX model");
+    if (!model_.graph) throw error(errc::malformed_model, "the model has no graph");
+    for (const opset_proto& o : model_.opsets) check_opset(o);
+    for (const function_proto& f : model_.functions) {
+      for (const opset_proto& o : f.opsets) check_opset(o);
+      if (!functions_.emplace(function_key(f.domain, f.name, f.overload), &f).second)
+        throw error(errc::duplicate_name, "at byte " + std::to_string(f.position) + ": function '" + std::string(f.name) + "' is defined twice");
+    }
+    graph g;
+    g.name = model_.graph->name;
+    g.producer_name = model_.producer_name;
+    for (const auto& [key, value] : model_.metadata) g.metadata.emplace(key, value);
+    for (const opset_proto& o : model_.opsets) g.opsets[std::string(o.domain)] = o.version;
+    g.opsets[""] = newest_opset;
+    node_emitter emitter(ops_, g, nodes_left_);
+    scope main(emitter, nullptr);
+    main.opsets = model_.opsets;
+    fill(main, *model_.graph);
+    for (const value_info_proto& v : model_.graph->outputs)
+      if (!outputs_seen_.insert(v.name).second)
+        throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph output '" + std::string(v.name) + "' is listed twice");
+    return g;
+  }
+
+  [[nodiscard]] const build_notes& notes() const noexcept { return notes_; }
+
+ private:
+  using function_key_type = std::tuple<std::string_view, std::string_view, std::string_view>;
+  static function_key_type function_key(std::string_view domain, std::string_view name, std::string_view overload) {
+    return {domain, name, overload};
+  }
+
+  struct capture {
+    value_id outer;
+    value_id inner;
+  };
+
+  // The names that nodes of one graph, or of one inlined function call, may read.
+  struct scope {
+    scope(node_emitter& e, scope* outer_scope) : emitter(&e), outer(outer_scope) {}
+    node_emitter* emitter;
+    scope* outer;  // of the graph around this body; null for the main graph and for functions
+    std::unordered_map<std::string_view, value_id> names;
+    std::unordered_map<std::string_view, value_id> promised;  // a function's outputs: values that the caller made
+    std::unordered_map<std::string_view, const value_info_proto*> declared;
+    std::vector<capture> captures;
+    std::vector<opset_proto> opsets;
+    const attribute_map* arguments = nullptr;  // attributes of the function call
+    std::string prefix;
+    std::size_t depth = 0;
+  };
+
+  // A body whose inputs are not complete before its siblings' captures are known.
+  struct open_body {
+    std::string attribute;
+    std::shared_ptr<graph> body;
+    std::vector<capture> captures;
+  };
+
+  static std::string where(const node_proto& n) {
+    std::string text = "node '" + std::string(n.name) + "' (" + (n.domain.empty() ? "" : std::string(n.domain) + ".") + std::string(n.op_type) + ")";
+    if (n.name.empty() && !n.outputs.empty()) text += " of output '" + std::string(n.outputs[0]) + "'";
+    return text + " at byte " + std::to_string(n.position);
+  }
+
+  static void check_opset(const opset_proto& o) {
+    if (!o.domain.empty()) return;
+    if (o.version < oldest_opset || o.version > newest_opset)
+      throw error(errc::unsupported_opset, "opset " + std::to_string(o.version) + " of ai.onnx; supported are " +
+                                               std::to_string(oldest_opset) + " to " + std::to_string(newest_opset));
+  }
+
+  // --- names ---
+
+  static std::optional<value_id> lookup(scope& s, std::string_view name) {
+    if (const auto found = s.names.find(name); found != s.names.end()) return found->second;
+    if (s.outer == nullptr) return std::nullopt;
+    const std::optional<value_id> outer = lookup(*s.outer, name);
+    if (!outer || *outer == no_value) return outer;
+    const value& captured = s.outer->emitter->target().value_at(*outer);
+    graph& g = s.emitter->target();
+    value_id inner = no_value;
+    if (captured.facts.is_constant()) {
+      inner = g.add_constant(captured.name, captured.facts.constant);
+    } else {
+      inner = g.add_value(captured.name);
+      g.facts(inner) = captured.facts;
+      s.captures.push_back({*outer, inner});
+    }
+    s.names.emplace(name, inner);
+    return inner;
+  }
+
+  static value_id new_value(scope& s, std::string_view name) {
+    if (const auto found = s.promised.find(name); found != s.promised.end()) return found->second;
+    graph& g = s.emitter->target();
+    const value_id id = g.add_value(s.emitter->unique_name(s.prefix + std::string(name)));
+    if (const auto found = s.declared.find(name); found != s.declared.end())
+      apply_type(g, g.facts(id), *found->second);
+    return id;
+  }
+
+  static void define(scope& s, std::string_view name, value_id id, std::size_t position) {
+    if (!s.names.emplace(name, id).second)
+      throw error(errc::duplicate_name, "at byte " + std::to_string(position) + ": value '" + std::string(name) + "' is defined twice");
+  }
+
+  static void apply_type(graph& g, value_facts& facts, const value_info_proto& info) {
+    const type_proto* type = &info.type;
+    using kind = type_proto::kind;
+    const auto bad = [&](const std::string& why) {
+      throw error(errc::malformed_model, "at byte " + std::to_string(info.position) + ": value '" + std::string(info.name) + "' " + why);
+    };
+    switch (type->held) {
+      case kind::none: return;
+      case kind::tensor: facts.kind = value_kind::tensor; break;
+      case kind::sequence: facts.kind = value_kind::sequence; break;
+      case kind::optional: facts.kind = value_kind::optional; break;
+      case kind::map: facts.kind = value_kind::map; break;
+      case kind::sparse_tensor: bad("has a sparse type"); break;
+      case kind::opaque: bad("has an opaque type"); break;
+    }
+    if (facts.kind == value_kind::map) return;
+    while (type->element) type = type->element.get();
+    if (type->held != kind::tensor) return;
+    if (type->element_type < 0 || type->element_type >= static_cast<std::int64_t>(dtype_table.size()))
+      bad("has unknown element type " + std::to_string(type->element_type));
+    facts.type = static_cast<dtype>(type->element_type);
+    if (facts.kind != value_kind::tensor || !type->dims) return;
+    shape dims;
+    for (const dim_proto& d : *type->dims) {
+      if (d.value && *d.value < 0) bad("has a negative dim " + std::to_string(*d.value));
+      if (d.value)
+        dims.emplace_back(*d.value);
+      else if (!d.param.empty())
+        dims.push_back(g.expressions().symbol(d.param));
+      else
+        dims.push_back(g.expressions().fresh(info.name));
+    }
+    facts.dims = std::move(dims);
+    (void)dnnopt::element_count(*facts.dims);
+  }
+
+  // --- graphs ---
+
+  void fill(scope& s, const graph_proto& proto) {
+    graph& g = s.emitter->target();
+    const bool is_main = s.outer == nullptr;
+    for (const value_info_proto& v : proto.values) s.declared.emplace(v.name, &v);
+    for (const value_info_proto& v : proto.outputs) s.declared.insert_or_assign(v.name, &v);
+    for (const value_info_proto& v : proto.inputs) s.declared.insert_or_assign(v.name, &v);
+
+    const auto add_initializer = [&](const auto& t, std::string_view name, std::size_t position) {
+      if (name.empty()) throw error(errc::missing_name, "at byte " + std::to_string(position) + ": an initializer has no name");
+      define(s, name, no_value, position);
+      s.names[name] = g.add_constant(s.emitter->unique_name(std::string(name)), to_tensor(t, source_));
+    };
+    for (const tensor_proto& t : proto.initializers) add_initializer(t, t.name, t.position);
+    for (const sparse_tensor_proto& t : proto.sparse_initializers) add_initializer(t, t.values.name, t.values.position);
+
+    std::unordered_set<std::string_view> listed;
+    for (const value_info_proto& v : proto.inputs) {
+      if (v.name.empty()) throw error(errc::missing_name, "at byte " + std::to_string(v.position) + ": a graph input has no name");
+      if (!listed.insert(v.name).second)
+        throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph input '" + std::string(v.name) + "' is listed twice");
+      if (const auto initial = s.names.find(v.name); initial != s.names.end()) {
+        check_default(g, v, g.facts(initial->second));
+        if (is_main) notes_.default_inputs.emplace_back(v.name);
+        continue;
+      }
+      if (is_main && v.type.held == type_proto::kind::none)
+        throw error(errc::malformed_model, "at byte " + std::to_string(v.position) + ": graph input '" + std::string(v.name) + "' has no type");
+      const value_id id = new_value(s, v.name);
+      define(s, v.name, id, v.position);
+      inputs_of(g, id);
+    }
+    add_nodes(s, proto.nodes);
+    for (const value_info_proto& v : proto.outputs) {
+      const std::optional<value_id> id = lookup(s, v.name);
+      if (!id || *id == no_value)
+        throw error(errc::missing_name, "at byte " + std::to_string(v.position) + ": nothing defines graph output '" + std::string(v.name) + "'");
+      g.add_output(*id);
+    }
+  }
+  static void inputs_of(graph& g, value_id id) {
+    std::vector<value_id> inputs = g.inputs();
+    inputs.push_back(id);
+    g.set_inputs(std::move(inputs));
+  }
+
+  static void check_default(graph& g, const value_info_proto& info, const value_facts& initial) {
+    value_facts stated;
+    apply_type(g, stated, info);
+    if (stated.type != dtype::undefined && stated.type != initial.type)
+      throw error(errc::type_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" + std::string(info.name) + "' is " +
+                                           std::string(name_of(stated.type)) + ", its initializer " + std::string(name_of(initial.type)));
+    if (stated.dims && stated.dims->size() != initial.dims->size())
+      throw error(errc::shape_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" + std::string(info.name) + "' is " +
+                                            to_string(*stated.dims) + ", its initializer " + to_string(*initial.dims));
+  }
+
+  // --- order ---
+
+  // The names that a body reads from the graphs around it.
+  static void free_names(const graph_proto& g, std::vector<std::string_view>& out) {
+    std::unordered_set<std::string_view> own;
+    for (const auto& t : g.initializers) own.insert(t.name);
+    for (const auto& t : g.sparse_initializers) own.insert(t.values.name);
+    for (const auto& v : g.inputs) own.insert(v.name);
+    for (const auto& n : g.nodes) own.insert(n.outputs.begin(), n.outputs.end());
+    std::vector<std::string_view> read;
+    for (const auto& n : g.nodes) read_names(n, read);
+    for (const auto& v : g.outputs) read.push_back(v.name);
+    for (const std::string_view name : read)
+      if (!own.contains(name)) out.push_back(name);
+  }
+  static void read_names(const node_proto& n, std::vector<std::string_view>& out) {
+    out.insert(out.end(), n.inputs.begin(), n.inputs.end());
+    for (const attribute_proto& a : n.attributes)
+      if (a.g) free_names(*a.g, out);
+  }
+
+  // Indices of `nodes`, producers first; of several ready nodes the first of the file.
+  static std::vector<std::size_t> order_of(const scope& s, std::span<const node_proto> nodes) {
+    std::unordered_map<std::string_view, std::size_t> producer;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (const std::string_view name : nodes[i].outputs)
+        if (!name.empty() && (s.names.contains(name) || !producer.emplace(name, i).second))
+          throw error(errc::duplicate_name, where(nodes[i]) + ": value '" + std::string(name) + "' is defined twice");
+    std::vector<std::vector<std::size_t>> readers(nodes.size());
+    std::vector<std::size_t> pending(nodes.size(), 0);
+    std::vector<std::string_view> read;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      read.clear();
+      read_names(nodes[i], read);
+      for (const std::string_view name : read)
+        if (const auto found = producer.find(name); found != producer.end()) {
+          readers[found->second].push_back(i);
+          ++pending[i];
+        }
+    }
+    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      if (pending[i] == 0) ready.push(i);
+    std::vector<std::size_t> order;
+    while (!ready.empty()) {
+      const std::size_t i = ready.top();
+      ready.pop();
+      order.push_back(i);
+      for (const std::size_t r : readers[i])
+        if (--pending[r] == 0) ready.push(r);
+    }
+    if (order.size() != nodes.size())
+      for (std::size_t i = 0; i < nodes.size(); ++i)
+        if (pending[i] != 0) throw error(errc::graph_cycle, where(nodes[i]) + " depends on itself or on a node that does");
+    return order;
+  }
+
+  // --- nodes ---
+
+  void add_nodes(scope& s, std::span<const node_proto> nodes) {
+    for (const std::size_t i : order_of(s, nodes)) {
+      const node_proto& n = nodes[i];
+      try {
+        add_node(s, n);
+      } catch (const error& e) {
+        throw error(e.code(), where(n) + ": " + text_of(e));
+      }
+    }
+  }
+
+  void add_node(scope& s, const node_proto& proto) {
+    pending_node n;
+    n.domain = proto.domain;
+    n.op_type = proto.op_type;
+    for (const std::string_view name : proto.inputs) {
+      if (name.empty()) {
+        n.inputs.push_back(no_value);
+        continue;
+      }
+      const std::optional<value_id> id = lookup(s, name);
+      if (!id) throw error(errc::missing_name, "nothing defines input '" + std::string(name) + "'");
+      n.inputs.push_back(*id);
+    }
+    while (!n.inputs.empty() && n.inputs.back() == no_value) n.inputs.pop_back();
+    const auto function = functions_.find(function_key(proto.domain, proto.op_type, proto.overload));
+    if (function == functions_.end()) n.version = version_of(s, proto);
+
+    std::vector<open_body> bodies;
+    for (const attribute_proto& a : proto.attributes) {
+      if (n.attributes.contains(a.name) || std::any_of(bodies.begin(), bodies.end(), [&](const auto& b) { return b.attribute == a.name; }))
+        throw error(errc::bad_attribute, "attribute '" + std::string(a.name) + "' is given twice");
+      if (!a.ref_attr_name.empty()) {
+        const attribute* bound = s.arguments == nullptr ? nullptr : s.arguments->find(a.ref_attr_name);
+        if (bound != nullptr) n.attributes.set(std::string(a.name), *bound);
+      } else if (a.type == attribute_type::graph) {
+        if (!a.g) throw error(errc::bad_attribute, "attribute '" + std::string(a.name) + "' holds no graph");
+        bodies.push_back(read_body(s, a));
+      } else {
+        n.attributes.set(std::string(a.name), convert_attribute(a, source_));
+      }
+    }
+
+    if (proto.op_type == "Constant" && proto.domain.empty() && function == functions_.end()) {
+      add_constant(s, proto, n);
+      return;
+    }
+    for (const std::string_view name : proto.outputs) {
+      if (name.empty()) {
+        n.outputs.push_back(no_value);
+        continue;
+      }
+      const value_id id = new_value(s, name);
+      s.names.emplace(name, id);
+      n.outputs.push_back(id);
+    }
+    while (!n.outputs.empty() && n.outputs.back() == no_value) n.outputs.pop_back();
+    n.name = !proto.name.empty() ? s.prefix + std::string(proto.name)
+             : n.outputs.empty() ? s.prefix + std::string(proto.op_type)
+                                 : s.emitter->target().value_at(first_of(n.outputs)).name;
+    if (function != functions_.end()) {
+      if (!bodies.empty()) throw error(errc::unsupported, "a call of a model-local function passes a graph as an attribute");
+      inline_function(s, *function->second, n);
+      return;
+    }
+    close_bodies(s, bodies, n);
+    emit(s, std::move(n));
+  }
+
+  static value_id first_of(const std::vector<value_id>& ids) {
+    for (const value_id id : ids)
+      if (id != no_value) return id;
+    return no_value;
+  }
+
+  void emit(scope& s, pending_node n) {
+    if (n.domain.empty()) {
+      adapt_to_newest(n, *s.emitter);
+      if (ops_.find(n.domain, n.op_type) == nullptr && expand_function(n, *s.emitter)) return;
+    }
+    if (ops_.find(n.domain, n.op_type) == nullptr)
+      throw error(errc::unknown_operator, "operator '" + n.op_type + "' of domain '" + (n.domain.empty() ? "ai.onnx" : n.domain) +
+                                              "' is not known (opset " + std::to_string(n.version) + ")");
+    s.emitter->add(std::move(n));
+  }
+
+  std::int64_t version_of(const scope& s, const node_proto& n) const {
+    for (const auto* opsets : {&s.opsets, &model_.opsets})
+      for (const opset_proto& o : *opsets)
+        if (o.domain == n.domain) return o.version;
+    if (n.domain.empty()) throw error(errc::unsupported_opset, "the model imports no opset of ai.onnx");
+    return 1;
+  }
+
+  void add_constant(scope& s, const node_proto& proto, const pending_node& n) {
+    if (proto.outputs.size() != 1 || proto.outputs[0].empty() || !n.inputs.empty())
+      throw error(errc::bad_arity, "a Constant has no input and one output");
+    tensor content = constant_content(n.attributes);
+    const value_id id = new_value(s, proto.outputs[0]);
+    const value_facts& stated = s.emitter->facts(id);
+    if (stated.type != dtype::undefined && stated.type != content.type())
+      throw error(errc::type_mismatch, "the constant is declared " + std::string(name_of(stated.type)) + " but is " +
+                                           std::string(name_of(content.type())));
+    s.emitter->target().make_constant(id, std::move(content));
+    s.names.emplace(proto.outputs[0], id);
+    ++notes_.constant_nodes;
+  }
+
+  // --- bodies ---
+
+  open_body read_body(scope& s, const attribute_proto& a) {
+    open_body made{std::string(a.name), std::make_shared<graph>(s.emitter->target().shared_expressions()), {}};
+    if (s.depth >= limits_.nesting) throw error(errc::malformed_model, "graphs lie in each other too deep");
+    made.body->name = a.g->name;
+    node_emitter emitter(ops_, *made.body, nodes_left_);
+    scope inner(emitter, &s);
+    inner.opsets = s.opsets;
+    inner.arguments = s.arguments;
+    inner.depth = s.depth + 1;
+    fill(inner, *a.g);
+    made.captures = std::move(inner.captures);
+    return made;
+  }
+
+  // Gives every body the same captured inputs in the same order, and the node those values as its last inputs.
+  static void close_bodies(const scope& s, std::vector<open_body>& bodies, pending_node& n) {
+    if (bodies.empty()) return;
+    std::vector<value_id> captured;
+    for (const open_body& b : bodies)
+      for (const capture& c : b.captures)
+        if (std::find(captured.begin(), captured.end(), c.outer) == captured.end()) captured.push_back(c.outer);
+    n.captured_begin = static_cast<std::uint32_t>(n.inputs.size());
+    n.inputs.insert(n.inputs.end(), captured.begin(), captured.end());
+    for (open_body& b : bodies) {
+      for (const value_id outer : captured) {
+        value_id inner = no_value;
+        for (const capture& c : b.captures)
+          if (c.outer == outer && inner == no_value) inner = c.inner;
+        if (inner == no_value) {
+          const value& v = s.emitter->target().value_at(outer);
+          inner = b.body->add_value(v.name);
+          b.body->facts(inner) = v.facts;
+        }
+        inputs_of(*b.body, inner);
+      }
+      // Two names of the body can stand for one outer value (a function's inputs); the first one serves both.
+      for (const capture& c : b.captures)
+        if (!b.body->is_input(c.inner))
+          for (const capture& same : b.captures)
+            if (same.outer == c.outer && b.body->is_input(same.inner)) b.body->replace_uses(c.inner, same.inner);
+      n.attributes.set(b.attribute, subgraph(std::move(b.body)));
+    }
+  }
+
+  // --- functions ---
+
+  void inline_function(scope& caller, const function_proto& f, const pending_node& call) {
+    if (caller.depth >= limits_.nesting)
+      throw error(errc::malformed_model, "function '" + std::string(f.name) + "' calls itself, or calls lie in each other too deep");
+    if (call.inputs.size() > f.inputs.size() || call.outputs.size() > f.outputs.size())
+      throw error(errc::bad_arity, "function '" + std::string(f.name) + "' takes " + std::to_string(f.inputs.size()) + " inputs and gives " +
+                                       std::to_string(f.outputs.size()) + " outputs");
+    attribute_map arguments;
+    for (const attribute_proto& a : f.attribute_defaults) arguments.set(std::string(a.name), convert_attribute(a, source_));
+    for (const auto& [name, held] : call.attributes) arguments.set(name, held);
+
+    scope s(*caller.emitter, nullptr);
+    s.opsets = f.opsets;
+    s.arguments = &arguments;
+    s.depth = caller.depth + 1;
+    s.prefix = call.name + "/";
+    for (std::size_t i = 0; i < f.inputs.size(); ++i) define(s, f.inputs[i], call.input(i), f.position);
+    std::vector<std::pair<value_id, value_id>> passed_through;
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      if (call.outputs[i] == no_value) continue;
+      if (const auto direct = s.names.find(f.outputs[i]); direct != s.names.end())
+        passed_through.emplace_back(direct->second, call.outputs[i]);
+      else if (!s.promised.emplace(f.outputs[i], call.outputs[i]).second)
+        throw error(errc::duplicate_name, "function '" + std::string(f.name) + "' lists an output twice");
+    }
+    add_nodes(s, f.nodes);
+    for (const auto& [name, id] : s.promised)
+      if (!s.names.contains(name))
+        throw error(errc::missing_name, "nothing in function '" + std::string(f.name) + "' defines its output '" + std::string(name) + "'");
+    for (const auto& [from, to] : passed_through) {
+      if (from == no_value) throw error(errc::missing_name, "function '" + std::string(f.name) + "' gives out an absent input");
+      pending_node copy;
+      copy.op_type = "Identity";
+      copy.name = call.name + "/Identity";
+      copy.inputs = {from};
+      copy.outputs = {to};
+      copy.version = newest_opset;
+      emit(s, std::move(copy));
+    }
+  }
+
+  const model_proto& model_;
+  const op_set& ops_;
+  const tensor_source& source_;
+  import_limits limits_;
+  std::size_t nodes_left_;
+  std::map<function_key_type, const function_proto*> functions_;
+  std::unordered_set<std::string_view> outputs_seen_;
+  build_notes notes_;
+};
+
+}  // namespace dnnopt::onnx
+
+#endif  // DNNOPT_ONNX_BUILD_GRAPH_HPP

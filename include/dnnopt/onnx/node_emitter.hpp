@@ -1,0 +1,167 @@
+// Owns the making of graph nodes during import: a node in the file's form, and the emitter that adds nodes with inference.
+#ifndef DNNOPT_ONNX_NODE_EMITTER_HPP
+#define DNNOPT_ONNX_NODE_EMITTER_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/error.hpp>
+#include <dnnopt/graph.hpp>
+
+namespace dnnopt::onnx {
+
+/// The text of an error without its code, so that it can be raised again with more context.
+[[nodiscard]] inline std::string text_of(const error& e) {
+  const std::string_view what = e.what();
+  const std::size_t end = what.find("] ");
+  return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
+}
+
+/// A node of the file whose inputs and outputs are values of the graph, on its way to the newest opset.
+struct pending_node {
+  std::string domain;
+  std::string op_type;
+  std::string name;
+  std::vector<value_id> inputs;
+  std::vector<value_id> outputs;
+  attribute_map attributes;
+  std::uint32_t captured_begin = std::numeric_limits<std::uint32_t>::max();
+  std::int64_t version = 0;  ///< the opset of its domain whose form it has
+
+  [[nodiscard]] value_id input(std::size_t i) const { return i < inputs.size() ? inputs[i] : no_value; }
+  void set_input(std::size_t i, value_id v) {
+    if (inputs.size() <= i) inputs.resize(i + 1, no_value);
+    inputs[i] = v;
+  }
+};
+
+/// Adds nodes to a graph, checks their arity, and infers what their outputs are.
+class node_emitter {
+ public:
+  /// `ops` and `target` outlive the emitter. At most `most_nodes` nodes are added.
+  node_emitter(const op_set& ops, graph& target, std::size_t& nodes_left)
+      : ops_(ops), graph_(target), nodes_left_(nodes_left) {}
+
+  [[nodiscard]] graph& target() const noexcept { return graph_; }
+  [[nodiscard]] const op_set& ops() const noexcept { return ops_; }
+  [[nodiscard]] const value_facts& facts(value_id id) const { return graph_.facts(id); }
+  /// The facts of input `i`, or null where it is absent.
+  [[nodiscard]] const value_facts* facts_of(const pending_node& n, std::size_t i) const {
+    return n.input(i) == no_value ? nullptr : &graph_.facts(n.input(i));
+  }
+  /// The rank of input `i` where it is known.
+  [[nodiscard]] std::optional<std::size_t> rank_of(const pending_node& n, std::size_t i) const {
+    const value_facts* f = facts_of(n, i);
+    return f != nullptr && f->dims ? std::optional(f->dims->size()) : std::nullopt;
+  }
+
+  /// Takes `name`, or with a number behind it where it is taken.
+  [[nodiscard]] std::string unique_name(std::string name) {
+    if (names_.insert(name).second) return name;
+    for (std::size_t i = 1;; ++i) {
+      std::string numbered = name + "_" + std::to_string(i);
+      if (names_.insert(numbered).second) return numbered;
+    }
+  }
+
+  [[nodiscard]] value_id constant(const pending_node& near, std::string_view what, tensor content) {
+    return graph_.add_constant(unique_name(near.name + "/" + std::string(what)), std::move(content));
+  }
+  [[nodiscard]] value_id integers(const pending_node& near, std::string_view what, const std::vector<std::int64_t>& values) {
+    return constant(near, what, tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
+  }
+  /// Adds an ai.onnx node in its newest form beside `near` and gives its (only) output.
+  value_id emit(const pending_node& near, std::string_view op_type, std::vector<value_id> inputs, attribute_map attributes = {}) {
+    pending_node n;
+    n.op_type = op_type;
+    n.name = unique_name(near.name + "/" + std::string(op_type));
+    n.inputs = std::move(inputs);
+    n.outputs.push_back(graph_.add_value(n.name));
+    n.attributes = std::move(attributes);
+    const value_id out = n.outputs[0];
+    add(std::move(n));
+    return out;
+  }
+
+  /// Adds a node in its newest form. Errors: unknown_operator, bad_arity, what inference finds, type_mismatch and
+  /// shape_mismatch where the file declares an output otherwise, memory_limit past the limit of nodes.
+  void add(pending_node n) {
+    const op_info& op = ops_.at(n.domain, n.op_type);
+    if (nodes_left_ == 0) throw error(errc::memory_limit, "the model has more nodes than the importer's limit");
+    --nodes_left_;
+    check_arity(op, n);
+    const std::vector<value_id> outputs = n.outputs;
+    const node_id id = graph_.add_node(op, std::move(n.name), std::move(n.inputs), std::move(n.outputs), std::move(n.attributes));
+    graph_.set_captured_begin(id, n.captured_begin);
+    infer(op, id, outputs);
+  }
+
+ private:
+  static void check_arity(const op_info& op, const pending_node& n) {
+    const std::size_t formal = std::min<std::size_t>(n.inputs.size(), n.captured_begin);
+    const auto wrong = [](const char* what, std::size_t given, unsigned least, unsigned most) {
+      throw error(errc::bad_arity, std::to_string(given) + " " + what + " where " + std::to_string(least) + " to " +
+                                       (most == variadic ? std::string("any number") : std::to_string(most)) + " are taken");
+    };
+    if (formal < op.arity.least_inputs || formal > op.arity.most_inputs)
+      wrong("inputs", formal, op.arity.least_inputs, op.arity.most_inputs);
+    if (n.outputs.size() < op.arity.least_outputs || n.outputs.size() > op.arity.most_outputs)
+      wrong("outputs", n.outputs.size(), op.arity.least_outputs, op.arity.most_outputs);
+    // Loop alone has optional inputs (its trip count and condition) before required ones.
+    for (std::size_t i = 0; i < op.arity.least_inputs; ++i)
+      if (n.inputs[i] == no_value && op.kind != computation_kind::control_flow)
+        throw error(errc::bad_arity, "required input " + std::to_string(i) + " is absent");
+  }
+
+  void infer(const op_info& op, node_id id, const std::vector<value_id>& outputs) {
+    std::vector<value_facts> found(outputs.size());
+    {
+      const facts_of_node facts(graph_, id);
+      op.infer(*facts, found);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i] != no_value) merge(graph_.value_at(outputs[i]).name, graph_.facts(outputs[i]), std::move(found[i]));
+  }
+
+  // What inference finds wins over what the file declares, which nobody vouches for.
+  static void merge(const std::string& name, value_facts& declared, value_facts found) {
+    if (found.type != dtype::undefined) {
+      if (declared.type != dtype::undefined && declared.type != found.type)
+        throw error(errc::type_mismatch, "output '" + name + "' is declared " + std::string(name_of(declared.type)) +
+                                             " but computed as " + std::string(name_of(found.type)));
+      declared.type = found.type;
+      declared.kind = found.kind;
+    }
+    if (found.dims) {
+      bool agree = !declared.dims || declared.dims->size() == found.dims->size();
+      for (std::size_t d = 0; declared.dims && agree && d < found.dims->size(); ++d) {
+        const auto a = (*declared.dims)[d].as_constant();
+        const auto b = (*found.dims)[d].as_constant();
+        agree = !a || !b || *a == *b;
+      }
+      if (!agree)
+        throw error(errc::shape_mismatch, "output '" + name + "' is declared " + to_string(*declared.dims) + " but computed as " +
+                                              to_string(*found.dims));
+      declared.dims = std::move(found.dims);
+    }
+    declared.elements = std::move(found.elements);
+  }
+
+  const op_set& ops_;
+  graph& graph_;
+  std::size_t& nodes_left_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace dnnopt::onnx
+
+#endif  // DNNOPT_ONNX_NODE_EMITTER_HPP
