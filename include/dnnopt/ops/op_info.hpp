@@ -74,6 +74,8 @@ struct op_info {
   operand_index_function operand_index = nullptr;
   index_expr (*macs)(const node_facts&) = nullptr;  ///< multiply-accumulates; null: none
   evaluate_function evaluate = nullptr;             ///< null: the reference backend has it
+  bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
+  bool random = false;    ///< two evaluations differ, so it is never folded or merged
 };
 
 namespace detail {
@@ -145,6 +147,8 @@ consteval op_info make_op_info() {
     if constexpr (requires { &Op::operand_index; }) row.operand_index = &Op::operand_index;
     if constexpr (requires { &Op::macs; }) row.macs = &Op::macs;
     if constexpr (requires { &Op::evaluate; }) row.evaluate = &Op::evaluate;
+    if constexpr (requires { Op::branches; }) row.branches = Op::branches;
+    if constexpr (requires { Op::random; }) row.random = Op::random;
   }
   return row;
 }

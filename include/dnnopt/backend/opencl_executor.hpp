@@ -1,0 +1,437 @@
+// Owns the execution of a program on an OpenCL device: memory of values, prepared launches, transfers, host operators.
+#ifndef DNNOPT_BACKEND_OPENCL_EXECUTOR_HPP
+#define DNNOPT_BACKEND_OPENCL_EXECUTOR_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/program.hpp>
+#include <dnnopt/backend/program_cache.hpp>
+#include <dnnopt/backend/run_memory.hpp>
+#include <dnnopt/backend/run_observer.hpp>
+#include <dnnopt/passes/pass.hpp>
+
+namespace dnnopt {
+
+/// What one run enqueued.
+struct run_figures {
+  std::size_t kernels = 0;   ///< launches, copies and fills between inputs being there and outputs being read
+  std::size_t host_ops = 0;  ///< operators that the reference backend computed
+  std::size_t events = 0;    ///< OpenCL events created
+};
+
+/// Runs a program for any values of its symbols; what one binding needs is prepared once and kept.
+///
+/// Not thread-safe: one executor runs one inference at a time. `where` and `programs` must outlive it.
+class opencl_executor {
+ public:
+  /// Builds all kernels (in parallel, from the cache where it has them) and uploads constants that kernels read.
+  /// Errors: kernel_build; out_of_device_memory.
+  opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
+                  node_evaluator evaluate, offset_planner planner = plan_greedy_by_size)
+      : where_(&where), program_(std::move(p)), evaluate_(evaluate), planner_(std::move(planner)), queues_(where) {
+    build(programs);
+    upload_constants();
+  }
+  opencl_executor(const opencl_executor&) = delete;
+  opencl_executor& operator=(const opencl_executor&) = delete;
+
+  /// One inference. `inputs` are the graph's inputs in order; outputs come back in order.
+  /// Errors: type_mismatch, shape_mismatch of an input; out_of_device_memory; memory_limit; what host operators throw.
+  [[nodiscard]] std::vector<tensor> run(std::span<const tensor> inputs, run_observer* observer = nullptr) {
+    const graph& g = *program_->g;
+    symbol_values symbols = bind_inputs(g, inputs);
+    instance& made = instance_for(symbols);
+    opencl::command_queue& queue = queues_.use(observer != nullptr);
+    const opencl::command_counts before = queue.counts();
+    run_state state{made, queue, symbols, {}, observer, 0};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      state.host[g.inputs()[i]] = inputs[i];
+      if (device_values_[program_->roots[g.inputs()[i]]]) upload(state, g.inputs()[i], inputs[i]);
+    }
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+      const placed_node& step = program_->steps[s];
+      if (step.where == placement::device)
+        launch(state, s);
+      else if (step.where == placement::host)
+        evaluate_on_host(state, s);
+      release_after(state, s);
+    }
+    std::vector<tensor> outputs;
+    for (const value_id out : g.outputs()) outputs.push_back(fetch(state, out, false));
+    wait(state);
+    figures_ = {static_cast<std::size_t>((queue.counts() - before).device_commands()), state.host_ops,
+                static_cast<std::size_t>((queue.counts() - before).events)};
+    return outputs;
+  }
+
+  /// What the last run enqueued.
+  [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }
+  /// The memory plan of the last run's binding.
+  [[nodiscard]] const run_memory& memory() const { return last_->memory; }
+  [[nodiscard]] const program& executed() const noexcept { return *program_; }
+  /// Number of device commands that a run enqueues, as the program predicts it.
+  [[nodiscard]] std::size_t predicted_kernels() const { return program_->kernel_count(); }
+
+ private:
+  struct prepared_kernel {
+    cl::Kernel kernel;
+    opencl::launch_size size;
+    std::uint64_t flops = 0;
+    std::uint64_t bytes = 0;
+    bool ready = false;
+  };
+
+  /// All that one binding of the symbols needs.
+  struct instance {
+    symbol_values symbols;
+    run_memory memory;
+    opencl::device_buffer arena;
+    std::vector<opencl::device_buffer> buffers;               // by value id (roots only)
+    std::vector<std::vector<prepared_kernel>> kernels;        // by step
+    std::vector<std::vector<opencl::device_buffer>> scratch;  // by step
+  };
+
+  struct run_state {
+    instance& own;
+    opencl::command_queue& queue;
+    symbol_values& symbols;
+    std::unordered_map<value_id, tensor> host;  // values at hand on the host
+    run_observer* observer;
+    std::size_t host_ops;
+  };
+
+  static constexpr std::size_t kept_instances = 8;
+
+  void build(opencl::program_cache& programs) {
+    const graph& g = *program_->g;
+    std::vector<opencl::program_request> requests;
+    for (const placed_node& step : program_->steps)
+      for (const codegen::kernel_plan& plan : step.lowered.kernels)
+        requests.push_back({g.node_at(step.id).name, plan.source, plan.options});
+    std::vector<cl::Program> built = programs.build_all(requests);
+    std::size_t next = 0;
+    programs_.resize(program_->steps.size());
+    device_values_.assign(g.value_count(), false);
+    for (std::size_t s = 0; s < program_->steps.size(); ++s)
+      for (const codegen::kernel_plan& plan : program_->steps[s].lowered.kernels) {
+        programs_[s].push_back(built[next++]);
+        for (const codegen::pointer_argument& argument : plan.pointers) {
+          if (argument.held == no_value) continue;
+          device_values_[program_->roots[argument.held]] = true;
+        }
+      }
+  }
+
+  void upload_constants() {
+    const graph& g = *program_->g;
+    opencl::command_queue& queue = queues_.use(false);
+    for (value_id v = 0; v < g.value_count(); ++v) {
+      if (!device_values_[v] || !g.facts(v).is_constant()) continue;
+      const tensor& content = g.facts(v).constant;
+      constants_.emplace(v,
+                         where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), g.value_at(v).name));
+      queue.upload(constants_.at(v), content.bytes());
+    }
+    queue.finish();
+  }
+
+  static symbol_values bind_inputs(const graph& g, std::span<const tensor> inputs) {
+    if (inputs.size() != g.inputs().size())
+      throw error(errc::missing_input,
+                  std::to_string(inputs.size()) + " inputs given, " + std::to_string(g.inputs().size()) + " needed");
+    symbol_values symbols;
+    for (std::size_t i = 0; i < inputs.size(); ++i) bind_dims(g, g.inputs()[i], inputs[i], symbols);
+    return symbols;
+  }
+
+  /// Binds symbols that are dims of a value, and checks the others.
+  static void bind_dims(const graph& g, value_id id, const tensor& t, symbol_values& symbols) {
+    const value& v = g.value_at(id);
+    if (v.facts.type != dtype::undefined && t.type() != v.facts.type)
+      throw error(errc::type_mismatch, "'" + v.name + "' is " + std::string(name_of(t.type())) + ", not " +
+                                           std::string(name_of(v.facts.type)));
+    if (!v.facts.dims) return;
+    const auto refuse = [&] {
+      return error(errc::shape_mismatch,
+                   "'" + v.name + "' has shape " + to_string(t.dims()) + ", not " + to_string(*v.facts.dims));
+    };
+    if (t.rank() != v.facts.dims->size()) throw refuse();
+    for (std::size_t k = 0; k < t.rank(); ++k) {
+      const index_expr& dim = (*v.facts.dims)[k];
+      if (const auto symbol = dim.as_symbol(); symbol && !symbols.find(*symbol)) {
+        symbols.bind(*symbol, t.dims()[k]);
+      } else if (const auto value = dim.try_evaluate(symbols); value && *value != t.dims()[k]) {
+        throw refuse();
+      }
+    }
+  }
+
+  instance& instance_for(const symbol_values& symbols) {
+    for (auto at = instances_.begin(); at != instances_.end(); ++at)
+      if (at->symbols == symbols) {
+        instances_.splice(instances_.begin(), instances_, at);
+        return *(last_ = &instances_.front());
+      }
+    // The least recently used binding makes room before the new one asks for memory.
+    if (instances_.size() >= kept_instances) instances_.pop_back();
+    instance made;
+    made.symbols = symbols;
+    made.memory = plan_run_memory(*program_, symbols, where_->info().base_address_alignment_bytes, planner_);
+    made.buffers.resize(program_->g->value_count());
+    made.kernels.resize(program_->steps.size());
+    made.scratch.resize(program_->steps.size());
+    if (made.memory.arena_bytes != 0)
+      made.arena = where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors");
+    for (const planned_value& planned : made.memory.planned) {
+      if (planned.held != no_value)
+        made.buffers[planned.held] = made.arena.sub_buffer(planned.offset, planned.bytes);
+      else
+        made.scratch[planned.step].push_back(made.arena.sub_buffer(planned.offset, planned.bytes));
+    }
+    for (const planned_value& separate : made.memory.separate)
+      made.buffers[separate.held] =
+          where_->memory().allocate(separate.bytes, program_->g->value_at(separate.held).name);
+    for (std::size_t s = 0; s < program_->steps.size(); ++s)
+      made.kernels[s].resize(program_->steps[s].lowered.kernels.size());
+    instances_.push_front(std::move(made));
+    last_ = &instances_.front();
+    return *last_;
+  }
+
+  [[nodiscard]] std::size_t bytes_of(value_id v, const symbol_values& symbols) const {
+    const value_facts& facts = program_->g->facts(v);
+    return std::max<std::size_t>(
+        static_cast<std::size_t>(element_count(evaluate(*facts.dims, symbols))) * size_of(facts.type), 1);
+  }
+
+  /// The buffer of a value, made now where its size was not known before the run.
+  opencl::device_buffer& buffer_of(run_state& state, value_id v) {
+    const value_id root = program_->roots[v];
+    if (const auto held = constants_.find(root); held != constants_.end()) return held->second;
+    opencl::device_buffer& buffer = state.own.buffers[root];
+    if (buffer.empty())
+      buffer = where_->memory().allocate(bytes_of(root, state.symbols), program_->g->value_at(root).name);
+    return buffer;
+  }
+
+  void upload(run_state& state, value_id v, const tensor& content) {
+    // What the host computed may have another size at every run.
+    const value_id root = program_->roots[v];
+    opencl::device_buffer& buffer = state.own.buffers[root];
+    if (!buffer.empty() && buffer.bytes() < content.byte_size()) buffer = opencl::device_buffer();
+    if (buffer.empty())
+      buffer =
+          where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), program_->g->value_at(root).name);
+    state.queue.upload(buffer, content.bytes(), 0, false,
+                       state.observer == nullptr ? nullptr : state.observer->transfer(run_observer::direction::upload));
+  }
+
+  void launch(run_state& state, std::size_t s) {
+    const placed_node& step = program_->steps[s];
+    for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
+      prepared_kernel& prepared = state.own.kernels[s][k];
+      if (!prepared.ready) prepare(state, s, k);
+      opencl::event_sink* const sink =
+          state.observer == nullptr ? nullptr : state.observer->kernel(s, k, prepared.flops, prepared.bytes);
+      state.queue.launch(prepared.kernel(), prepared.size, program_->g->node_at(step.id).name, sink, s);
+      if (state.own.memory.is_late(s)) prepared.ready = false;
+    }
+  }
+
+  void prepare(run_state& state, std::size_t s, std::size_t k) {
+    const placed_node& step = program_->steps[s];
+    const codegen::kernel_plan& plan = step.lowered.kernels[k];
+    prepared_kernel& prepared = state.own.kernels[s][k];
+    if (prepared.kernel() == nullptr) {
+      cl_int status = CL_SUCCESS;
+      prepared.kernel = cl::Kernel(::clCreateKernel(programs_[s][k](), plan.entry.c_str(), &status), false);
+      opencl::check(status, "clCreateKernel", [&] { return plan.entry; });
+    }
+    cl_uint argument = 0;
+    const auto set = [&](std::size_t bytes, const void* content) {
+      opencl::check(::clSetKernelArg(prepared.kernel(), argument++, bytes, content), "clSetKernelArg", [&] {
+        return "argument " + std::to_string(argument - 1) + " of '" + program_->g->node_at(step.id).name + "'";
+      });
+    };
+    prepared.bytes = 0;
+    for (const codegen::pointer_argument& pointer : plan.pointers) {
+      cl_mem handle = nullptr;
+      if (pointer.held == no_value) {
+        handle = state.own.scratch[s].at(pointer.scratch).handle();
+      } else {
+        materialize(state, pointer.held);
+        handle = buffer_of(state, pointer.held).handle();
+        prepared.bytes += bytes_of(pointer.held, state.symbols);
+      }
+      set(sizeof handle, &handle);
+    }
+    const symbol_values own = plan.bind(state.symbols);
+    for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
+      const std::int64_t value = plan.parameters[i].evaluate(state.symbols);
+      if (plan.parameter_is_long[i]) {
+        const cl_long wide = value;
+        set(sizeof wide, &wide);
+      } else {
+        if (value != static_cast<cl_int>(value))
+          throw error(errc::overflow, "node '" + program_->g->node_at(step.id).name + "': a dim of " +
+                                          std::to_string(value) + " exceeds 32 bits");
+        const cl_int narrow = static_cast<cl_int>(value);
+        set(sizeof narrow, &narrow);
+      }
+    }
+    prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
+    prepared.size = work_size(plan, own, prepared.kernel());
+    prepared.ready = true;
+  }
+
+  opencl::launch_size work_size(const codegen::kernel_plan& plan, const symbol_values& own, cl_kernel kernel) const {
+    opencl::launch_size size;
+    size.dimensions = 1;
+    for (std::size_t d = 0; d < 3; ++d) {
+      // A launch over nothing still happens, with one work-item that its guard turns away: counts do not vary.
+      size.global[d] = static_cast<std::size_t>(std::max<std::int64_t>(plan.global[d].evaluate(own), 1));
+      if (size.global[d] > 1 || plan.local[d] > 1) size.dimensions = static_cast<cl_uint>(d + 1);
+    }
+    if (plan.local[0] != 0) {
+      for (std::size_t d = 0; d < 3; ++d) {
+        size.local[d] = std::max<std::size_t>(plan.local[d], 1);
+        size.global[d] = (size.global[d] + size.local[d] - 1) / size.local[d] * size.local[d];
+      }
+      return size;
+    }
+    if (size.dimensions != 1) return size;
+    std::size_t most = 0;
+    opencl::check(::clGetKernelWorkGroupInfo(kernel, where_->where().handle(), CL_KERNEL_WORK_GROUP_SIZE, sizeof most,
+                                             &most, nullptr),
+                  "clGetKernelWorkGroupInfo");
+    std::size_t local = std::min<std::size_t>(most == 0 ? 1 : most, preferred_group);
+    while (local > 1 && local / 2 >= size.global[0]) local /= 2;
+    size.local = {local, 1, 1};
+    size.global[0] = (size.global[0] + local - 1) / local * local;
+    return size;
+  }
+
+  /// Brings a value that no kernel wrote to the device: expressions of dims, and what the host computed.
+  void materialize(run_state& state, value_id v) {
+    const graph& g = *program_->g;
+    const value_id root = program_->roots[v];
+    const value& held = g.value_at(root);
+    if (held.facts.is_constant() || !state.own.buffers[root].empty()) return;
+    if (!held.facts.elements) return;
+    upload(state, root, evaluate_elements(held, state.symbols));
+    state.queue.finish();
+  }
+
+  static tensor evaluate_elements(const value& v, const symbol_values& symbols) {
+    tensor out(v.facts.type, evaluate(*v.facts.dims, symbols));
+    const auto fill = [&](auto data) {
+      for (std::size_t i = 0; i < data.size(); ++i)
+        data[i] = static_cast<std::remove_reference_t<decltype(data[i])>>((*v.facts.elements)[i].evaluate(symbols));
+    };
+    switch (v.facts.type) {
+      case dtype::int64:
+        fill(out.mutable_data<std::int64_t>());
+        break;
+      case dtype::int32:
+        fill(out.mutable_data<std::int32_t>());
+        break;
+      case dtype::boolean:
+        fill(out.mutable_data<bool>());
+        break;
+      default:
+        throw error(errc::unsupported, "'" + v.name + "' holds dims as " + std::string(name_of(v.facts.type)));
+    }
+    return out;
+  }
+
+  /// The value on the host, downloaded where only the device has it.
+  tensor fetch(run_state& state, value_id v, bool blocking) {
+    const graph& g = *program_->g;
+    const value_facts& facts = g.facts(v);
+    if (facts.is_constant()) return facts.constant;
+    if (const auto held = state.host.find(v); held != state.host.end()) return held->second;
+    if (facts.elements) return evaluate_elements(g.value_at(v), state.symbols);
+    const value_id root = program_->roots[v];
+    if (g.facts(root).is_constant()) return g.facts(root).constant.reshaped(evaluate(*facts.dims, state.symbols));
+    if (const auto held = state.host.find(root); held != state.host.end())
+      return held->second.reshaped(evaluate(*facts.dims, state.symbols));
+    tensor out(facts.type, evaluate(*facts.dims, state.symbols));
+    if (out.size() != 0)
+      state.queue.download(
+          buffer_of(state, v), out.mutable_bytes(), 0, blocking,
+          state.observer == nullptr ? nullptr : state.observer->transfer(run_observer::direction::download));
+    return out;
+  }
+
+  void wait(run_state& state) {
+    const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
+    state.queue.finish();
+    if (state.observer != nullptr) state.observer->waited(begin);
+  }
+
+  void evaluate_on_host(run_state& state, std::size_t s) {
+    const graph& g = *program_->g;
+    const node& n = g.node_at(program_->steps[s].id);
+    std::vector<tensor> inputs;
+    for (const value_id in : n.inputs) {
+      if (in == no_value) {
+        inputs.emplace_back();
+        continue;
+      }
+      inputs.push_back(fetch(state, in, true));
+      state.host[in] = inputs.back();
+    }
+    const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
+    std::vector<tensor> outputs = evaluate_(g, program_->steps[s].id, inputs);
+    if (state.observer != nullptr) state.observer->host_operator(s, begin);
+    ++state.host_ops;
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      const value_id out = n.outputs[i];
+      if (out == no_value) continue;
+      bind_dims(g, out, outputs.at(i), state.symbols);
+      if (device_values_[program_->roots[out]]) upload(state, out, outputs[i]);
+      state.host[out] = std::move(outputs[i]);
+    }
+    // Uploads read the tensors asynchronously; the host map keeps them until the run ends.
+  }
+
+  void release_after(run_state& state, std::size_t s) {
+    for (const value_id v : state.own.memory.released_after(s)) {
+      state.own.buffers[v] = opencl::device_buffer();
+      state.host.erase(v);
+    }
+  }
+
+  static constexpr std::size_t preferred_group = 256;
+
+  opencl::context* where_;
+  std::shared_ptr<const program> program_;
+  node_evaluator evaluate_;
+  offset_planner planner_;
+  opencl::session_queues queues_;
+  std::vector<std::vector<cl::Program>> programs_;  // by step and kernel
+  std::vector<bool> device_values_;                 // by root: some kernel reads or writes it
+  std::map<value_id, opencl::device_buffer> constants_;
+  std::list<instance> instances_;
+  instance* last_ = nullptr;
+  run_figures figures_;
+};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_OPENCL_EXECUTOR_HPP

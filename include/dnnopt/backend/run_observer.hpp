@@ -1,0 +1,32 @@
+// Owns what an executor tells while it runs; an executor without an observer creates no OpenCL event.
+#ifndef DNNOPT_BACKEND_RUN_OBSERVER_HPP
+#define DNNOPT_BACKEND_RUN_OBSERVER_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include <dnnopt/backend/command_queue.hpp>
+
+namespace dnnopt {
+
+/// Sees one run. Functions are called on the executing thread, in order.
+class run_observer {
+ public:
+  enum class direction : std::uint8_t { upload, download };
+
+  virtual ~run_observer() = default;
+  /// Kernel `k` of step `s` is enqueued next; its event goes to the sink, or to nobody where null is returned.
+  [[nodiscard]] virtual opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops, std::uint64_t bytes) = 0;
+  /// A transfer is enqueued next.
+  [[nodiscard]] virtual opencl::event_sink* transfer(direction way) = 0;
+  /// The host clock in nanoseconds, for the begin of an interval.
+  [[nodiscard]] virtual std::int64_t now() const = 0;
+  /// The host operator of step `s` ran from `begin` to now.
+  virtual void host_operator(std::size_t s, std::int64_t begin) = 0;
+  /// The host waited for the device from `begin` to now.
+  virtual void waited(std::int64_t begin) = 0;
+};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_RUN_OBSERVER_HPP

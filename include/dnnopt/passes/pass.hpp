@@ -1,0 +1,35 @@
+// Owns what a pass is: a named value that edits a graph and tells how often.
+#ifndef DNNOPT_PASSES_PASS_HPP
+#define DNNOPT_PASSES_PASS_HPP
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dnnopt/graph.hpp>
+
+namespace dnnopt {
+
+/// What one run of a pass did.
+struct pass_result {
+  std::size_t edits = 0;             ///< rewrites, removals or facts raised, by the pass's own count
+  std::vector<std::string> remarks;  ///< what could not be done and why, for --explain
+};
+
+/// A pass: a value without globals that edits a graph and never prints.
+template <class P>
+concept Pass = requires(const P& pass, graph& g) {
+  { P::name } -> std::convertible_to<std::string_view>;
+  { pass.run(g) } -> std::same_as<pass_result>;
+};
+
+/// Evaluates one node on host tensors; passes that need values take it as a parameter, so that they do not depend on a
+/// backend. Absent optional inputs are empty tensors. Errors: unsupported where the node cannot be evaluated.
+using node_evaluator = std::vector<tensor> (*)(const graph& g, node_id id, std::span<const tensor> inputs);
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_PASSES_PASS_HPP
