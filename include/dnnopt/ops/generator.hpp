@@ -12,17 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/ops/conversion.hpp>
 #include <dnnopt/ops/structure_transfer.hpp>
 
 namespace dnnopt::ops {
-
-/// The element type that the integer attribute `name` gives, or `fallback`. Errors: bad_attribute for an unknown number.
-[[nodiscard]] inline dtype type_attribute(const attribute_map& attributes, std::string_view name, dtype fallback) {
-  const std::int64_t number = attributes.get_int(name, static_cast<std::int64_t>(fallback));
-  if (number < 0 || static_cast<std::size_t>(number) >= dtype_table.size())
-    throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' is no element type: " + std::to_string(number));
-  return static_cast<dtype>(number);
-}
 
 /// The first element of a tensor of numbers. Errors: type_mismatch for strings and complex numbers; shape_mismatch where
 /// there is no element.

@@ -23,8 +23,8 @@ namespace dnnopt::ops {
   if (a == index_expr(0) || b == index_expr(0)) return false;
   if (a.is_constant() && b.is_constant()) return b.constant() % a.constant() == 0;
   if (b.is_constant()) return false;
-  if (!a.is_constant()) return detail::exact_quotient(b, a).has_value();
-  const auto [multiple, rest] = detail::split_multiples(b, a.constant());
+  if (!a.is_constant()) return dnnopt::detail::exact_quotient(b, a).has_value();
+  const auto [multiple, rest] = dnnopt::detail::split_multiples(b, a.constant());
   return rest == index_expr(0);
 }
 

@@ -52,7 +52,7 @@ namespace dnnopt::ops {
   if (a == b) return 1;
   if (b == index_expr(0)) throw error(errc::shape_mismatch, "a shape divides by a dim of zero");
   if (!a.is_constant() && !b.is_constant())
-    if (auto exact = detail::exact_quotient(a, b)) return *exact;
+    if (auto exact = dnnopt::detail::exact_quotient(a, b)) return *exact;
   return floordiv(a, b);
 }
 
