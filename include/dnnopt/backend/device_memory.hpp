@@ -375,6 +375,9 @@ class device_memory {
   }
 
   void within_limit(std::size_t bytes, std::string_view name) const {
+    if (device_bytes_ != 0 && bytes > device_bytes_) {
+      throw error(errc::out_of_device_memory, "more than the device's memory: " + situation(bytes, name));
+    }
     const std::uint64_t limit = account_->limit;
     const std::uint64_t live = account_->live;
     if (limit != 0 && (live > limit || bytes > limit - live)) {

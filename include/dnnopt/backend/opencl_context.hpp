@@ -63,7 +63,12 @@ class context {
     if (options.profiling && !device_.info.profiling) {
       throw error(errc::unsupported, "device '" + device_.info.name + "' has no profiling queues");
     }
-    const cl_command_queue_properties bits = options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    return command_queue(make_raw_queue(options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0), options.profiling,
+                         options.flush_interval);
+  }
+
+  /// A queue of OpenCL with any property bits, for extensions that have their own.
+  [[nodiscard]] cl::CommandQueue make_raw_queue(cl_command_queue_properties bits) const {
     cl_int status = CL_INVALID_OPERATION;
     cl_command_queue made = nullptr;
 #ifdef CL_VERSION_2_0
@@ -72,7 +77,7 @@ class context {
       made = ::clCreateCommandQueueWithProperties(handle_(), device_.handle(), properties, &status);
     }
 #endif
-    if (made == nullptr && device_.info.version_major < 2) {
+    if (device_.info.version_major < 2) {
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -82,8 +87,9 @@ class context {
 #pragma GCC diagnostic pop
 #endif
     }
-    check(status, "clCreateCommandQueueWithProperties", [&] { return "device '" + device_.info.name + "'"; });
-    return command_queue(cl::CommandQueue(made, false), options.profiling, options.flush_interval);
+    check(status, "clCreateCommandQueue",
+          [&] { return "properties " + std::to_string(bits) + ", device '" + device_.info.name + "'"; });
+    return cl::CommandQueue(made, false);
   }
 
  private:

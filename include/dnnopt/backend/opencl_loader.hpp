@@ -6,8 +6,8 @@
 // never see our names. DNNOPT_LINK_OPENCL (always set on Windows) turns all of this off: the program then links
 // libOpenCL itself.
 //
-// Order of search: the program's own libOpenCL if it has one (linked or preloaded), then the file that the environment
-// variable DNNOPT_OPENCL_LIBRARY names and nothing else, then the platform's usual names.
+// Order of search: the file that the environment variable DNNOPT_OPENCL_LIBRARY names and nothing else; the program's
+// own libOpenCL if it has one (linked or preloaded); the platform's usual names.
 #ifndef DNNOPT_BACKEND_OPENCL_LOADER_HPP
 #define DNNOPT_BACKEND_OPENCL_LOADER_HPP
 
@@ -131,11 +131,11 @@ inline bool open_library(function_table& table, const char* name) {
 
 inline function_table load_functions() {
   function_table table;
-  if (::dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != nullptr) {
+  if (const char* chosen = std::getenv("DNNOPT_OPENCL_LIBRARY"); chosen != nullptr && *chosen != '\0') {
+    open_library(table, chosen);
+  } else if (::dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != nullptr) {
     table.handle = RTLD_DEFAULT;
     table.library = "the program itself";
-  } else if (const char* chosen = std::getenv("DNNOPT_OPENCL_LIBRARY"); chosen != nullptr && *chosen != '\0') {
-    open_library(table, chosen);
   } else {
 #if defined(__APPLE__)
     constexpr const char* names[] = {"/System/Library/Frameworks/OpenCL.framework/OpenCL", "libOpenCL.dylib"};
