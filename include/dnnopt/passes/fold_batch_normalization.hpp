@@ -1,0 +1,95 @@
+// Owns the folding of batch normalization into the convolution before it.
+#ifndef DNNOPT_PASSES_FOLD_BATCH_NORMALIZATION_HPP
+#define DNNOPT_PASSES_FOLD_BATCH_NORMALIZATION_HPP
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/graph.hpp>
+#include <dnnopt/ops/convolution.hpp>
+#include <dnnopt/ops/normalization.hpp>
+#include <dnnopt/passes/pass.hpp>
+
+namespace dnnopt {
+
+/// Before: y = BatchNormalization(Conv(x, W, b), scale, B, mean, var), all parameters constant float32.
+/// After:  y = Conv(x, W', b') with k = scale / sqrt(var + epsilon), W' = k W per output channel, b' = k (b - mean) + B.
+/// Conditions: inference form, the convolution's result has no other reader. Parameters are computed in double.
+struct fold_batch_normalization {
+  static constexpr std::string_view name = "fold_batch_normalization";
+
+  pass_result run(graph& g) const {
+    pass_result result;
+    for (const node_id id : g.topological_order()) {
+      const node& n = g.node_at(id);
+      if (n.op != &op_row<ops::batch_normalization_op> || n.attributes.get_int("training_mode", 0) != 0) continue;
+      if (n.outputs.size() != 1 && n.outputs[1] != no_value) continue;
+      const value& data = g.value_at(n.inputs[0]);
+      if (data.producer == no_node || data.uses.size() != 1 || g.is_output(n.inputs[0])) continue;
+      const node& producer = g.node_at(data.producer);
+      if (producer.op != &op_row<ops::conv_op>) continue;
+      if (fold(g, data.producer, id)) ++result.edits;
+    }
+    return result;
+  }
+
+ private:
+  static std::optional<std::vector<double>> numbers(const graph& g, value_id id) {
+    if (id == no_value || !g.facts(id).is_constant() || g.facts(id).type != dtype::float32) return std::nullopt;
+    const auto data = g.facts(id).constant.data<float>();
+    return std::vector<double>(data.begin(), data.end());
+  }
+
+  static bool fold(graph& g, node_id conv, node_id norm) {
+    const std::vector<value_id> parameters = g.node_at(norm).inputs;
+    const auto scale = numbers(g, parameters[1]);
+    const auto shift = numbers(g, parameters[2]);
+    const auto mean = numbers(g, parameters[3]);
+    const auto variance = numbers(g, parameters[4]);
+    std::vector<value_id> inputs = g.node_at(conv).inputs;
+    const value_id weights = inputs[1];
+    if (!scale || !shift || !mean || !variance || !g.facts(weights).is_constant() || g.facts(weights).type != dtype::float32) return false;
+    const tensor& w = g.facts(weights).constant;
+    const auto channels = static_cast<std::size_t>(w.dims().at(0));
+    if (scale->size() != channels || shift->size() != channels || mean->size() != channels || variance->size() != channels) return false;
+    std::vector<double> bias(channels, 0.0);
+    if (inputs.size() > 2 && inputs[2] != no_value) {
+      const auto given = numbers(g, inputs[2]);
+      if (!given || given->size() != channels) return false;
+      bias = *given;
+    }
+    const double epsilon = static_cast<double>(g.node_at(norm).attributes.get_float("epsilon", 1e-5F));
+    tensor folded_weights(dtype::float32, w.dims());
+    tensor folded_bias(dtype::float32, {static_cast<std::int64_t>(channels)});
+    const auto from = w.data<float>();
+    const auto to = folded_weights.mutable_data<float>();
+    const auto to_bias = folded_bias.mutable_data<float>();
+    const std::size_t row = channels == 0 ? 0 : from.size() / channels;
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double k = (*scale)[c] / std::sqrt((*variance)[c] + epsilon);
+      for (std::size_t i = 0; i < row; ++i) to[c * row + i] = static_cast<float>(k * static_cast<double>(from[c * row + i]));
+      to_bias[c] = static_cast<float>(k * (bias[c] - (*mean)[c]) + (*shift)[c]);
+    }
+    const std::string prefix = g.node_at(conv).name;
+    inputs.resize(3, no_value);
+    inputs[1] = g.add_constant(g.value_at(weights).name + ".folded", std::move(folded_weights));
+    inputs[2] = g.add_constant(prefix + ".bias.folded", std::move(folded_bias));
+    g.set_node_inputs(conv, std::move(inputs));
+    const value_id between = g.node_at(conv).outputs[0];
+    const value_id out = g.node_at(norm).outputs[0];
+    g.remove_node(norm);
+    g.move_output(between, out);
+    return true;
+  }
+};
+
+static_assert(Pass<fold_batch_normalization>);
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_PASSES_FOLD_BATCH_NORMALIZATION_HPP

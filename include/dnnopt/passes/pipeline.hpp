@@ -1,0 +1,102 @@
+// Owns the list of passes by name and the composition of a pipeline from names, with a report of each pass.
+#ifndef DNNOPT_PASSES_PIPELINE_HPP
+#define DNNOPT_PASSES_PIPELINE_HPP
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/error.hpp>
+#include <dnnopt/graph.hpp>
+#include <dnnopt/passes/fold_batch_normalization.hpp>
+#include <dnnopt/passes/fold_constants.hpp>
+#include <dnnopt/passes/pass.hpp>
+#include <dnnopt/passes/rdp.hpp>
+#include <dnnopt/passes/remove_dead.hpp>
+#include <dnnopt/passes/remove_identity.hpp>
+
+namespace dnnopt {
+
+/// What passes may use besides the graph.
+struct pass_environment {
+  node_evaluator evaluate = nullptr;  ///< null: nothing is folded by evaluation
+};
+
+/// A pass by name.
+struct pass_row {
+  std::string_view name;
+  pass_result (*run)(graph& g, const pass_environment& environment);
+};
+
+/// Every pass that `--passes` can name; users call pass objects themselves or hand in a table of their own.
+inline constexpr std::array pass_table{
+    pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }},
+    pass_row{fold_constants::name, [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
+    pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }},
+    pass_row{fold_batch_normalization::name, [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
+    pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }},
+};
+
+/// The order of the passes that `default` stands for.
+inline constexpr std::array<std::string_view, 7> default_passes{
+    rdp::name, fold_constants::name, rdp::name, remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name};
+
+/// What one pass of a pipeline did.
+struct pass_report {
+  std::string name;
+  std::size_t edits = 0;
+  double seconds = 0;
+  std::vector<std::string> remarks;
+};
+
+/// The names that a `--passes` argument stands for: "default", "none", or names separated by commas.
+/// Errors: unknown_pass, listing the names there are.
+[[nodiscard]] inline std::vector<std::string> pass_names(std::string_view list) {
+  if (list.empty() || list == "default") return {default_passes.begin(), default_passes.end()};
+  // Without passes shapes are still needed to run.
+  if (list == "none") return {std::string(rdp::name)};
+  std::vector<std::string> names;
+  if (list == "epilogue") return {std::string(rdp::name), std::string(fold_constants::name), std::string(remove_dead::name), std::string(rdp::name)};
+  while (true) {
+    const std::size_t comma = list.find(',');
+    const std::string_view one = list.substr(0, comma);
+    bool known = false;
+    std::string all;
+    for (const pass_row& row : pass_table) {
+      known = known || row.name == one;
+      all += " " + std::string(row.name);
+    }
+    if (!known) throw error(errc::unknown_pass, "no pass '" + std::string(one) + "'; there are:" + all);
+    names.emplace_back(one);
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return names;
+}
+
+/// Runs passes in order. `after` (where given) sees the graph and the report after each, for verifiers and observers.
+[[nodiscard]] inline std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names, const pass_environment& environment,
+                                                         const std::function<void(const graph&, const pass_report&)>& after = {}) {
+  std::vector<pass_report> reports;
+  for (const std::string& wanted : names) {
+    for (const pass_row& row : pass_table) {
+      if (row.name != wanted) continue;
+      const auto begin = std::chrono::steady_clock::now();
+      pass_result result = row.run(g, environment);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks)});
+      if (after) after(g, reports.back());
+      break;
+    }
+  }
+  return reports;
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_PASSES_PIPELINE_HPP
