@@ -112,6 +112,7 @@ inline void adapt_dropout_10(pending_node& n, node_emitter& e) {
   cast.outputs = {all_kept};
   cast.attributes.set("to", static_cast<std::int64_t>(type == dtype::undefined ? dtype::float32 : type));
   e.target().facts(mask).type = dtype::boolean;
+  if (const value_facts* x = e.facts_of(n, 0)) e.target().facts(mask).dims = x->dims;
   e.add(std::move(cast));
 }
 /// Before 12 Dropout has no training mode: the ratio changes nothing, but stays readable.
