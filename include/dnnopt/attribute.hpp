@@ -28,7 +28,7 @@ using attribute = std::variant<std::int64_t, float, std::string, tensor, subgrap
 /// Attributes of one node by name, in order of insertion. Copies share the values, which never change in place.
 class attribute_map {
   // Values are shared, not copied: a variant's assignments cost every includer 0.4 s of compile time.
-  using row = std::pair<std::string, std::shared_ptr<const attribute>>;
+  using named_value = std::pair<std::string, std::shared_ptr<const attribute>>;
 
  public:
   /// Visits pairs of name and value.
@@ -37,7 +37,7 @@ class attribute_map {
     using value_type = std::pair<const std::string&, const attribute&>;
     using difference_type = std::ptrdiff_t;
     const_iterator() = default;
-    explicit const_iterator(std::vector<row>::const_iterator at) : at_(at) {}
+    explicit const_iterator(std::vector<named_value>::const_iterator at) : at_(at) {}
     value_type operator*() const { return {at_->first, *at_->second}; }
     const_iterator& operator++() {
       ++at_;
@@ -47,7 +47,7 @@ class attribute_map {
     friend bool operator==(const const_iterator&, const const_iterator&) = default;
 
    private:
-    std::vector<row>::const_iterator at_;
+    std::vector<named_value>::const_iterator at_;
   };
 
   /// Sets or replaces.
@@ -111,7 +111,7 @@ class attribute_map {
     return *value;
   }
 
-  std::vector<row> rows_;
+  std::vector<named_value> rows_;
 };
 
 }  // namespace dnnopt
