@@ -1,0 +1,271 @@
+// Owns the anytime planner of offsets: quick plans first, then exact searches below the best, interleaved and restarted.
+#ifndef DNNOPT_PASSES_MEMORY_EXACT_OFFSETS_HPP
+#define DNNOPT_PASSES_MEMORY_EXACT_OFFSETS_HPP
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <numeric>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "conflict_pools.hpp"
+#include "offset_heuristics.hpp"
+#include "search_instance.hpp"
+#include "usage.hpp"
+#include "valley_search.hpp"
+
+namespace dnnopt::memory {
+
+/// Limits of the exact search.
+struct exact_options {
+  double budget = 60.0;       ///< seconds of wall time; it ends earlier when the plan is proved
+  std::size_t threads = 1;    ///< searches that run at one time, each with its own order and seed
+  std::int64_t capacity = 0;  ///< end at the first plan of at most this many bytes; 0: minimise
+  std::uint64_t seed = 1;     ///< of the random orders; one thread and one seed give one sequence of searches
+};
+
+namespace detail {
+
+/// Ranks of buffers by one of the published keys (MiniMalloc's W(idth), A(rea), T(otal) and their mixtures, size,
+/// and the sum of the neighbours' sizes), each multiplied by a random factor within `spread` of 1.
+class priority_orders {
+ public:
+  static constexpr std::size_t keys = 7;
+
+  explicit priority_orders(const search_instance& instance) : values_(keys) {
+    const std::size_t n = instance.buffers();
+    for (auto& v : values_) v.resize(n);
+    order_.resize(n);
+    value_.resize(n);
+    for (std::size_t b = 0; b < n; ++b) {
+      const axis_range range = instance.ranges[b];
+      const auto width = static_cast<double>(range.end - range.begin) / static_cast<double>(instance.sections() + 1);
+      const auto size = static_cast<double>(instance.sizes[b]) / static_cast<double>(instance.bound + 1);
+      std::int64_t most = 0;
+      for (std::uint32_t s = range.begin; s < range.end; ++s) most = std::max(most, instance.section_sums[s]);
+      const auto total = static_cast<double>(most) / static_cast<double>(instance.bound + 1);
+      double around = 0.0;
+      const std::uint64_t* row = instance.neighbours.row(b);
+      for_each_common(row, row, instance.neighbours.words(),
+                      [&](std::size_t v) { around += static_cast<double>(instance.sizes[v]); });
+      values_[0][b] = width * 1e4 + width * size;
+      values_[1][b] = total * 1e4 + width * size;
+      values_[2][b] = total * 1e4 + width;
+      values_[3][b] = width * size;
+      values_[4][b] = size * 1e4 + width;
+      values_[5][b] = total * 1e4 + size;
+      values_[6][b] = around;
+    }
+  }
+
+  /// Fills `rank` with the position of every buffer by decreasing key.
+  void ranks(std::size_t key, double spread, random_sequence& random, std::vector<std::uint32_t>& rank) {
+    const std::size_t n = order_.size();
+    for (std::size_t b = 0; b < n; ++b) {
+      const double factor = 1.0 + spread * (static_cast<double>(random.below(2001)) / 1000.0 - 1.0);
+      value_[b] = values_[key][b] * factor;
+    }
+    std::iota(order_.begin(), order_.end(), 0U);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return value_[a] > value_[b]; });
+    rank.resize(n);
+    for (std::size_t i = 0; i < n; ++i) rank[order_[i]] = static_cast<std::uint32_t>(i);
+  }
+
+ private:
+  std::vector<std::vector<double>> values_;
+  std::vector<double> value_;
+  std::vector<std::uint32_t> order_;
+};
+
+/// The best plan so far and the bound, shared by the searches.
+class shared_incumbent {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  shared_incumbent(std::span<const buffer_usage> usages, const search_instance& instance, const exact_options& options,
+                   clock::time_point start)
+      : usages_(usages), instance_(instance), options_(options) {
+    const double budget = std::clamp(options.budget, 0.0, 1e7);
+    deadline_ = start + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(budget));
+    for (std::size_t b = 0; b < instance.buffers(); ++b) {
+      rounding_ = std::max(rounding_, instance.sizes[b] * instance.unit - usages[instance.records[b]].size);
+    }
+    lower_ = largest_live_sum(usages);
+  }
+
+  /// Takes offsets of the records when they need fewer bytes.
+  void offer(std::span<const std::int64_t> offsets) {
+    const std::int64_t bytes = arena_bytes(usages_, offsets);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes >= bytes_.load()) return;
+    best_.assign(offsets.begin(), offsets.end());
+    bytes_ = bytes;
+  }
+
+  /// No layout has all (rounded) tops at or below `height` units.
+  void refuted(std::int64_t height) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    lower_ = std::max(lower_.load(), (height + 1) * instance_.unit - rounding_);
+  }
+
+  /// The greatest height in units that would be an improvement.
+  [[nodiscard]] std::int64_t goal() const { return (bytes_.load() - 1) / instance_.unit; }
+  /// The least height in units that is not refuted.
+  [[nodiscard]] std::int64_t least() const {
+    return (lower_.load() + instance_.unit - 1) / instance_.unit;
+  }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_.load(); }
+  [[nodiscard]] std::int64_t lower() const { return lower_.load(); }
+  [[nodiscard]] bool late() const { return clock::now() >= deadline_; }
+  [[nodiscard]] bool done() const {
+    return bytes_.load() <= lower_.load() || (options_.capacity > 0 && bytes_.load() <= options_.capacity) ||
+           least() > goal();
+  }
+  [[nodiscard]] std::vector<std::int64_t> take() && { return std::move(best_); }
+
+ private:
+  std::span<const buffer_usage> usages_;
+  const search_instance& instance_;
+  exact_options options_;
+  clock::time_point deadline_;
+  std::int64_t rounding_ = 0;
+  std::mutex mutex_;
+  std::vector<std::int64_t> best_;
+  std::atomic<std::int64_t> bytes_{std::numeric_limits<std::int64_t>::max()};
+  std::atomic<std::int64_t> lower_{0};
+};
+
+/// One thread's sequence of short searches. Half of them aim at the bound itself, for the proof; the others at a height
+/// between bound and incumbent that falls after successes and rises after failures, so that a plan is always near.
+class search_sequence {
+ public:
+  search_sequence(std::span<const buffer_usage> usages, const search_instance& instance, shared_incumbent& incumbent,
+                  std::uint64_t seed, std::size_t turn)
+      : usages_(usages),
+        instance_(instance),
+        incumbent_(incumbent),
+        orders_(instance),
+        search_(instance),
+        random_(seed),
+        turn_(turn) {}
+
+  void run() {
+    struct choice {
+      section_rule rule;
+      bool weighted;
+      std::size_t key;
+    };
+    // Walks that closed most of MiniMalloc's hard set come first; then everything at random.
+    static constexpr choice first_choices[] = {
+        {section_rule::tightest, false, 6},        {section_rule::fewest_anywhere, false, 6},
+        {section_rule::fewest, false, 0},          {section_rule::fewest_anywhere, false, 3},
+        {section_rule::tightest, false, 0},        {section_rule::fewest, false, 5},
+        {section_rule::fewest_anywhere, false, 4}, {section_rule::fewest, true, 6},
+    };
+    constexpr std::size_t known = std::size(first_choices);
+    const std::uint64_t base = 2 * instance_.buffers() + 200;
+    double aim = 0.5;
+    while (!incumbent_.done() && !incumbent_.late()) {
+      const std::size_t round = turn_ / 2;
+      choice walk_choice = first_choices[round % known];
+      double spread = 0.0;
+      if (round >= known) {
+        constexpr section_rule rules[] = {section_rule::fewest, section_rule::fewest_anywhere, section_rule::tightest,
+                                          section_rule::fewest_anywhere, section_rule::fewest};
+        walk_choice = {rules[random_.below(5)], random_.below(3) == 0, random_.below(priority_orders::keys)};
+        spread = 0.1 * static_cast<double>(random_.below(3));
+      }
+      orders_.ranks(walk_choice.key, spread, random_, rank_);
+      const std::int64_t least = incumbent_.least();
+      const std::int64_t goal = incumbent_.goal();
+      const bool at_bound = turn_ % 2 == 1;
+      const std::int64_t height =
+          at_bound ? least : least + static_cast<std::int64_t>(aim * static_cast<double>(goal - least));
+      std::uint64_t nodes = base << std::min<std::size_t>(round / 24, 20);
+      if (random_.below(8) == 0) nodes *= 8;
+      const auto outcome = search_.run(height, {walk_choice.rule, walk_choice.weighted, rank_, nodes},
+                                       [&](std::uint64_t) { return incumbent_.late() || incumbent_.goal() < height; });
+      if (outcome == search_outcome::found) {
+        publish();
+        if (!at_bound) aim *= 0.6;
+      } else {
+        if (outcome == search_outcome::exhausted) incumbent_.refuted(height);
+        if (!at_bound) aim = std::min(1.0, aim * 1.15 + 0.01);
+      }
+      ++turn_;
+    }
+  }
+
+ private:
+  void publish() {
+    offsets_.assign(usages_.size(), 0);
+    const auto found = search_.offsets();
+    for (std::size_t b = 0; b < found.size(); ++b) offsets_[instance_.records[b]] = found[b] * instance_.unit;
+    incumbent_.offer(offsets_);
+  }
+
+  std::span<const buffer_usage> usages_;
+  const search_instance& instance_;
+  shared_incumbent& incumbent_;
+  priority_orders orders_;
+  valley_search search_;
+  random_sequence random_;
+  std::size_t turn_;
+  std::vector<std::uint32_t> rank_;
+  std::vector<std::int64_t> offsets_;
+};
+
+}  // namespace detail
+
+/// Minimises the arena and is never told its size: first-fit plans in a few orders, then exact searches until the plan
+/// meets the proved bound, the capacity or the budget. The result has the least bytes found; `proved` says that no
+/// plan has fewer, `lower_bound` is the largest live sum or what the searches refuted beyond it. Throws from validate.
+/// Memory: n^2 / 4 bytes for conflicts and sections.
+[[nodiscard]] inline offset_plan plan_offsets_exactly(std::span<const buffer_usage> usages,
+                                                      const exact_options& options = {}) {
+  validate(usages);
+  const auto start = std::chrono::steady_clock::now();
+  const detail::search_instance instance = detail::make_search_instance(usages);
+  detail::shared_incumbent incumbent(usages, instance, options, start);
+  gap_placer placer;
+  std::vector<std::int64_t> offsets;
+  placer.place(usages, order_by_size(usages), gap_rule::first_fit, offsets);
+  incumbent.offer(offsets);
+  using ordering = std::vector<std::uint32_t> (*)(std::span<const buffer_usage>);
+  for (const ordering order : {ordering{&order_by_area}, ordering{&order_by_lifetime}, ordering{&order_by_breadth},
+                               ordering{&order_outward_from_peak}}) {
+    if (incumbent.done() || incumbent.late()) break;
+    if (placer.place(usages, order(usages), gap_rule::first_fit, offsets, incumbent.bytes()) < incumbent.bytes()) {
+      incumbent.offer(offsets);
+    }
+  }
+  if (!incumbent.done() && !incumbent.late()) {
+    std::vector<std::thread> helpers;
+    for (std::size_t t = 1; t < options.threads; ++t) {
+      helpers.emplace_back([&, t] {
+        detail::search_sequence(usages, instance, incumbent, options.seed + t, 6 * t).run();
+      });
+    }
+    detail::search_sequence(usages, instance, incumbent, options.seed, 0).run();
+    for (std::thread& helper : helpers) helper.join();
+  }
+  offset_plan plan;
+  plan.bytes = incumbent.bytes();
+  plan.lower_bound = std::min(incumbent.lower(), plan.bytes);
+  plan.proved = plan.bytes <= incumbent.lower();
+  plan.offsets = std::move(incumbent).take();
+  plan.strategy = "exact";
+  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
+}  // namespace dnnopt::memory
+
+#endif  // DNNOPT_PASSES_MEMORY_EXACT_OFFSETS_HPP
