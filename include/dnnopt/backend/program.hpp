@@ -78,8 +78,7 @@ namespace detail {
   std::vector<const value_facts*> storage;
   const node_facts facts = b.facts_of(id, storage);
   single_piece view;
-  n.op->view(view, facts, 0, b.index_at(out, i));
-  if (!view.valid || !view.found) return false;
+  if (!state_view(view, *n.op, facts, 0, b.index_at(out, i)) || !view.valid || !view.found) return false;
   const value_id source = n.inputs.at(view.found->first);
   if (source == no_value || view.found->first != 0) return false;
   if (!(element_count(b.dims(source)) == element_count(out))) return false;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/passes/pass.hpp>
 
@@ -34,6 +35,20 @@ class single_piece final : public view_builder {
   bool valid = true;
   std::optional<std::pair<std::size_t, std::vector<index_expr>>> found;
 };
+
+/// States the view of an operator that has one; false where the node's attributes leave it without an index map (an
+/// interpolating Resize).
+[[nodiscard]] inline bool state_view(view_builder& builder, const op_info& op, const node_facts& facts, std::size_t output,
+                                     std::span<const index_expr> index) {
+  if (op.view == nullptr) return false;
+  try {
+    op.view(builder, facts, output, index);
+  } catch (const error& e) {
+    if (e.code() == errc::unsupported) return false;
+    throw;
+  }
+  return true;
+}
 }  // namespace detail
 
 /// Before: y = View(x) where the index map is the identity and the shapes are equal (Identity, a Transpose that moves
@@ -83,7 +98,7 @@ struct remove_identity {
       index.push_back(dims[k] == index_expr(1) ? index_expr(0) : g.expressions().symbol("i" + std::to_string(k) + "<" + std::to_string(last), {0, last}));
     }
     detail::single_piece view;
-    n.op->view(view, *facts, 0, index);
+    if (!detail::state_view(view, *n.op, *facts, 0, index)) return std::nullopt;
     if (!view.valid || !view.found) return std::nullopt;
     const value_id source = n.inputs.at(view.found->first);
     if (source == no_value || g.facts(source).dims != dims || view.found->second.size() != index.size()) return std::nullopt;
