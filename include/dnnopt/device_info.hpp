@@ -118,26 +118,31 @@ struct device_info {
 /// What the API does not tell, measured once per device and driver and kept in a file (backend/device_facts.hpp).
 /// Times in microseconds of host time, rates in 1e9 per second; 0 where the device lacks the thing measured.
 struct device_facts {
-  double launch_us = 0;             ///< host time of one empty kernel, of many enqueued back to back
-  double launch_with_event_us = 0;  ///< the same with an event each, on a profiling queue
-  double recorded_launch_us = 0;    ///< the same per kernel when a recording of many is replayed
-  double round_trip_us = 0;         ///< one empty kernel, enqueued and waited for
-  double buffer_copy_gbs = 0;       ///< bytes read plus bytes written, float4 copy kernel, larger than the caches
-  double image_copy_fp32_gbs = 0;   ///< the same through image2d, RGBA fp32
-  double image_copy_fp16_gbs = 0;   ///< the same through image2d, RGBA fp16
-  double buffer_window_gbs = 0;     ///< bytes asked for by a kernel that reads a 3x3 neighbourhood from a buffer
-  double image_window_gbs = 0;      ///< the same through image2d, RGBA fp32
-  double cached_read_gbs = 0;       ///< bytes asked for by a kernel that reads a 128 KiB buffer over and over
-  double fma_gflops = 0;            ///< float fused multiply-adds in registers, two operations each
-  double upload_gbs = 0;            ///< host memory to a device buffer, blocking
-  double download_gbs = 0;          ///< device buffer to host memory, blocking
-  std::size_t wave_size = 0;        ///< work-items that run in step: preferred multiple of a kernel's work-group
+  double launch_us = 0;               ///< host time of one empty kernel, of many enqueued back to back
+  double launch_with_event_us = 0;    ///< the same with an event each, on a profiling queue
+  double recorded_launch_us = 0;      ///< the same per kernel when a recording of many is replayed
+  double round_trip_us = 0;           ///< one empty kernel, enqueued and waited for
+  double buffer_copy_gbs = 0;         ///< bytes read plus bytes written, float4 copy kernel, larger than the caches
+  double image_copy_fp32_gbs = 0;     ///< the same through image2d, RGBA fp32
+  double image_copy_fp16_gbs = 0;     ///< the same through image2d, RGBA fp16
+  double buffer_window_gbs = 0;       ///< bytes asked for by a kernel that reads a 3x3 neighbourhood from a buffer
+  double image_window_gbs = 0;        ///< the same through image2d, RGBA fp32
+  double buffer_window_fp16_gbs = 0;  ///< the same two for fp16 storage: vload_half4, RGBA fp16
+  double image_window_fp16_gbs = 0;
+  double cached_read_gbs = 0;  ///< bytes asked for by a kernel that reads a 128 KiB buffer over and over
+  double fma_gflops = 0;       ///< float fused multiply-adds in registers, two operations each
+  double upload_gbs = 0;       ///< host memory to a device buffer, blocking
+  double download_gbs = 0;     ///< device buffer to host memory, blocking
+  std::size_t wave_size = 0;   ///< work-items that run in step: preferred multiple of a kernel's work-group
 
-  /// Reads through images keep up with reads through buffers where neighbours share lines; the layout selection's and
-  /// the kernels' default for "use images".
-  [[nodiscard]] bool images_fast() const noexcept {
-    return image_window_gbs > 0 && image_window_gbs >= 0.9 * buffer_window_gbs &&
-           image_copy_fp32_gbs >= 0.75 * buffer_copy_gbs;
+  /// Images are worth it for storage of that precision: reads that share neighbours are at least as fast through an
+  /// image as through a buffer, and a plain copy loses at most a tenth. A default for layout selection and kernels.
+  [[nodiscard]] bool images_fast(bool fp16) const noexcept {
+    const double window = fp16 ? image_window_fp16_gbs : image_window_gbs;
+    const double copy = fp16 ? image_copy_fp16_gbs : image_copy_fp32_gbs;
+    const double copy_share = fp16 ? 0.45 : 0.9;  // an fp16 texel is half the bytes of the float4 copy
+    return window > 0 && window >= (fp16 ? buffer_window_fp16_gbs : buffer_window_gbs) &&
+           copy >= copy_share * buffer_copy_gbs;
   }
 };
 

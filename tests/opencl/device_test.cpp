@@ -1,5 +1,6 @@
 // OpenCL devices: status names, enumeration, limits, choice by specification.
 #include <dnnopt/backend/device.hpp>
+#include <dnnopt/device_info_json.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -90,4 +91,16 @@ TEST_CASE("the chosen device is the listed one") {
   const device chosen = select_device("opencl:" + std::to_string(devices.size() - 1));
   CHECK(chosen.info.index == devices.size() - 1);
   CHECK(chosen.handle() == devices.back().handle());
+}
+
+TEST_CASE("a device prints as JSON") {
+  const device_info info = select_device("opencl").info;
+  const nlohmann::json json = info;
+  CHECK(json.at("name") == info.name);
+  CHECK(json.at("spec") == "opencl:0");
+  CHECK(json.at("images").at("supported") == info.images.supported);
+  CHECK(json.at("max_work_item_sizes").size() == 3);
+  CHECK(json.at("extensions").size() == info.extensions.size());
+  CHECK(nlohmann::json::parse(json.dump()) == json);
+  CHECK(nlohmann::json(device_facts{}).at("images_fast_fp32") == false);
 }
