@@ -276,7 +276,7 @@ inline tensor from_typed_fields(const tensor_proto& t, dtype type, std::int64_t 
   } catch (const error& e) {
     detail::fail(t, e.code(), "the product of dims " + dnnopt::to_string(std::span<const std::int64_t>(t.dims)) + " leaves 64 bits");
   }
-  if (t.segmented) detail::fail(t, errc::bad_tensor_data, "segmented tensors are not supported by ONNX's own tools either");
+  if (t.segmented) detail::fail(t, errc::bad_tensor_data, "segmented tensors are not supported");
   if (type == dtype::string) {
     if (t.raw_data || t.external) detail::fail(t, errc::bad_tensor_data, "strings must be in string_data");
     if (t.string_data.size() != static_cast<std::size_t>(count))
