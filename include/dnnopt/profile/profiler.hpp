@@ -558,10 +558,12 @@ inline profile_report profiler::report() {
   result.split = mean_split(result.run_events, result.events);
   result.clock = clock_.report();
   result.clock_candidates = clock_.candidates();
-  if (!kept_.empty()) {
-    for (const raw_event* raw : {&kept_.front(), &kept_.back()})
-      if (has_device_stamps(raw->kind))
-        result.clock_snapshots.emplace_back(clock_.map_past(raw->queued_ns)(raw->queued_ns), raw->queued_ns);
+  // One snapshot per inference: readers of a trace apply the latest one and do not interpolate.
+  std::uint32_t snapshot_run = std::numeric_limits<std::uint32_t>::max();
+  for (const raw_event& raw : kept_) {
+    if (!has_device_stamps(raw.kind) || raw.run == snapshot_run) continue;
+    snapshot_run = raw.run;
+    result.clock_snapshots.emplace_back(clock_.map_past(raw.queued_ns)(raw.queued_ns), raw.queued_ns);
   }
   return result;
 }
