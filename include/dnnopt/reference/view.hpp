@@ -186,10 +186,11 @@ inline void slice(const attribute_map&, std::span<const tensor> inputs, std::spa
     const std::int64_t start = bound(starts[k], 0);
     const std::int64_t end = bound(ends[k], low);
     const std::int64_t distance = step > 0 ? end - start : start - end;
-    const std::int64_t stride = step > 0 ? step : -step;
-    box.dims[axis] = distance > 0 ? (distance + stride - 1) / stride : 0;
+    // A step beyond the dim takes one element, however large it is.
+    const std::int64_t stride = std::clamp(step, -dim - 1, dim + 1);
+    box.dims[axis] = distance > 0 ? (distance - 1) / (stride < 0 ? -stride : stride) + 1 : 0;
     box.read_offset += start * strides[axis];
-    box.read_strides[axis] = strides[axis] * step;
+    box.read_strides[axis] = strides[axis] * stride;
   }
   tensor result(x.type(), box.dims);
   box.write_strides = row_major_strides(box.dims);
