@@ -2,6 +2,7 @@
 #ifndef DNNOPT_OPS_SLICE_HPP
 #define DNNOPT_OPS_SLICE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -41,6 +42,8 @@ struct slice_range {
     if ((high - at).range().low < 0) at = min(at, high);
     return at;
   };
+  // No dim reaches `far`, so that a step of that size takes one element as any larger one does.
+  step = std::clamp(step, -far, far);
   slice_range result;
   result.step = step;
   if (step > 0) {
