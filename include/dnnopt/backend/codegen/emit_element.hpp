@@ -56,8 +56,16 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
     const index_expr offset = offset_of(id, index);
     if (offset.is_constant() && offset.constant() < static_cast<std::int64_t>(facts.elements->size()))
       return "((" + std::string(name_of(type)) + ")" + index_source((*facts.elements)[static_cast<std::size_t>(offset.constant())]) + ")";
+    if (facts.elements->size() == 1) return "((" + std::string(name_of(type)) + ")" + index_source(facts.elements->front()) + ")";
+    if (!facts.elements->empty() && facts.elements->size() <= largest_table) {
+      const std::string table = fresh("t");
+      std::string row;
+      for (const index_expr& e : *facts.elements) row += (row.empty() ? "" : ", ") + index_source(e);
+      line("const " + std::string(name_of(type)) + " " + table + "[] = {" + row + "};");
+      return let(type, table + "[" + index_source(offset) + "]");
+    }
   }
-  if (facts.is_constant() && facts.constant.size() <= 64) {
+  if (facts.is_constant() && facts.constant.size() <= static_cast<std::int64_t>(largest_table)) {
     const index_expr offset = offset_of(id, index);
     if (offset.is_constant()) return literal_of(facts.constant, static_cast<std::size_t>(offset.constant()), type);
   }
@@ -68,7 +76,9 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   const node& n = node_at(v.producer);
   for (const emitter_row& row : emitters_)
     if (row.name == n.op->name && row.domain == n.op->domain) return row.emit(*this, v.producer, v.output_index, index);
-  if (n.op->kind == computation_kind::element_wise && !n.op->scalar.empty()) return emit_element_wise(v.producer, v.output_index, index);
+  std::vector<const value_facts*> storage;
+  const bool plain = v.output_index == 0 && mapping_of(*n.op, facts_of(v.producer, storage)) != mapping_type::many_to_many;
+  if (plain && n.op->kind == computation_kind::element_wise && !n.op->scalar.empty()) return emit_element_wise(v.producer, v.output_index, index);
   if (n.op->view != nullptr) return emit_view(v.producer, v.output_index, index);
   throw error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) + ") has no element expression");
 }
@@ -79,7 +89,7 @@ inline std::string kernel_builder::literal_of(const tensor& t, std::size_t i, co
   return literal(type, number_at(t, i));
 }
 
-inline std::string kernel_builder::substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands) {
+inline std::string kernel_builder::substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands, std::size_t fold) {
   std::string out;
   for (std::size_t at = 0; at < pattern.size();) {
     const char c = pattern[at];
@@ -92,7 +102,21 @@ inline std::string kernel_builder::substitute_scalar(const node& n, std::string_
         out += i < n.inputs.size() && n.inputs[i] != no_value ? "1" : "0";
         continue;
       }
+      if (name == "operand") {
+        out += std::to_string(fold);
+        continue;
+      }
+      if (name == "bits") {
+        out += std::to_string(row_of(g().facts(n.outputs[0]).type).packed_bits);
+        continue;
+      }
       std::string_view fallback;
+      if (const std::size_t twice = name.find("=="); twice != std::string_view::npos) {
+        const attribute* held = n.attributes.find(name.substr(0, twice));
+        const std::string* text = held == nullptr ? nullptr : std::get_if<std::string>(held);
+        out += text != nullptr && *text == name.substr(twice + 2) ? "1" : "0";
+        continue;
+      }
       if (const std::size_t equals = name.find('='); equals != std::string_view::npos) {
         fallback = name.substr(equals + 1);
         name = name.substr(0, equals);
@@ -100,7 +124,7 @@ inline std::string kernel_builder::substitute_scalar(const node& n, std::string_
       const attribute* held = n.attributes.find(name);
       if (held == nullptr) {
         if (fallback.empty()) throw error(errc::bad_attribute, "node '" + n.name + "' lacks attribute '" + std::string(name) + "'");
-        out += fallback;
+        out += fallback.find_first_of(".e") == std::string_view::npos ? std::string(fallback) : std::string(fallback) + "f";
       } else if (const float* f = std::get_if<float>(held)) {
         out += literal(compute_type::real, static_cast<double>(*f));
       } else if (const std::int64_t* i = std::get_if<std::int64_t>(held)) {
@@ -129,6 +153,12 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
   const node& n = node_at(id);
   std::vector<std::string> operands;
   bool real = false;
+  bool wide = false;
+  for (const value_id in : n.inputs) {
+    if (in == no_value) continue;
+    real = real || is_floating(g().facts(in).type);
+    wide = wide || g().facts(in).type == dtype::float64;
+  }
   for (const value_id in : n.inputs) {
     if (in == no_value) {
       operands.emplace_back();
@@ -144,7 +174,9 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
       if (!(d[k] == whole) && !(d[k] == index_expr(1))) at[k] = min(at[k], d[k] - 1);
     }
     operands.push_back(emit(in, at));
-    real = real || is_floating(g().facts(in).type);
+    // OpenCL's functions take operands of one type.
+    const compute_type common = wide ? compute_type::real64 : compute_type::real;
+    if (real && computed_as(in) != common) operands.back() = "((" + std::string(name_of(common)) + ")" + operands.back() + ")";
   }
   const std::string_view pattern = !real && !n.op->scalar_integer.empty() ? n.op->scalar_integer : n.op->scalar;
   const value_id out = n.outputs[output];
@@ -153,9 +185,9 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
   std::string expression;
   if (n.op->arity.most_inputs == variadic && operands.size() != 2) {
     expression = operands[0];
-    for (std::size_t i = 1; i < operands.size(); ++i) expression = "(" + substitute_scalar(n, pattern, {expression, operands[i]}) + ")";
+    for (std::size_t i = 1; i < operands.size(); ++i) expression = "(" + substitute_scalar(n, pattern, {expression, operands[i]}, i) + ")";
   } else {
-    expression = substitute_scalar(n, pattern, operands);
+    expression = substitute_scalar(n, pattern, operands, 1);
   }
   if (type == dtype::boolean) return let(row.compute, "(" + expression + ") != 0");
   if (row.compute == compute_type::integer && real) expression = "(long)(" + expression + ")";
@@ -168,6 +200,10 @@ inline std::string kernel_builder::emit_view(node_id id, std::size_t output, std
   const node_facts facts = facts_of(id, storage);
   piece_builder pieces(*this, n);
   n.op->view(pieces, facts, output, index);
+  for (auto& piece : pieces.pieces) {
+    for (index_expr& at : piece.indices) at = settled(at);
+    for (auto& c : piece.conditions) c = {settled(c.value), settled(c.low), settled(c.high)};
+  }
   if (pieces.pieces.size() == 1 && pieces.pieces[0].conditions.empty())
     return emit(n.inputs.at(pieces.pieces[0].input), pieces.pieces[0].indices);
   const compute_type type = computed_as(n.outputs.at(output));

@@ -153,8 +153,20 @@ class kernel_builder {
     facts.inputs = storage;
     facts.output_count = n.outputs.size();
     facts.expressions = context_.get();
-    facts.scope = n.name;
+    facts.scope = !n.outputs.empty() && n.outputs[0] != no_value ? std::string_view(block_.g.value_at(n.outputs[0]).name) : std::string_view(n.name);
     return facts;
+  }
+  /// An expression that operator traits built in the kernel's own symbols: dims that depend on data, which traits name
+  /// anew, become the arguments that hold them. Errors: unsupported where the graph has no such dim.
+  [[nodiscard]] index_expr settled(const index_expr& e) {
+    return substitute(e, [this](const index_expr& symbol) {
+      const std::string& name = context_->symbol_name(*symbol.as_symbol());
+      // Only names of data_dim hold a dot: every other symbol is a C identifier.
+      if (name.find('.') == std::string::npos) return symbol;
+      const auto outer = block_.g.expressions().find(name);
+      if (!outer) throw error(errc::unsupported, "dim '" + name + "' depends on data that are not known");
+      return parameter(block_.g.expressions().symbol(name));
+    });
   }
 
   // --- statements ---
@@ -198,6 +210,38 @@ class kernel_builder {
     const std::string name = fresh("v");
     line("const " + std::string(name_of(type)) + " " + name + " = " + std::string(expression) + ";");
     return name;
+  }
+
+  /// Declares a variable that statements change and returns its name.
+  std::string variable(compute_type type, std::string_view first) {
+    const std::string name = fresh("a");
+    line(std::string(name_of(type)) + " " + name + " = " + std::string(first) + ";");
+    return name;
+  }
+  /// Declares a constant integer that holds `expression` (OpenCL C) and returns it as a symbol of that range.
+  [[nodiscard]] index_expr define_integer(std::string_view prefix, std::string_view expression, expr_range range) {
+    const std::string name = fresh(prefix);
+    line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " + (fits_int(range) ? "(int)(" : "(long)(") +
+         std::string(expression) + ");");
+    return context_->symbol(name, range);
+  }
+  /// Names the value of `e`, so that what is built on it takes it for an index below `extent`: the statements that use
+  /// the result must stand where a test (see `within`) made that true.
+  [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent) {
+    if (always_within(e, extent)) return e;
+    const std::int64_t high = extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0);
+    return define_integer(prefix, index_source(e), {0, high});
+  }
+  /// Whether 0 <= e < extent by their ranges.
+  [[nodiscard]] static bool always_within(const index_expr& e, const index_expr& extent) {
+    return e.range().low >= 0 && (extent - e).range().low > 0;
+  }
+  /// The test 0 <= e < extent in OpenCL C, without the sides that ranges settle; empty where both are settled.
+  [[nodiscard]] static std::string within(const index_expr& e, const index_expr& extent) {
+    std::string test;
+    if (e.range().low < 0) test = index_source(e) + " >= 0";
+    if ((extent - e).range().low <= 0) test += (test.empty() ? "" : " && ") + index_source(e) + " < " + index_source(extent);
+    return test;
   }
 
   // --- elements ---
@@ -365,6 +409,9 @@ class kernel_builder {
   /// executor checked the sizes.
   static constexpr std::int64_t largest_dim = (std::int64_t{1} << 31) - 1;
 
+  /// Values of at most so many known elements stand in the source instead of being loaded.
+  static constexpr std::size_t largest_table = 64;
+
   struct scope {
     std::string text;
     std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> known;
@@ -427,7 +474,7 @@ class kernel_builder {
   static std::string literal_of(const tensor& t, std::size_t i, compute_type type);
   std::string emit_element_wise(node_id id, std::size_t output, std::span<const index_expr> index);
   std::string emit_view(node_id id, std::size_t output, std::span<const index_expr> index);
-  std::string substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands);
+  std::string substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands, std::size_t fold);
 
   block_view block_;
   std::span<const emitter_row> emitters_;

@@ -25,7 +25,8 @@ struct pointer_argument {
 
 /// Memory between the kernels of one lowered node.
 struct scratch_buffer {
-  index_expr bytes;  ///< over the graph's symbols
+  index_expr bytes;         ///< over the graph's symbols
+  bool persistent = false;  ///< written by `prepare` kernels and kept as long as the weights
 };
 
 /// One kernel launch. Pointer arguments come first in the argument list, then one integer per parameter.
@@ -54,7 +55,10 @@ struct kernel_plan {
 
 /// What one node (or block) becomes: kernels in launch order and the memory between them.
 struct lowered_node {
-  std::vector<kernel_plan> kernels;
+  /// Run once when the weights are there, before any of `kernels`: they read only constants and write only persistent
+  /// scratch (weights packed for the kernels). A constant that only they read may be released afterwards.
+  std::vector<kernel_plan> prepare;
+  std::vector<kernel_plan> kernels;  ///< run for each inference, in order
   std::vector<scratch_buffer> scratch;
 };
 

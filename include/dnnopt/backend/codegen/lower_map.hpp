@@ -22,6 +22,10 @@ namespace dnnopt::codegen {
     kernel_builder b(block, emitters);
     const shape first = b.dims(pending.front());
     const index_expr count = element_count(first);
+    if (count == index_expr(0)) {
+      pending.erase(pending.begin());
+      continue;
+    }
     const index_expr i = b.index("i", count);
     const bool wide = !fits_int(i.range());
     std::vector<value_id> later;

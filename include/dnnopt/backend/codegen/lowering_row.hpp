@@ -1,0 +1,73 @@
+// Owns the row type of the lowering table and what its conditions and functions see.
+#ifndef DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
+#define DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/device_info.hpp>
+
+namespace dnnopt::codegen {
+
+struct lowering_row;
+
+/// What a user or the caller decides about lowering.
+struct lower_options {
+  const device_info* device = nullptr;      ///< null: nothing is assumed of the device
+  std::span<const emitter_row> emitters;    ///< element expressions by operator
+  std::span<const lowering_row> rows;       ///< tried before dnnopt's own lowerings
+};
+
+/// A block while a lowering is chosen.
+struct lowering_site {
+  const block_view& block;
+  const lower_options& options;
+  /// The one member that element-wise operators and views surround; no_node where there is none or more than one.
+  node_id anchor = no_node;
+
+  [[nodiscard]] const node& anchor_node() const { return block.g.node_at(anchor); }
+  [[nodiscard]] const value_facts& input(std::size_t i) const { return block.g.facts(anchor_node().inputs.at(i)); }
+  [[nodiscard]] bool has_input(std::size_t i) const { return i < anchor_node().inputs.size() && anchor_node().inputs[i] != no_value; }
+  [[nodiscard]] const value_facts& output(std::size_t i = 0) const { return block.g.facts(anchor_node().outputs.at(i)); }
+  /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU), rather than many
+  /// in step with shared local memory.
+  [[nodiscard]] bool prefers_vectors() const {
+    return options.device != nullptr && options.device->type == device_type::cpu;
+  }
+};
+
+/// One way to lower blocks with an anchor of a kind.
+struct lowering_row {
+  std::optional<computation_kind> kind;  ///< of the anchor; nothing: any block
+  std::string_view version;              ///< the name that kernel_plan::version carries
+  /// Why the block cannot be lowered so; empty where it can.
+  std::string (*reject)(const lowering_site&);
+  /// Errors: unsupported where it turns out that it cannot.
+  lowered_node (*lower)(const lowering_site&);
+};
+
+/// Whether operators of the kind are computed as element expressions of their own, without a frame.
+[[nodiscard]] constexpr bool is_element_kind(computation_kind kind) noexcept {
+  return kind == computation_kind::element_wise || kind == computation_kind::view || kind == computation_kind::indexed_read ||
+         kind == computation_kind::generator || kind == computation_kind::shape_query;
+}
+
+/// Finds the anchor of a block.
+[[nodiscard]] inline lowering_site make_lowering_site(const block_view& block, const lower_options& options) {
+  lowering_site site{block, options, no_node};
+  std::size_t anchors = 0;
+  for (const node_id id : block.members)
+    if (!is_element_kind(block.g.node_at(id).op->kind)) {
+      site.anchor = id;
+      ++anchors;
+    }
+  if (anchors != 1) site.anchor = no_node;
+  return site;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
