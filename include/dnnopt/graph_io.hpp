@@ -97,7 +97,7 @@ inline std::string elements_text(const tensor& t) {
     case dtype::float8e5m2fnuz: return numbers(float8e5m2fnuz{});
     case dtype::float4e2m1: return numbers(float4e2m1{});
     case dtype::float8e8m0: return numbers(float8e8m0{});
-    case dtype::string: return list_text(t.strings(), [](const std::string& s) { return quoted(s); });
+    case dtype::string: return list_text(t.strings(), [](const std::string& s) { return detail::quoted(s); });
     default: return "...";
   }
 }
@@ -175,7 +175,7 @@ inline void print(const graph& g, const std::string& indent, std::string& out) {
   const auto typed = [&](value_id id) {
     return id == no_value ? std::string("-") : value_text(g, id) + " " + type_text(g.facts(id));
   };
-  out += indent + "graph " + quoted(g.name) + " (" ;
+  out += indent + "graph " + detail::quoted(g.name) + " (" ;
   for (std::size_t i = 0; i < g.inputs().size(); ++i) out += (i == 0 ? "" : ", ") + typed(g.inputs()[i]);
   out += ")\n";
   const std::vector<node_id> order = g.topological_order();
@@ -210,35 +210,35 @@ inline void print(const graph& g, const std::string& indent, std::string& out) {
 }
 
 inline void print_dot(const graph& g, const std::string& prefix, const std::string& indent, std::string& out) {
-  const auto value_node = [&](value_id id) { return quoted(prefix + "v" + std::to_string(id)); };
-  const auto node_node = [&](node_id id) { return quoted(prefix + "n" + std::to_string(id)); };
+  const auto value_node = [&](value_id id) { return detail::quoted(prefix + "v" + std::to_string(id)); };
+  const auto node_node = [&](node_id id) { return detail::quoted(prefix + "n" + std::to_string(id)); };
   const auto source = [&](value_id id) {
     return g.value_at(id).producer == no_node ? value_node(id) : node_node(g.value_at(id).producer);
   };
   for (const value_id id : g.inputs())
-    out += indent + value_node(id) + " [shape=ellipse, label=" + quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
+    out += indent + value_node(id) + " [shape=ellipse, label=" + detail::quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
   for (const node_id id : g.topological_order()) {
     const node& n = g.node_at(id);
     std::string label = std::string(n.op->name) + "\n" + n.name;
     for (const value_id v : n.inputs)
       if (v != no_value && g.facts(v).is_constant())
         label += "\n" + g.value_at(v).name + ": " + type_text(g.facts(v));
-    out += indent + node_node(id) + " [label=" + quoted(label) + "];\n";
+    out += indent + node_node(id) + " [label=" + detail::quoted(label) + "];\n";
     for (const value_id v : n.inputs)
       if (v != no_value && !g.facts(v).is_constant())
-        out += indent + source(v) + " -> " + node_node(id) + " [label=" + quoted(type_text(g.facts(v))) + "];\n";
+        out += indent + source(v) + " -> " + node_node(id) + " [label=" + detail::quoted(type_text(g.facts(v))) + "];\n";
     for (const auto& [key, body] : bodies_of(n)) {
       const std::string inner = prefix + "n" + std::to_string(id) + "." + key + ".";
-      out += indent + "subgraph " + quoted("cluster_" + inner) + " {\n" + indent + "  label=" +
-             quoted(std::string(n.op->name) + " " + key) + ";\n";
+      out += indent + "subgraph " + detail::quoted("cluster_" + inner) + " {\n" + indent + "  label=" +
+             detail::quoted(std::string(n.op->name) + " " + key) + ";\n";
       print_dot(*body, inner, indent + "  ", out);
       out += indent + "}\n";
     }
   }
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const value_id id = g.outputs()[i];
-    const std::string sink = quoted(prefix + "out" + std::to_string(i));
-    out += indent + sink + " [shape=ellipse, label=" + quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
+    const std::string sink = detail::quoted(prefix + "out" + std::to_string(i));
+    out += indent + sink + " [shape=ellipse, label=" + detail::quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
     if (g.facts(id).is_constant()) continue;
     out += indent + source(id) + " -> " + sink + ";\n";
   }
