@@ -56,7 +56,7 @@ int run(const std::filesystem::path& model_path, const std::filesystem::path& te
   auto model = dnnopt::load(model_path);
   auto session = dnnopt::compile(model, {.device = device});
   const auto outputs = session.run({{"input_ids", ids}, {"attention_mask", mask}});
-  const std::span<const float> unit_vectors = outputs.front().data<float>();
+  const std::span<const float> unit_vectors = outputs[0].data<float>();
 
   const std::size_t width = unit_vectors.size() / sentences.size();
   const auto similarity = [&](std::size_t a, std::size_t b) {
@@ -71,7 +71,8 @@ int run(const std::filesystem::path& model_path, const std::filesystem::path& te
   }
   for (std::size_t a = 0; a < sentences.size(); ++a)
     for (std::size_t b = a + 1; b < sentences.size(); ++b)
-      if (similarity(a, b) >= alike) std::printf("alike: \"%s\" and \"%s\"\n", sentences[a].c_str(), sentences[b].c_str());
+      if (similarity(a, b) >= alike)
+        std::printf("alike: \"%s\" and \"%s\"\n", sentences[a].c_str(), sentences[b].c_str());
   return 0;
 }
 
