@@ -159,8 +159,12 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
     real = real || is_floating(g().facts(in).type);
     wide = wide || g().facts(in).type == dtype::float64;
   }
-  for (const value_id in : n.inputs) {
-    if (in == no_value) {
+  const std::string_view pattern = !real && !n.op->scalar_integer.empty() ? n.op->scalar_integer : n.op->scalar;
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    const value_id in = n.inputs[i];
+    // An input that only lends its element type or shape (CastLike) is not read.
+    const bool read = n.op->arity.most_inputs == variadic || pattern.find("x" + std::to_string(i)) != std::string_view::npos;
+    if (in == no_value || !read) {
       operands.emplace_back();
       continue;
     }
@@ -178,7 +182,6 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
     const compute_type common = wide ? compute_type::real64 : compute_type::real;
     if (real && computed_as(in) != common) operands.back() = "((" + std::string(name_of(common)) + ")" + operands.back() + ")";
   }
-  const std::string_view pattern = !real && !n.op->scalar_integer.empty() ? n.op->scalar_integer : n.op->scalar;
   const value_id out = n.outputs[output];
   const dtype type = g().facts(out).type;
   const c_type_row& row = c_type_of(type);
