@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <span>
@@ -15,7 +17,7 @@
 #include <vector>
 
 #include "conflict_pools.hpp"
-#include "offset_heuristics.hpp"
+#include "quick_offsets.hpp"
 #include "search_instance.hpp"
 #include "usage.hpp"
 #include "valley_search.hpp"
@@ -89,15 +91,19 @@ class shared_incumbent {
  public:
   using clock = std::chrono::steady_clock;
 
-  shared_incumbent(std::span<const buffer_usage> usages, const search_instance& instance, const exact_options& options,
-                   clock::time_point start)
-      : usages_(usages), instance_(instance), options_(options) {
+  shared_incumbent(std::span<const buffer_usage> usages, const exact_options& options, clock::time_point start)
+      : usages_(usages), options_(options) {
     const double budget = std::clamp(options.budget, 0.0, 1e7);
     deadline_ = start + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(budget));
-    for (std::size_t b = 0; b < instance.buffers(); ++b) {
-      rounding_ = std::max(rounding_, instance.sizes[b] * instance.unit - usages[instance.records[b]].size);
-    }
     lower_ = largest_live_sum(usages);
+  }
+
+  /// Heights of the searches are in units of the compressed records. Before the first search.
+  void measure_in(const search_instance& instance) {
+    unit_ = instance.unit;
+    for (std::size_t b = 0; b < instance.buffers(); ++b) {
+      rounding_ = std::max(rounding_, instance.sizes[b] * instance.unit - usages_[instance.records[b]].size);
+    }
   }
 
   /// Takes offsets of the records when they need fewer bytes.
@@ -112,15 +118,13 @@ class shared_incumbent {
   /// No layout has all (rounded) tops at or below `height` units.
   void refuted(std::int64_t height) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    lower_ = std::max(lower_.load(), (height + 1) * instance_.unit - rounding_);
+    lower_ = std::max(lower_.load(), (height + 1) * unit_ - rounding_);
   }
 
   /// The greatest height in units that would be an improvement.
-  [[nodiscard]] std::int64_t goal() const { return (bytes_.load() - 1) / instance_.unit; }
+  [[nodiscard]] std::int64_t goal() const { return (bytes_.load() - 1) / unit_; }
   /// The least height in units that is not refuted.
-  [[nodiscard]] std::int64_t least() const {
-    return (lower_.load() + instance_.unit - 1) / instance_.unit;
-  }
+  [[nodiscard]] std::int64_t least() const { return (lower_.load() + unit_ - 1) / unit_; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_.load(); }
   [[nodiscard]] std::int64_t lower() const { return lower_.load(); }
   [[nodiscard]] bool late() const { return clock::now() >= deadline_; }
@@ -132,9 +136,9 @@ class shared_incumbent {
 
  private:
   std::span<const buffer_usage> usages_;
-  const search_instance& instance_;
   exact_options options_;
   clock::time_point deadline_;
+  std::int64_t unit_ = 1;
   std::int64_t rounding_ = 0;
   std::mutex mutex_;
   std::vector<std::int64_t> best_;
@@ -222,39 +226,57 @@ class search_sequence {
   std::vector<std::int64_t> offsets_;
 };
 
+/// Repeats the quick planner with perturbed priorities until the time is over or the bound is met.
+inline void perturb(quick_planner& quick, shared_incumbent& incumbent, std::vector<std::int64_t>& offsets,
+                    std::uint64_t seed) {
+  random_sequence random(seed);
+  constexpr valley_priority priorities[] = {valley_priority::area, valley_priority::total_then_area,
+                                            valley_priority::size, valley_priority::total_then_size};
+  for (std::size_t turn = 0; !incumbent.done() && !incumbent.late(); ++turn) {
+    const double spread = 0.02 * static_cast<double>(std::size_t{1} << random.below(6));
+    const std::int64_t bytes =
+        quick.place(priorities[turn % std::size(priorities)], offsets, incumbent.bytes() - 1, spread, random);
+    if (bytes < incumbent.bytes()) incumbent.offer(offsets);
+  }
+}
+
+/// Runs one sequence of searches per thread.
+inline void search(std::span<const buffer_usage> usages, shared_incumbent& incumbent, const exact_options& options) {
+  const search_instance instance = make_search_instance(usages);
+  incumbent.measure_in(instance);
+  std::vector<std::thread> helpers;
+  for (std::size_t t = 1; t < options.threads; ++t) {
+    helpers.emplace_back(
+        [&, t] { search_sequence(usages, instance, incumbent, options.seed + t, 6 * t).run(); });
+  }
+  search_sequence(usages, instance, incumbent, options.seed, 0).run();
+  for (std::thread& helper : helpers) helper.join();
+}
+
 }  // namespace detail
 
-/// Minimises the arena and is never told its size: first-fit plans in a few orders, then exact searches until the plan
-/// meets the proved bound, the capacity or the budget. The result has the least bytes found; `proved` says that no
+/// Records beyond which only the quick planner is repeated with perturbed priorities: the search holds n^2 / 4 bytes of
+/// conflicts and one stack frame per placed buffer.
+inline constexpr std::size_t most_searched_buffers = 4096;
+
+/// Minimises the arena and is never told its size: the quick planner's orders, then exact searches until the plan meets
+/// the proved bound, the capacity or the budget. The result has the least bytes found; `proved` says that no
 /// plan has fewer, `lower_bound` is the largest live sum or what the searches refuted beyond it. Throws from validate.
-/// Memory: n^2 / 4 bytes for conflicts and sections.
 [[nodiscard]] inline offset_plan plan_offsets_exactly(std::span<const buffer_usage> usages,
                                                       const exact_options& options = {}) {
   validate(usages);
   const auto start = std::chrono::steady_clock::now();
-  const detail::search_instance instance = detail::make_search_instance(usages);
-  detail::shared_incumbent incumbent(usages, instance, options, start);
-  gap_placer placer;
+  detail::shared_incumbent incumbent(usages, options, start);
+  quick_planner quick;
   std::vector<std::int64_t> offsets;
-  placer.place(usages, order_by_size(usages), gap_rule::first_fit, offsets);
+  quick.plan(usages, offsets);
   incumbent.offer(offsets);
-  using ordering = std::vector<std::uint32_t> (*)(std::span<const buffer_usage>);
-  for (const ordering order : {ordering{&order_by_area}, ordering{&order_by_lifetime}, ordering{&order_by_breadth},
-                               ordering{&order_outward_from_peak}}) {
-    if (incumbent.done() || incumbent.late()) break;
-    if (placer.place(usages, order(usages), gap_rule::first_fit, offsets, incumbent.bytes()) < incumbent.bytes()) {
-      incumbent.offer(offsets);
-    }
-  }
   if (!incumbent.done() && !incumbent.late()) {
-    std::vector<std::thread> helpers;
-    for (std::size_t t = 1; t < options.threads; ++t) {
-      helpers.emplace_back([&, t] {
-        detail::search_sequence(usages, instance, incumbent, options.seed + t, 6 * t).run();
-      });
+    if (usages.size() > most_searched_buffers) {
+      detail::perturb(quick, incumbent, offsets, options.seed);
+    } else {
+      detail::search(usages, incumbent, options);
     }
-    detail::search_sequence(usages, instance, incumbent, options.seed, 0).run();
-    for (std::thread& helper : helpers) helper.join();
   }
   offset_plan plan;
   plan.bytes = incumbent.bytes();
