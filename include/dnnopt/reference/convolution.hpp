@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/Core>
-
+#include <dnnopt/reference/broadcast.hpp>
 #include <dnnopt/reference/conversion.hpp>
-#include <dnnopt/reference/matrix_product.hpp>
+#include <dnnopt/reference/dense_product.hpp>
+#include <dnnopt/reference/reference_row.hpp>
 #include <dnnopt/reference/window_offsets.hpp>
 
 namespace dnnopt::reference {
@@ -71,26 +71,22 @@ template <class Finish>
   const std::int64_t blocks = (sizes.outputs + block - 1) / block;
   const std::int64_t work = std::max<std::int64_t>(1, out_channels * depth * block);
   parallel_ranges(batch * blocks, std::max<std::int64_t>(1, (1 << 18) / work), [&](std::int64_t begin, std::int64_t end) {
-    wide_matrix<double> columns;
-    wide_matrix<double> product;
+    std::vector<double> columns;
+    std::vector<double> product;
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t entry = task / blocks;
       const std::int64_t first = task % blocks * block;
       const std::int64_t count = std::min(block, sizes.outputs - first);
       const std::vector<std::int64_t> offsets = window_offsets(axes, first, count);
-      columns.resize(depth, count);
+      columns.resize(static_cast<std::size_t>(depth * count));
+      product.resize(static_cast<std::size_t>(split.out * count));
       for (std::int64_t g = 0; g < split.group; ++g) {
         for (std::int64_t c = 0; c < split.in; ++c) {
           const double* const channel = data.data() + (entry * channels + g * split.in + c) * sizes.inputs;
           double* const rows = columns.data() + c * sizes.elements * count;
           for (std::size_t i = 0; i < offsets.size(); ++i) rows[i] = offsets[i] < 0 ? 0.0 : channel[offsets[i]];
         }
-        const Eigen::Map<const wide_matrix<double>> filter(weights.data() + g * split.out * depth, split.out, depth);
-        product.resize(split.out, count);
-        if (split.out == 1)
-          product.noalias() = filter.lazyProduct(columns);  // depthwise: a blocked product costs more than it saves
-        else
-          product.noalias() = filter * columns;
+        dense_product(weights.data() + g * split.out * depth, columns.data(), product.data(), split.out, depth, count);
         for (std::int64_t o = 0; o < split.out; ++o) {
           const std::int64_t out_channel = g * split.out + o;
           double* const line = product.data() + o * count;
@@ -168,15 +164,13 @@ inline void conv_transpose(const attribute_map& attributes, inputs x, outputs y)
   for (const fixed_axis& a : axes) dims.push_back(a.output);
   std::vector<double> result(static_cast<std::size_t>(element_count(dims)));
   parallel_ranges(batch * split.group, 1, [&](std::int64_t begin, std::int64_t end) {
-    wide_matrix<double> columns;
+    const std::int64_t depth = split.out * sizes.elements;
+    std::vector<double> columns(static_cast<std::size_t>(depth * sizes.outputs));
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t entry = task / split.group;
       const std::int64_t g = task % split.group;
-      const std::int64_t depth = split.out * sizes.elements;
-      const Eigen::Map<const wide_matrix<double>> filter(weights.data() + g * split.in * depth, split.in, depth);
-      const Eigen::Map<const wide_matrix<double>> image(
-          data.data() + (entry * split.group + g) * split.in * sizes.outputs, split.in, sizes.outputs);
-      columns.noalias() = filter.transpose() * image;
+      const std::vector<double> filter = transposed(weights.data() + g * split.in * depth, split.in, depth);
+      dense_product(filter.data(), data.data() + task * split.in * sizes.outputs, columns.data(), depth, split.in, sizes.outputs);
       for (std::int64_t o = 0; o < split.out; ++o) {
         double* const to = result.data() + (entry * out_channels + g * split.out + o) * sizes.inputs;
         std::fill(to, to + sizes.inputs, bias[static_cast<std::size_t>(g * split.out + o)]);

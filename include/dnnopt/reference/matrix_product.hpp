@@ -1,4 +1,4 @@
-// Owns the reference evaluation of matrix products (MatMul, Gemm, Einsum, quantized ones) and Det, on Eigen.
+// Owns the reference evaluation of matrix products (MatMul, Gemm, Einsum, quantized ones) and Det, on Eigen where floating point.
 #ifndef DNNOPT_REFERENCE_MATRIX_PRODUCT_HPP
 #define DNNOPT_REFERENCE_MATRIX_PRODUCT_HPP
 
@@ -14,18 +14,45 @@
 #include <utility>
 #include <vector>
 
-#include <Eigen/Core>
-
 #include <dnnopt/ops/einsum_equation.hpp>
 #include <dnnopt/reference/broadcast.hpp>
 #include <dnnopt/reference/conversion.hpp>
+#include <dnnopt/reference/dense_product.hpp>
 #include <dnnopt/reference/reference_row.hpp>
 
 namespace dnnopt::reference {
 
-/// A row-major Eigen matrix of a wide type.
+/// A row-major matrix of a wide type.
 template <class C>
-using wide_matrix = Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+struct wide_matrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<C> data;
+
+  void resize(std::int64_t height, std::int64_t width) {
+    rows = height;
+    columns = width;
+    data.resize(static_cast<std::size_t>(height * width));
+  }
+  [[nodiscard]] const C* row(std::int64_t r) const { return data.data() + r * columns; }
+};
+
+/// The product of two matrices; integers wrap.
+template <class C>
+void product_of(const wide_matrix<C>& a, const wide_matrix<C>& b, wide_matrix<C>& c) {
+  c.resize(a.rows, b.columns);
+  if constexpr (std::is_same_v<C, double>) {
+    dense_product(a.data.data(), b.data.data(), c.data.data(), a.rows, a.columns, b.columns);
+  } else {
+    for (std::int64_t r = 0; r < a.rows; ++r)
+      for (std::int64_t j = 0; j < b.columns; ++j) {
+        std::uint64_t total = 0;
+        for (std::int64_t k = 0; k < a.columns; ++k)
+          total += static_cast<std::uint64_t>(a.row(r)[k]) * static_cast<std::uint64_t>(b.row(k)[j]);
+        c.data[static_cast<std::size_t>(r * b.columns + j)] = static_cast<C>(total);
+      }
+  }
+}
 
 /// A matrix that lies in a tensor's storage.
 struct matrix_view {
@@ -44,7 +71,7 @@ void load_block(const matrix_view& view, std::int64_t row, std::int64_t rows, st
   const load_function<C> load = loader<C>(view.type);
   for (std::int64_t r = 0; r < rows; ++r)
     load(view.data, view.offset + (row + r) * view.row_stride + column * view.column_stride, view.column_stride,
-         static_cast<std::size_t>(columns), out.data() + r * columns);
+         static_cast<std::size_t>(columns), out.data.data() + r * columns);
 }
 
 /// Multiplies `count` pairs of matrices, a(i) of rows x inner and b(i) of inner x columns, and gives blocks of each
@@ -68,13 +95,7 @@ void multiply_blocks(std::int64_t count, std::int64_t rows, std::int64_t inner, 
       for (std::int64_t row = 0; row < rows; row += block_rows) {
         const std::int64_t height = std::min(block_rows, rows - row);
         load_block<C>(a(i), row, height, 0, inner, left);
-        product.resize(height, width);
-        if (inner == 0)
-          product.setZero();
-        else if constexpr (std::is_floating_point_v<C>)
-          product.noalias() = left * right;
-        else
-          product.noalias() = left.lazyProduct(right);  // integers need no blocked kernel, which is long to compile
+        product_of(left, right, product);
         sink(i, row, column, product);
       }
     }
@@ -126,8 +147,8 @@ template <class C>
       [&](std::int64_t i) { return view(a, at_a[static_cast<std::size_t>(i)], rows, inner); },
       [&](std::int64_t i) { return view(b, at_b[static_cast<std::size_t>(i)], inner, columns); },
       [&](std::int64_t i, std::int64_t row, std::int64_t column, const wide_matrix<C>& product) {
-        for (std::int64_t r = 0; r < product.rows(); ++r)
-          store(out, (i * rows + row + r) * columns + column, static_cast<std::size_t>(product.cols()), product.data() + r * product.cols());
+        for (std::int64_t r = 0; r < product.rows; ++r)
+          store(out, (i * rows + row + r) * columns + column, static_cast<std::size_t>(product.columns), product.row(r));
       });
   return result;
 }
@@ -166,13 +187,13 @@ template <class C>
       1, rows, inner, columns, [&](std::int64_t) { return view(a, transposed_a); },
       [&](std::int64_t) { return view(b, transposed_b); },
       [&](std::int64_t, std::int64_t row, std::int64_t column, const wide_matrix<C>& product) {
-        std::vector<C> line(static_cast<std::size_t>(product.cols()));
+        std::vector<C> line(static_cast<std::size_t>(product.columns));
         std::vector<C> added(line.size(), C{});
-        for (std::int64_t r = 0; r < product.rows(); ++r) {
+        for (std::int64_t r = 0; r < product.rows; ++r) {
           const std::int64_t at = (row + r) * columns + column;
           if (addend) addend->read(at, added.size(), added.data());
           for (std::size_t c = 0; c < line.size(); ++c)
-            line[c] = static_cast<C>(alpha * static_cast<double>(product(r, static_cast<std::int64_t>(c))) + beta * static_cast<double>(added[c]));
+            line[c] = static_cast<C>(alpha * static_cast<double>(product.row(r)[c]) + beta * static_cast<double>(added[c]));
           store(out, at, line.size(), line.data());
         }
       });
