@@ -1,0 +1,133 @@
+// Owns the traits of ONNX's attention operators and rotary embedding.
+#ifndef DNNOPT_OPS_ATTENTION_HPP
+#define DNNOPT_OPS_ATTENTION_HPP
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dnnopt/ops/element_wise.hpp>
+
+namespace dnnopt::ops {
+
+struct attention_classes {
+  static constexpr mapping_type mapping = mapping_type::many_to_many;
+  static constexpr layout_class layout = layout_class::ild_variable;
+  static constexpr dynamism_class dynamism = dynamism_class::isdos;
+  static constexpr computation_kind kind = computation_kind::attention;
+};
+
+/// Scaled dot product attention. Inputs: query, key, value, mask, past key, past value, lengths without padding; each of
+/// the first three is [batch, head, position, size] or [batch, position, head * size]. Outputs: result, present key,
+/// present value, and scores at one of four stages.
+struct attention_op : attention_classes {
+  static constexpr std::string_view name = "Attention";
+  static constexpr int since = 25;
+  static constexpr op_arity arity{3, 7, 1, 4};
+
+  /// The extents of a node; shapes of inputs 0 to 2 are known.
+  struct extents {
+    index_expr batch, query_heads, key_heads, queries, keys, size, value_size;
+  };
+  static extents extents_of(const node_facts& facts) {
+    const shape& q = *facts.dims(0);
+    const shape& k = *facts.dims(1);
+    const shape& v = *facts.dims(2);
+    const bool packed = q.size() == 3;
+    if ((q.size() != 3 && q.size() != 4) || k.size() != q.size() || v.size() != q.size())
+      throw error(errc::shape_mismatch, "Attention of " + to_string(q) + ", " + to_string(k) + ", " + to_string(v));
+    extents e;
+    e.batch = q[0];
+    if (packed) {
+      const auto heads = [&](const char* name) {
+        const auto count = facts.attributes->require<std::int64_t>(name);
+        if (count < 1) throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' is " + std::to_string(count));
+        return index_expr(count);
+      };
+      e.query_heads = heads("q_num_heads");
+      e.key_heads = heads("kv_num_heads");
+      e.queries = q[1];
+      e.keys = k[1];
+      e.size = floordiv(q[2], e.query_heads);
+      e.value_size = floordiv(v[2], e.key_heads);
+    } else {
+      e.query_heads = q[1];
+      e.key_heads = k[1];
+      e.queries = q[2];
+      e.keys = k[2];
+      e.size = q[3];
+      e.value_size = v[3];
+    }
+    if (const shape* past = facts.dims(4); past != nullptr && past->size() == 4) e.keys += (*past)[2];
+    return e;
+  }
+  static bool shapes_are_known(const node_facts& facts) {
+    return facts.dims(0) != nullptr && facts.dims(1) != nullptr && facts.dims(2) != nullptr &&
+           (!facts.has(4) || facts.dims(4) != nullptr);
+  }
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    outputs[0].type = facts.type(0);
+    if (outputs.size() > 1) outputs[1].type = facts.type(1);
+    if (outputs.size() > 2) outputs[2].type = facts.type(2);
+    if (outputs.size() > 3) outputs[3].type = facts.type(0);
+    if (!shapes_are_known(facts)) return;
+    const extents e = extents_of(facts);
+    const bool packed = facts.dims(0)->size() == 3;
+    outputs[0].dims = packed ? shape{e.batch, e.queries, e.query_heads * e.value_size}
+                             : shape{e.batch, e.query_heads, e.queries, e.value_size};
+    if (outputs.size() > 1) outputs[1].dims = shape{e.batch, e.key_heads, e.keys, e.size};
+    if (outputs.size() > 2) outputs[2].dims = shape{e.batch, e.key_heads, e.keys, e.value_size};
+    if (outputs.size() > 3) outputs[3].dims = shape{e.batch, e.query_heads, e.queries, e.keys};
+  }
+  static index_expr macs(const node_facts& facts) {
+    if (!shapes_are_known(facts)) return 0;
+    const extents e = extents_of(facts);
+    return e.batch * e.query_heads * e.queries * e.keys * (e.size + e.value_size);
+  }
+};
+
+/// Attention as a recurrence over positions. Inputs: query, key, value [batch, position, head * size], past state
+/// [batch, head, key size, value size], decay, beta. Outputs: result and present state.
+struct linear_attention_op : attention_classes {
+  static constexpr std::string_view name = "LinearAttention";
+  static constexpr int since = 27;
+  static constexpr op_arity arity{3, 6, 2, 2};
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    outputs[0].type = facts.type(0);
+    if (outputs.size() > 1) outputs[1].type = facts.has(3) ? facts.type(3) : facts.type(0);
+    const shape* q = facts.dims(0);
+    const shape* v = facts.dims(2);
+    if (q == nullptr || v == nullptr) return;
+    const auto query_heads = facts.attributes->require<std::int64_t>("q_num_heads");
+    const auto key_heads = facts.attributes->require<std::int64_t>("kv_num_heads");
+    if (query_heads < 1 || key_heads < 1 || q->size() != 3 || v->size() != 3)
+      throw error(errc::shape_mismatch, "LinearAttention of " + to_string(*q) + " and " + to_string(*v));
+    const index_expr value_size = floordiv((*v)[2], key_heads);
+    outputs[0].dims = shape{(*q)[0], (*q)[1], value_size * query_heads};
+    if (outputs.size() > 1) outputs[1].dims = shape{(*q)[0], key_heads, floordiv((*q)[2], query_heads), value_size};
+  }
+};
+
+/// Rotates pairs of elements of input 0 by the angles whose cosines and sines are inputs 1 and 2.
+struct rotary_embedding_op : attention_classes {
+  static constexpr std::string_view name = "RotaryEmbedding";
+  static constexpr int since = 23;
+  static constexpr op_arity arity{3, 4};
+  static constexpr computation_kind kind = computation_kind::other;
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    outputs[0].type = facts.type(0);
+    if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+  }
+};
+
+/// Adds ONNX's attention operators and rotary embedding.
+inline void add_attention(op_set& set) { set.add<attention_op, linear_attention_op, rotary_embedding_op>(); }
+
+static_assert(Operator<attention_op> && Operator<linear_attention_op> && Operator<rotary_embedding_op>);
+
+}  // namespace dnnopt::ops
+
+#endif  // DNNOPT_OPS_ATTENTION_HPP
