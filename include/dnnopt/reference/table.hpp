@@ -12,11 +12,13 @@
 
 #include <dnnopt/ops/op_info.hpp>
 #include <dnnopt/reference/arithmetic.hpp>
+#include <dnnopt/reference/attention.hpp>
 #include <dnnopt/reference/conversion.hpp>
 #include <dnnopt/reference/convolution.hpp>
 #include <dnnopt/reference/generator.hpp>
 #include <dnnopt/reference/indexing.hpp>
 #include <dnnopt/reference/matrix_product.hpp>
+#include <dnnopt/reference/normalization.hpp>
 #include <dnnopt/reference/pooling.hpp>
 #include <dnnopt/reference/reduction.hpp>
 #include <dnnopt/reference/reference_row.hpp>
@@ -31,11 +33,13 @@ namespace dnnopt::reference {
 [[nodiscard]] inline auto reference_families() {
   return std::array{
       std::span<const reference_row>(arithmetic_rows),
+      std::span<const reference_row>(attention_rows),
       std::span<const reference_row>(conversion_rows),
       std::span<const reference_row>(convolution_rows),
       std::span<const reference_row>(generator_rows),
       std::span<const reference_row>(indexing_rows),
       std::span<const reference_row>(matrix_product_rows),
+      std::span<const reference_row>(normalization_rows),
       std::span<const reference_row>(pooling_rows),
       std::span<const reference_row>(reduction_rows),
       std::span<const reference_row>(resize_rows),
