@@ -1,0 +1,487 @@
+// Owns the choice of how each missing weight of a model is distributed, so that signals keep their size through the graph.
+#ifndef DNNOPT_ONNX_PLAN_WEIGHTS_HPP
+#define DNNOPT_ONNX_PLAN_WEIGHTS_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/graph.hpp>
+#include <dnnopt/onnx/distribution.hpp>
+#include <dnnopt/onnx/external_data.hpp>
+#include <dnnopt/small_float.hpp>
+
+namespace dnnopt::onnx {
+
+/// What a weight does where it is read first.
+enum class weight_role : std::uint8_t { unread, factors, bias, scale, shift, mean, variance, table };
+
+/// How the elements of one weight are made: normal around `mean` with `deviation`.
+struct weight_plan {
+  weight_role role = weight_role::unread;
+  float mean = 0;
+  float deviation = 0.02f;
+};
+
+/// What the plan aims at.
+struct weight_targets {
+  double power = 1;           ///< variance of what a convolution or matrix product gives
+  double score_power = 9;     ///< the same where a softmax over classes reads it
+  double bias = 0.1;          ///< deviation of a bias over the deviation of what it is added to
+  double scale = 0.1;         ///< deviation of a scale around 1
+};
+
+namespace detail {
+
+/// f(x) of the element-wise operators with one input; null for others.
+using scalar_function = double (*)(double x, const attribute_map& attributes);
+struct scalar_row {
+  std::string_view name;
+  scalar_function f;
+};
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+inline constexpr scalar_row scalar_functions[] = {
+    {"Relu", [](double x, const attribute_map&) { return std::max(x, 0.0); }},
+    {"LeakyRelu",
+     [](double x, const attribute_map& a) { return x < 0 ? x * static_cast<double>(a.get_float("alpha", 0.01f)) : x; }},
+    {"Sigmoid", [](double x, const attribute_map&) { return sigmoid(x); }},
+    {"Tanh", [](double x, const attribute_map&) { return std::tanh(x); }},
+    {"Erf", [](double x, const attribute_map&) { return std::erf(x); }},
+    {"Exp", [](double x, const attribute_map&) { return std::exp(x); }},
+    {"Log", [](double x, const attribute_map&) { return std::log(std::max(x, 1e-6)); }},
+    {"Sqrt", [](double x, const attribute_map&) { return std::sqrt(std::max(x, 0.0)); }},
+    {"Reciprocal", [](double x, const attribute_map&) { return 1 / (std::abs(x) < 1e-6 ? 1e-6 : x); }},
+    {"Neg", [](double x, const attribute_map&) { return -x; }},
+    {"Abs", [](double x, const attribute_map&) { return std::abs(x); }},
+    {"Sin", [](double x, const attribute_map&) { return std::sin(x); }},
+    {"Cos", [](double x, const attribute_map&) { return std::cos(x); }},
+    {"Not", [](double x, const attribute_map&) { return 1 - x; }},
+    {"HardSigmoid",
+     [](double x, const attribute_map& a) {
+       return std::clamp(static_cast<double>(a.get_float("alpha", 0.2f)) * x + static_cast<double>(a.get_float("beta", 0.5f)), 0.0, 1.0);
+     }},
+    {"HardSwish", [](double x, const attribute_map&) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
+    {"Swish", [](double x, const attribute_map& a) { return x * sigmoid(static_cast<double>(a.get_float("alpha", 1)) * x); }},
+    {"Softplus", [](double x, const attribute_map&) { return std::log1p(std::exp(x)); }},
+    {"Mish", [](double x, const attribute_map&) { return x * std::tanh(std::log1p(std::exp(x))); }},
+    {"Gelu", [](double x, const attribute_map&) { return 0.5 * x * (1 + std::erf(x * 0.7071067811865476)); }},
+    {"Elu", [](double x, const attribute_map& a) { return x < 0 ? static_cast<double>(a.get_float("alpha", 1)) * std::expm1(x) : x; }},
+    {"Selu", [](double x, const attribute_map&) { return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x); }},
+};
+using pair_function = double (*)(double a, double b);
+struct pair_row {
+  std::string_view name;
+  pair_function f;
+};
+inline constexpr pair_row pair_functions[] = {
+    {"Add", [](double a, double b) { return a + b; }},
+    {"Sub", [](double a, double b) { return a - b; }},
+    {"Mul", [](double a, double b) { return a * b; }},
+    {"Div", [](double a, double b) { return a / (std::abs(b) < 1e-6 ? 1e-6 : b); }},
+    {"Pow", [](double a, double b) { return b == std::floor(b) ? std::pow(a, b) : std::pow(std::abs(a), b); }},
+    {"Max", [](double a, double b) { return std::max(a, b); }},
+    {"Min", [](double a, double b) { return std::min(a, b); }},
+    {"Sum", [](double a, double b) { return a + b; }},
+};
+
+/// Mean and variance of the elements of a constant; huge ones, which mask, do not count.
+inline distribution distribution_of(const tensor& t, std::uint64_t source) {
+  double sum = 0;
+  double squares = 0;
+  double count = 0;
+  const auto take = [&](double v) {
+    if (!(std::abs(v) < 1e4)) return;
+    sum += v;
+    squares += v * v;
+    ++count;
+  };
+  switch (t.type()) {
+    case dtype::float32: for (const float v : t.data<float>()) take(static_cast<double>(v)); break;
+    case dtype::float64: for (const double v : t.data<double>()) take(v); break;
+    case dtype::float16: for (const float16 v : t.data<float16>()) take(static_cast<double>(static_cast<float>(v))); break;
+    case dtype::boolean: case dtype::int64: case dtype::int32:
+      for (const std::int64_t v : integers_of(t)) take(static_cast<double>(v));
+      break;
+    default: break;
+  }
+  if (count == 0) return distribution(0.0);
+  const double mean = sum / count;
+  const double variance = squares / count - mean * mean;
+  return variance <= 1e-9 * mean * mean ? distribution(mean) : distribution(mean, variance, source);
+}
+
+/// Walks the graph once in order, keeps a distribution per value, and decides each weight where it is read first.
+class weight_planner {
+ public:
+  weight_planner(const graph& g, std::vector<std::optional<std::size_t>> weight_of_value, std::size_t weights, const weight_targets& targets)
+      : graph_(g), targets_(targets), weights_(std::move(weight_of_value)), plans_(weights), values_(g.value_count()), feeds_softmax_(g.value_count(), false) {
+    weights_.resize(g.value_count());
+  }
+
+  std::vector<weight_plan> run() {
+    const std::vector<node_id> order = graph_.topological_order();
+    for (auto id = order.rbegin(); id != order.rend(); ++id) mark_scores(graph_.node_at(*id));
+    for (const node_id id : order) visit(graph_.node_at(id));
+    return plans_;
+  }
+  /// What a value was taken to be; for reports.
+  [[nodiscard]] const distribution& estimate(value_id id) { return at(id); }
+
+ private:
+  [[nodiscard]] std::optional<std::size_t> weight(value_id id) const { return id == no_value ? std::nullopt : weights_[id]; }
+  [[nodiscard]] bool undecided(value_id id) const { return weight(id) && plans_[*weights_[id]].role == weight_role::unread; }
+  std::uint64_t fresh() { return ++sources_; }
+
+  const distribution& at(value_id id) {
+    auto& held = values_[id];
+    const auto w = weights_[id];
+    if (w) {
+      const weight_plan& plan = plans_[*w];
+      held = distribution(static_cast<double>(plan.mean), static_cast<double>(plan.deviation) * static_cast<double>(plan.deviation), fresh());
+    } else if (!held) {
+      const value_facts& facts = graph_.facts(id);
+      if (facts.is_constant())
+        held = distribution_of(facts.constant, fresh());
+      else if (is_floating(facts.type))
+        held = distribution(0, 1, fresh());
+      else
+        held = distribution(1.0);  // masks are ones; ids only choose rows
+    }
+    return *held;
+  }
+  void decide(value_id id, weight_role role, double mean, double deviation) {
+    if (!undecided(id)) return;
+    // Few bits, so that the last one of another machine's math library does not show.
+    const auto rounded = [](double v) {
+      int exponent = 0;
+      const double fraction = std::frexp(v, &exponent);
+      return static_cast<float>(std::ldexp(std::round(fraction * 1024), exponent - 10));
+    };
+    plans_[*weights_[id]] = {role, rounded(mean), rounded(deviation)};
+  }
+  void set(const node& n, std::size_t output, distribution d) {
+    if (output < n.outputs.size() && n.outputs[output] != no_value) values_[n.outputs[output]] = std::move(d);
+  }
+  void set_all(const node& n, const distribution& d) {
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) set(n, i, d);
+  }
+
+  [[nodiscard]] const shape* dims(value_id id) const {
+    return id == no_value || !graph_.facts(id).dims ? nullptr : &*graph_.facts(id).dims;
+  }
+  // A dim as a number; a typical one where it is symbolic.
+  static double number(const index_expr& d) { return d.as_constant() ? static_cast<double>(std::max<std::int64_t>(*d.as_constant(), 1)) : 64.0; }
+  static double product(const shape& s, std::size_t from, std::size_t to) {
+    double p = 1;
+    for (std::size_t i = from; i < to && i < s.size(); ++i) p *= number(s[i]);
+    return p;
+  }
+  [[nodiscard]] double elements(value_id id) const { return dims(id) == nullptr ? 64.0 : product(*dims(id), 0, dims(id)->size()); }
+  // How many independent elements a mean over `n` neighbours is worth: features overlap.
+  static double independent(double n) { return std::pow(n, 0.75); }
+
+  // --- scores ---
+
+  void mark_scores(const node& n) {
+    const auto mark = [&](value_id id) {
+      if (id != no_value) feeds_softmax_[id] = true;
+    };
+    if (n.op->kind == computation_kind::softmax) {
+      mark(n.inputs[0]);
+      return;
+    }
+    const bool marked = std::any_of(n.outputs.begin(), n.outputs.end(), [&](value_id v) { return v != no_value && feeds_softmax_[v]; });
+    if (!marked) return;
+    if (n.op->kind == computation_kind::view || n.op->kind == computation_kind::element_wise)
+      for (const value_id v : n.inputs) mark(v);
+  }
+  [[nodiscard]] double target(const node& n) const {
+    return n.outputs[0] != no_value && feeds_softmax_[n.outputs[0]] ? targets_.score_power : targets_.power;
+  }
+
+  // --- operators ---
+
+  void visit(const node& n) {
+    if (n.inputs.empty() || n.inputs[0] == no_value || n.outputs.empty()) return;
+    switch (n.op->kind) {
+      case computation_kind::convolution: return product_of(n, convolution_terms(n), n.inputs.size() > 2 ? n.inputs[2] : no_value);
+      case computation_kind::matrix_product: return matrix_product(n);
+      case computation_kind::element_wise: return element_wise(n);
+      case computation_kind::normalization: return normalization(n);
+      case computation_kind::softmax: return softmax(n);
+      case computation_kind::reduction: return reduction(n);
+      case computation_kind::pooling: return pooling(n);
+      case computation_kind::attention: return attention(n);
+      case computation_kind::view: return view(n);
+      case computation_kind::indexed_read:
+      case computation_kind::resampling:
+        if (undecided(n.inputs[0]) && n.op->kind == computation_kind::resampling) return pass_weight(n);
+        decide(n.inputs[0], weight_role::table, 0, 1);
+        return set_all(n, at(n.inputs[0]));
+      default:
+        for (const value_id v : n.inputs)
+          if (v != no_value) decide(v, weight_role::factors, 0, 1 / std::sqrt(dims(v) == nullptr || dims(v)->empty() ? 1.0 : number(dims(v)->back())));
+        return set_all(n, at(n.inputs[0]));
+    }
+  }
+
+  void pass_weight(const node& n) {
+    for (const value_id v : n.outputs)
+      if (v != no_value) weights_[v] = weights_[n.inputs[0]];
+  }
+
+  // Sums of `terms` products of the first two inputs; a weight among them is scaled so that the sums have the target's power.
+  void product_of(const node& n, double terms, value_id bias) {
+    if (n.inputs.size() < 2 || n.inputs[1] == no_value) return;
+    const double goal = target(n);
+    for (const std::size_t slot : {std::size_t{1}, std::size_t{0}}) {
+      const distribution other = at(n.inputs[1 - slot]);
+      decide(n.inputs[slot], weight_role::factors, 0, std::sqrt(goal / (terms * std::max(other.power(), 1e-6))));
+    }
+    const distribution a = at(n.inputs[0]);
+    const distribution b = at(n.inputs[1]);
+    const double mean = terms * a.mean() * b.mean();
+    const double variance =
+        terms * (a.variance() * b.variance() + a.variance() * b.mean() * b.mean() + b.variance() * a.mean() * a.mean());
+    distribution result(mean, variance, fresh());
+    if (bias != no_value) {
+      decide(bias, weight_role::bias, 0, targets_.bias * std::sqrt(variance));
+      const distribution added = at(bias);
+      result = distribution(mean + added.mean(), variance + added.variance(), fresh());
+    }
+    set_all(n, result);
+  }
+
+  // Taps of a convolution that fall into the input, on average over the output's positions, times channels.
+  [[nodiscard]] double convolution_terms(const node& n) const {
+    const shape* w = dims(n.inputs.size() > 1 ? n.inputs[1] : no_value);
+    const shape* x = dims(n.inputs[0]);
+    if (w == nullptr || w->size() < 2) return 64;
+    double terms = number((*w)[1]);
+    const std::size_t spatial = w->size() - 2;
+    // A transposed convolution has its input channels first and sees each tap only at every stride-th position.
+    const bool transposed = n.op->name == "ConvTranspose";
+    if (transposed) terms = number((*w)[0]) / static_cast<double>(std::max<std::int64_t>(n.attributes.get_int("group", 1), 1));
+    const auto strides = n.attributes.get_ints("strides", std::vector<std::int64_t>(spatial, 1));
+    const auto pads = n.attributes.get_ints("pads", std::vector<std::int64_t>(2 * spatial, 0));
+    const auto dilations = n.attributes.get_ints("dilations", std::vector<std::int64_t>(spatial, 1));
+    for (std::size_t d = 0; d < spatial; ++d) {
+      const double taps = number((*w)[d + 2]);
+      const auto size = x != nullptr && x->size() == w->size() ? (*x)[d + 2].as_constant() : std::nullopt;
+      const auto out = dims(n.outputs[0]) != nullptr && dims(n.outputs[0])->size() == w->size() ? (*dims(n.outputs[0]))[d + 2].as_constant() : std::nullopt;
+      if (transposed) {
+        terms *= std::max(1.0, taps / static_cast<double>(std::max<std::int64_t>(strides[d], 1)));
+      } else if (!size || !out || *out <= 0 || *out > 4096 || n.attributes.contains("auto_pad")) {
+        terms *= taps;
+      } else {
+        std::int64_t inside = 0;
+        for (std::int64_t o = 0; o < *out; ++o)
+          for (std::int64_t k = 0; k < static_cast<std::int64_t>(taps); ++k) {
+            const std::int64_t at = o * strides[d] - pads[d] + k * dilations[d];
+            inside += static_cast<std::int64_t>(at >= 0 && at < *size);
+          }
+        terms *= std::max(static_cast<double>(inside) / static_cast<double>(*out), 1.0);
+      }
+    }
+    return terms;
+  }
+
+  void matrix_product(const node& n) {
+    const shape* a = dims(n.inputs[0]);
+    double terms = 64;
+    if (a != nullptr && !a->empty()) {
+      const bool first = n.attributes.get_int("transA", 0) != 0 && a->size() == 2;
+      terms = number(first ? (*a)[0] : a->back());
+    }
+    product_of(n, terms, n.inputs.size() > 2 ? n.inputs[2] : no_value);
+  }
+
+  void element_wise(const node& n) {
+    const std::string_view name = n.op->name;
+    for (const scalar_row& row : scalar_functions)
+      if (row.name == name) return set_all(n, at(n.inputs[0]).map([&](double x) { return row.f(x, n.attributes); }));
+    if (name == "Where" && n.inputs.size() == 3) return set_all(n, mixture(n, 1));
+    if (name == "Clip") return clip(n);
+    for (const pair_row& row : pair_functions)
+      if (row.name == name) return pairs(n, row);
+    if (undecided(n.inputs[0])) return pass_weight(n);
+    set_all(n, at(n.inputs[0]));
+  }
+
+  void clip(const node& n) {
+    const auto bound = [&](std::size_t slot, double otherwise) {
+      return slot < n.inputs.size() && n.inputs[slot] != no_value ? at(n.inputs[slot]).mean() : otherwise;
+    };
+    const double low = bound(1, -1e6);
+    const double high = std::max(bound(2, 1e6), low);
+    set_all(n, at(n.inputs[0]).map([&](double x) { return std::clamp(x, low, high); }));
+  }
+
+  void pairs(const node& n, const pair_row& row) {
+    if (n.inputs.size() == 1) return set_all(n, at(n.inputs[0]));
+    const bool scales = row.name == "Mul" || row.name == "Div";
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      const value_id v = n.inputs[slot];
+      if (!undecided(v)) continue;
+      const value_id other = n.inputs[1 - slot];
+      if (scales) {
+        decide(v, weight_role::scale, 1, targets_.scale);
+        continue;
+      }
+      // A table of positions differs along more than the last dim: it is a signal of its own, not a bias.
+      const shape* s = dims(v);
+      const bool table = s != nullptr && std::count_if(s->begin(), s->end(), [](const index_expr& d) { return !(d == index_expr(1)); }) > 1;
+      const double deviation = std::sqrt(at(other).variance());
+      decide(v, table ? weight_role::table : weight_role::bias, 0, (table ? 0.5 : targets_.bias) * (deviation > 0 ? deviation : 1.0));
+    }
+    distribution result = at(n.inputs[0]);
+    for (std::size_t slot = 1; slot < n.inputs.size(); ++slot)
+      if (n.inputs[slot] != no_value) result = combine(result, at(n.inputs[slot]), row);
+    set_all(n, result);
+  }
+
+  distribution combine(const distribution& a, const distribution& b, const pair_row& row) {
+    if (distribution::together(a, b)) return distribution::zip(a, b, row.f);
+    const double ma = a.mean();
+    const double mb = b.mean();
+    const double va = a.variance();
+    const double vb = b.variance();
+    if (row.name == "Sub") return distribution(ma - mb, va + vb, fresh());
+    if (row.name == "Mul") return distribution(ma * mb, va * vb + va * mb * mb + vb * ma * ma, fresh());
+    if (row.name == "Div" || row.name == "Pow") {
+      // The divisor is close to its mean (a deviation, a sum), or the quotient means nothing.
+      const double by = std::abs(mb) < 1e-6 ? std::sqrt(std::max(vb, 1e-6)) : mb;
+      return a.map([&](double x) { return row.f(x, by); });
+    }
+    if (row.name == "Max" || row.name == "Min") return distribution((row.name == "Max" ? 1 : -1) * 0.56 * std::sqrt((va + vb) / 2) + (ma + mb) / 2, 0.68 * (va + vb) / 2, fresh());
+    return distribution(ma + mb, va + vb, fresh());
+  }
+
+  // What a value is that takes its elements from several inputs.
+  distribution mixture(const node& n, std::size_t from) {
+    double mean = 0;
+    double power = 0;
+    double total = 0;
+    const distribution* only = nullptr;
+    for (std::size_t slot = from; slot < n.inputs.size(); ++slot) {
+      const value_id v = n.inputs[slot];
+      if (v == no_value) continue;
+      decide(v, weight_role::table, 0, 1);
+      const distribution& d = at(v);
+      if (d.is_constant() && n.inputs.size() > from + 1) continue;  // padding and masks
+      const double share = n.op->kind == computation_kind::view ? elements(v) : 1;
+      mean += share * d.mean();
+      power += share * d.power();
+      total += share;
+      only = &d;
+    }
+    if (only == nullptr) return at(n.inputs[from]);
+    mean /= total;
+    return distribution(mean, power / total - mean * mean, fresh());
+  }
+
+  void view(const node& n) {
+    if (n.op->arity.most_inputs == variadic && n.inputs.size() > 1) return set_all(n, mixture(n, 0));
+    if (weight(n.inputs[0])) return pass_weight(n);
+    set_all(n, at(n.inputs[0]));
+  }
+
+  void normalization(const node& n) {
+    const distribution x = at(n.inputs[0]);
+    const auto slot = [&](std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; };
+    decide(slot(1), weight_role::scale, 1, targets_.scale);
+    decide(slot(2), weight_role::shift, 0, targets_.bias);
+    double mean = 0;
+    double variance = 1;
+    if (slot(4) != no_value) {  // with stored statistics
+      const double v = std::max(x.variance(), 1e-4);
+      decide(slot(4), weight_role::variance, v, 0.1 * v);
+      decide(slot(3), weight_role::mean, 0, targets_.bias * std::sqrt(v));
+      const double by = std::sqrt(std::max(at(slot(4)).mean(), 1e-4));
+      mean = (x.mean() - at(slot(3)).mean()) / by;
+      variance = (v + at(slot(3)).variance()) / (by * by);
+    }
+    if (slot(1) != no_value) {
+      const distribution scale = at(slot(1));
+      variance = variance * scale.power() + scale.variance() * mean * mean;
+      mean *= scale.mean();
+    }
+    if (slot(2) != no_value) {
+      variance += at(slot(2)).variance();
+      mean += at(slot(2)).mean();
+    }
+    set_all(n, distribution(mean, variance, fresh()));
+  }
+
+  void softmax(const node& n) {
+    const shape* s = dims(n.inputs[0]);
+    double count = 64;
+    if (s != nullptr && !s->empty()) {
+      const std::int64_t axis = n.attributes.get_int("axis", -1);
+      const auto rank = static_cast<std::int64_t>(s->size());
+      if (axis >= -rank && axis < rank) count = number((*s)[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)]);
+    }
+    const double mean = 1 / count;
+    const double power = std::min(std::exp(std::min(at(n.inputs[0]).variance(), 20.0)) * mean * mean, mean);
+    if (n.op->name == "LogSoftmax") return set_all(n, at(n.inputs[0]));
+    set_all(n, distribution(mean, power - mean * mean, fresh()));
+  }
+
+  void reduction(const node& n) {
+    const distribution x = at(n.inputs[0]);
+    const double out = elements(n.outputs[0]);
+    reduce(n, x, std::max(elements(n.inputs[0]) / std::max(out, 1.0), 1.0), n.op->name);
+  }
+  void reduce(const node& n, const distribution& x, double count, std::string_view name) {
+    const double few = independent(count);
+    if (name == "ReduceSum") return set_all(n, distribution(count * x.mean(), count * x.variance(), fresh()));
+    if (name == "ReduceL2") return set_all(n, distribution(std::sqrt(count * x.power())));
+    if (name == "ReduceSumSquare") return set_all(n, distribution(count * x.power()));
+    if (name == "ReduceMax" || name == "ReduceMin") {
+      const double far = std::sqrt(2 * std::log(std::max(few, 1.5)) * x.variance()) * 0.8;
+      return set_all(n, distribution(x.mean() + (name == "ReduceMax" ? far : -far), 0.4 * x.variance(), fresh()));
+    }
+    set_all(n, distribution(x.mean(), x.variance() / few, fresh()));
+  }
+
+  void pooling(const node& n) {
+    const distribution x = at(n.inputs[0]);
+    double count = 1;
+    for (const std::int64_t k : n.attributes.get_ints("kernel_shape")) count *= static_cast<double>(std::max<std::int64_t>(k, 1));
+    const shape* s = dims(n.inputs[0]);
+    if (!n.attributes.contains("kernel_shape")) count = s == nullptr ? 49 : product(*s, 2, s->size());
+    const bool maximum = n.op->name.find("Max") != std::string_view::npos;
+    // Windows of neighbours: the maximum of `few` independent elements, or their mean.
+    reduce(n, x, count, maximum ? "ReduceMax" : "ReduceMean");
+  }
+
+  void attention(const node& n) {
+    const value_id v = n.inputs.size() > 2 ? n.inputs[2] : n.inputs[0];
+    for (const value_id input : n.inputs)
+      if (input != no_value) decide(input, weight_role::factors, 0, 1);
+    const distribution d = at(v);
+    set_all(n, distribution(d.mean(), d.variance() / 4, fresh()));
+  }
+
+  const graph& graph_;
+  weight_targets targets_;
+  std::vector<std::optional<std::size_t>> weights_;  // by value: the weight that it views
+  std::vector<weight_plan> plans_;
+  std::vector<std::optional<distribution>> values_;
+  std::vector<bool> feeds_softmax_;
+  std::uint64_t sources_ = 0;
+};
+
+}  // namespace detail
+
+}  // namespace dnnopt::onnx
+
+#endif  // DNNOPT_ONNX_PLAN_WEIGHTS_HPP
