@@ -38,7 +38,8 @@ enum class computation_kind : std::uint8_t {
   resampling,      ///< interpolation between input elements (Resize, GridSample)
   scan,            ///< running totals and recurrences along an axis
   sorting,         ///< order statistics (TopK, Unique)
-  generator,       ///< outputs made from shapes and parameters (Range, ConstantOfShape, random)
+  generator,       ///< outputs made from shapes and parameters (Range, ConstantOfShape)
+  random,          ///< draws random numbers: neither folded nor shared between equal nodes
   shape_query,     ///< outputs that are shapes or sizes
   control_flow,    ///< runs subgraphs
   container,       ///< sequences, optionals, maps
@@ -92,7 +93,7 @@ enum class algebra : std::uint8_t {
 [[nodiscard]] constexpr std::string_view name_of(computation_kind k) noexcept {
   constexpr std::string_view names[] = {"element-wise", "view", "indexed read", "indexed write", "convolution",
                                         "matrix product", "reduction", "softmax", "normalization", "pooling",
-                                        "attention", "resampling", "scan", "sorting", "generator", "shape query",
+                                        "attention", "resampling", "scan", "sorting", "generator", "random", "shape query",
                                         "control flow", "container", "other"};
   return names[static_cast<unsigned>(k)];
 }

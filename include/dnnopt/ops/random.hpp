@@ -14,6 +14,7 @@ namespace dnnopt::ops {
 
 /// RandomNormal and RandomUniform: dims and type are attributes.
 struct random_traits : generator_traits {
+  static constexpr computation_kind kind = computation_kind::random;
   static constexpr int since = 22;
   static constexpr op_arity arity{0, 0};
   static constexpr dynamism_class dynamism = dynamism_class::isdo;
@@ -35,6 +36,7 @@ struct random_uniform_op : random_traits {
 
 /// The Like forms and Bernoulli: dims are the input's, the type too unless `dtype` says otherwise.
 struct random_like_traits : generator_traits {
+  static constexpr computation_kind kind = computation_kind::random;
   static constexpr int since = 22;
   static constexpr op_arity arity{1, 1};
   static constexpr dynamism_class dynamism = dynamism_class::isdo;
@@ -60,6 +62,7 @@ struct bernoulli_op : random_like_traits {
 
 /// Multinomial: `sample_size` classes drawn for each row of unnormalized log-probabilities.
 struct multinomial_op : generator_traits {
+  static constexpr computation_kind kind = computation_kind::random;
   static constexpr std::string_view name = "Multinomial";
   static constexpr int since = 22;
   static constexpr op_arity arity{1, 1};
