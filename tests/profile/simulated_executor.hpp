@@ -30,7 +30,7 @@ struct simulated_executor {
       launch_info info;
       info.name = "conv_" + number;
       info.ops = {{"Conv_" + number, "Conv"}, {"Relu_" + number, "Relu"}};
-      info.attributes = "kernel=3x3";
+      info.attributes = "kernel=3x3 channels=" + std::to_string(8 * (i + 1));
       info.shapes = "1x8x8x8->1x8x8x8";
       info.layout = "buffer";
       launches.push_back(profile.describe(info));

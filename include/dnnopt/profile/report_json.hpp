@@ -2,6 +2,7 @@
 #ifndef DNNOPT_PROFILE_REPORT_JSON_HPP
 #define DNNOPT_PROFILE_REPORT_JSON_HPP
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,8 +13,9 @@
 
 namespace dnnopt::profile {
 
-/// Statistics of one row, in microseconds.
+/// Statistics of one row, in microseconds; an unknown interval of the mean is the range that was seen.
 [[nodiscard]] inline nlohmann::json to_json(const statistic_row& row) {
+  const bool known = row.mean_interval_ns.upper > row.mean_interval_ns.lower && std::isfinite(row.mean_interval_ns.upper);
   return {{"name", row.name},
           {"type", row.type},
           {"ops", row.ops},
@@ -22,6 +24,8 @@ namespace dnnopt::profile {
           {"calls", row.calls},
           {"first_us", row.first_ns * 1e-3},
           {"avg_us", row.mean_ns * 1e-3},
+          {"mean_low_us", (known ? row.mean_interval_ns.lower : row.min_ns) * 1e-3},
+          {"mean_high_us", (known ? row.mean_interval_ns.upper : row.max_ns) * 1e-3},
           {"min_us", row.min_ns * 1e-3},
           {"max_us", row.max_ns * 1e-3},
           {"p50_us", row.p50_ns * 1e-3},
@@ -58,6 +62,7 @@ namespace dnnopt::profile {
   json result;
   result["model"] = report.model;
   result["device"] = report.device;
+  result["created"] = report.created;
   result["mode"] = std::string(to_string(report.mode));
   result["runs"] = report.runs;
   result["e2e_ms"] = report.e2e.mean_ns * 1e-6;
