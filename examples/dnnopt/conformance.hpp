@@ -10,7 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <new>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,7 +65,13 @@ inline dnnopt::reference::host_value read_value(const std::filesystem::path& pat
   const auto file = dnnopt::mapped_file::open(path);
   dnnopt::onnx::tensor_source source;
   source.keep_alive = file;
-  const auto read_tensor = [&](dnnopt::onnx::wire_reader in) { return dnnopt::onnx::to_tensor(dnnopt::onnx::read_tensor_proto(std::move(in)), source); };
+  const auto read_tensor = [&](dnnopt::onnx::wire_reader in) {
+    dnnopt::tensor t = dnnopt::onnx::to_tensor(dnnopt::onnx::read_tensor_proto(std::move(in)), source);
+    // Suites of onnx before 1.18 were written by a NumPy without bfloat16 and hold the bits as uint16.
+    if (type == dnnopt::dtype::bfloat16 && t.type() == dnnopt::dtype::uint16)
+      t = dnnopt::tensor::view(type, t.dims(), t.bytes(), std::make_shared<const dnnopt::tensor>(t));
+    return t;
+  };
   const auto read_sequence = [&](dnnopt::onnx::wire_reader in) {
     std::vector<dnnopt::tensor> items;
     while (in.next()) {

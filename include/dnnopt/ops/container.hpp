@@ -97,14 +97,15 @@ struct optional_op : container_traits {
     infer_container(facts, outputs, value_kind::optional, 0);
   }
 };
-/// OptionalGetElement: the element; a tensor or sequence that is not optional is handed on.
+/// OptionalGetElement: the element; a tensor or sequence that is not optional is handed on. What an optional holds only
+/// the model's declaration tells.
 struct optional_get_element_op : container_traits {
   static constexpr std::string_view name = "OptionalGetElement";
   static constexpr int since = 28;
   static constexpr op_arity arity{1, 1};
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
-    set_type(outputs, 0, facts.type(0));
     if (!facts.has(0) || facts.inputs[0]->kind == value_kind::optional) return;
+    set_type(outputs, 0, facts.type(0));
     outputs[0].kind = facts.inputs[0]->kind;
     if (facts.inputs[0]->dims) outputs[0].dims = facts.inputs[0]->dims;
   }

@@ -2,7 +2,6 @@
 #ifndef DNNOPT_OPS_CONTROL_FLOW_HPP
 #define DNNOPT_OPS_CONTROL_FLOW_HPP
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,13 +39,10 @@ struct loop_op : control_flow_traits {
   static constexpr int since = 25;
   static constexpr op_arity arity{2, variadic, 1, variadic};
 
-  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
-    // A carried value keeps its element type; its shape may change from one iteration to the next.
-    for (std::size_t k = 2; k < facts.inputs.size() && k - 2 < outputs.size(); ++k) {
-      if (!facts.has(k) || outputs[k - 2].type != dtype::undefined) continue;
-      outputs[k - 2].kind = facts.inputs[k]->kind;
-      set_type(outputs, k - 2, facts.type(k));
-    }
+  // Which inputs are carried and which are captured by the body, only the graph tells.
+  static void infer(const node_facts& facts, std::span<value_facts>) {
+    if (facts.type(1) != dtype::undefined && facts.type(1) != dtype::boolean)
+      throw error(errc::type_mismatch, "Loop: the condition is " + std::string(name_of(facts.type(1))));
   }
 };
 
@@ -56,15 +52,11 @@ struct scan_op : control_flow_traits {
   static constexpr int since = 25;
   static constexpr op_arity arity{1, variadic, 1, variadic};
 
-  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+  static void infer(const node_facts& facts, std::span<value_facts>) {
     const std::int64_t scanned = facts.attributes->require<std::int64_t>("num_scan_inputs");
     const auto count = static_cast<std::int64_t>(facts.inputs.size());
     if (scanned < 1 || scanned > count)
       throw error(errc::bad_attribute, "Scan: num_scan_inputs is " + std::to_string(scanned) + " of " + std::to_string(count) + " inputs");
-    for (std::size_t k = 0; k < static_cast<std::size_t>(count - scanned) && k < outputs.size(); ++k) {
-      set_type(outputs, k, facts.type(k));
-      if (const shape* dims = facts.dims(k)) set_dims(outputs, k, *dims);
-    }
   }
 };
 
@@ -74,9 +66,8 @@ struct sequence_map_op : control_flow_traits {
   static constexpr int since = 17;
   static constexpr op_arity arity{1, variadic, 1, variadic};
 
-  static void infer(const node_facts&, std::span<value_facts> outputs) {
-    for (value_facts& out : outputs) out.kind = value_kind::sequence;
-  }
+  // The element type comes from the body; kind and type are stated together.
+  static void infer(const node_facts&, std::span<value_facts>) {}
 };
 
 }  // namespace dnnopt::ops
