@@ -94,8 +94,8 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
   limits.max_write_arguments = query_device<cl_uint>(device, CL_DEVICE_MAX_WRITE_IMAGE_ARGS);
   limits.max_samplers = query_device<cl_uint>(device, CL_DEVICE_MAX_SAMPLERS);
   if (info.version_major >= 2 || info.has_extension("cl_khr_image2d_from_buffer")) {
-    limits.buffer_pitch_alignment = query_device<cl_uint>(device, CL_DEVICE_IMAGE_PITCH_ALIGNMENT);
-    limits.buffer_base_alignment = query_device<cl_uint>(device, CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT);
+    limits.buffer_pitch_alignment = query_device<cl_uint>(device, CL_DEVICE_IMAGE_PITCH_ALIGNMENT_KHR);
+    limits.buffer_base_alignment = query_device<cl_uint>(device, CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT_KHR);
   }
   // The formats are a property of a context; OpenCL requires both of every device with images (FULL_PROFILE), and
   // creating the image tells at last. An embedded device need not have fp32.
