@@ -260,6 +260,9 @@ class kernel_builder {
   [[nodiscard]] std::string emit(value_id id, std::initializer_list<index_expr> index) {
     return emit(id, std::span<const index_expr>(index.begin(), index.size()));
   }
+  /// The element of an output of a node by its index map, whether or not the operator has an emitter.
+  /// Errors: unsupported where it is no view.
+  [[nodiscard]] std::string emit_by_view(node_id id, std::size_t output, std::span<const index_expr> index) { return emit_view(id, output, index); }
   /// The row-major offset of an index in a value's own dims.
   [[nodiscard]] index_expr offset_of(value_id id, std::span<const index_expr> index) {
     const shape& d = dims(id);

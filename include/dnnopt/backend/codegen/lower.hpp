@@ -12,6 +12,8 @@
 
 #include <dnnopt/backend/codegen/emitters/all.hpp>
 #include <dnnopt/backend/codegen/lower_map.hpp>
+#include <dnnopt/backend/codegen/lower_scatter.hpp>
+#include <dnnopt/backend/codegen/lower_top_k.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 #include <dnnopt/device_info.hpp>
 
@@ -19,6 +21,8 @@ namespace dnnopt::codegen {
 
 /// The lowerings that dnnopt brings, best first. The last one takes every block whose elements are expressions.
 inline constexpr std::array lowering_table{
+    lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
+    lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
     lowering_row{std::nullopt, "map", [](const lowering_site&) { return std::string(); },
                  [](const lowering_site& s) { return lower_map(s.block, s.options.emitters); }},
 };

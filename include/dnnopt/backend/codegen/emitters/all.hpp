@@ -6,11 +6,13 @@
 #include <cstddef>
 
 #include <dnnopt/backend/codegen/emitters/convolution.hpp>
+#include <dnnopt/backend/codegen/emitters/generator.hpp>
 #include <dnnopt/backend/codegen/emitters/matrix_product.hpp>
 #include <dnnopt/backend/codegen/emitters/normalization.hpp>
 #include <dnnopt/backend/codegen/emitters/pooling.hpp>
 #include <dnnopt/backend/codegen/emitters/quantization.hpp>
 #include <dnnopt/backend/codegen/emitters/reduction.hpp>
+#include <dnnopt/backend/codegen/emitters/resampling.hpp>
 
 namespace dnnopt::codegen {
 
@@ -29,7 +31,8 @@ template <std::size_t... N>
 
 /// Every operator that has an element emitter; the others have a scalar expression or a view, or no kernel.
 inline constexpr auto element_emitters =
-    detail::joined(reduction_emitters, normalization_emitters, matrix_product_emitters, quantization_emitters, convolution_emitters, pooling_emitters);
+    detail::joined(reduction_emitters, normalization_emitters, matrix_product_emitters, quantization_emitters, convolution_emitters,
+                   pooling_emitters, resampling_emitters, generator_emitters);
 
 }  // namespace dnnopt::codegen
 

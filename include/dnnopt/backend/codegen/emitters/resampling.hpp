@@ -1,0 +1,316 @@
+// Owns the element expressions of resampling: Resize, Upsample, GridSample, AffineGrid.
+#ifndef DNNOPT_BACKEND_CODEGEN_EMITTERS_RESAMPLING_HPP
+#define DNNOPT_BACKEND_CODEGEN_EMITTERS_RESAMPLING_HPP
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/emitters/element_site.hpp>
+
+namespace dnnopt::codegen {
+
+/// How one axis is resampled: C expressions of the scale and of the bounds of a crop.
+struct resized_axis {
+  std::size_t axis = 0;
+  std::optional<double> scale;  ///< known before execution; else `scale_source` is output / input
+  std::string scale_source;
+  double crop_low = 0;
+  double crop_high = 1;
+};
+
+/// Taps of an interpolation along one axis: an array of weights, and the input index of each.
+struct resample_taps {
+  std::string weights;
+  std::string positions;
+  std::int64_t count = 1;
+};
+
+/// The axes whose coordinates change. Errors: unsupported where neither scales nor sizes are known.
+[[nodiscard]] inline std::vector<resized_axis> resized_axes(const element_site& s) {
+  const shape& in = s.dims(0);
+  const shape& out = s.out_dims();
+  const bool upsample = s.n().op->name == "Upsample";
+  std::vector<std::size_t> axes;
+  if (s.attributes().contains("axes"))
+    for (const std::int64_t a : s.attributes().get_ints("axes")) axes.push_back(normalize_axis(a, in.size()));
+  else
+    for (std::size_t k = 0; k < in.size(); ++k) axes.push_back(k);
+  const std::size_t scale_slot = upsample ? 1 : 2;
+  std::vector<double> scales;
+  const bool by_scale = s.has(scale_slot) && !(element_count(s.dims(scale_slot)) == index_expr(0));
+  if (by_scale) scales = *s.numbers(scale_slot);
+  const bool crops = s.attributes().get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+  std::vector<double> roi;
+  if (crops) roi = s.numbers(1).value_or(std::vector<double>());
+  if (crops && roi.size() != 2 * axes.size()) throw s.refuse("the region has another number of bounds than there are axes");
+  const std::string policy = s.attributes().get_string("keep_aspect_ratio_policy", "stretch");
+  std::optional<double> common;
+  if (!by_scale && policy != "stretch") {
+    // The policy takes one scale for all axes: the smallest or largest of what the sizes ask for.
+    const auto sizes = s.integers(3);
+    if (!sizes) throw s.refuse("the sizes are absent");
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      if (!in[axes[k]].is_constant()) throw s.refuse("an aspect ratio is kept over dims that are not known");
+      const double own = static_cast<double>((*sizes)[k]) / static_cast<double>(in[axes[k]].constant());
+      common = !common ? own : policy == "not_larger" ? std::min(*common, own) : std::max(*common, own);
+    }
+  }
+  std::vector<resized_axis> result;
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    resized_axis a;
+    a.axis = axes[k];
+    if (by_scale)
+      a.scale = scales.at(k);
+    else if (common)
+      a.scale = common;
+    else if (in[a.axis].is_constant() && out[a.axis].is_constant())
+      a.scale = static_cast<double>(out[a.axis].constant()) / static_cast<double>(std::max<std::int64_t>(in[a.axis].constant(), 1));
+    if (crops) {
+      a.crop_low = roi[k];
+      a.crop_high = roi[k + axes.size()];
+    } else if (a.scale == 1.0 && in[a.axis] == out[a.axis]) {
+      continue;
+    }
+    a.scale_source = a.scale ? literal(compute_type::real, *a.scale) : "((float)" + index_source(out[a.axis]) + " / " + index_source(in[a.axis]) + ")";
+    result.push_back(std::move(a));
+  }
+  return result;
+}
+
+/// The coordinate in the input, as a C name. Source: ONNX operator documentation, Resize.
+[[nodiscard]] inline std::string original_coordinate(const element_site& s, const resized_axis& a) {
+  const std::string x = index_source(s.index[a.axis]);
+  const std::string in = index_source(s.dims(0)[a.axis]);
+  const std::string out = index_source(s.out_dims()[a.axis]);
+  const std::string scale = a.scale_source;
+  const std::string mode = s.n().op->name == "Upsample" ? "asymmetric" : s.attributes().get_string("coordinate_transformation_mode", "half_pixel");
+  const std::string scaled_extent = a.scale ? "((float)" + in + " * " + scale + ")" : "(float)" + out;
+  std::string text;
+  if (mode == "half_pixel")
+    text = "((float)" + x + " + 0.5f) / " + scale + " - 0.5f";
+  else if (mode == "pytorch_half_pixel")
+    text = out + " > 1 ? ((float)" + x + " + 0.5f) / " + scale + " - 0.5f : 0.0f";
+  else if (mode == "half_pixel_symmetric")
+    text = "(float)" + in + " / 2 * (1 - (float)" + out + " / " + scaled_extent + ") + ((float)" + x + " + 0.5f) / " + scale + " - 0.5f";
+  else if (mode == "asymmetric")
+    text = "(float)" + x + " / " + scale;
+  else if (mode == "align_corners")
+    text = out + " == 1 ? 0.0f : (float)" + x + " * (float)(" + in + " - 1) / (" + scaled_extent + " - 1)";
+  else if (mode == "tf_half_pixel_for_nn")
+    text = "((float)" + x + " + 0.5f) / " + scale;
+  else if (mode == "tf_crop_and_resize") {
+    const std::string low = literal(compute_type::real, a.crop_low);
+    const std::string high = literal(compute_type::real, a.crop_high);
+    text = out + " > 1 ? " + low + " * (" + in + " - 1) + (float)" + x + " * (" + high + " - " + low + ") * (" + in + " - 1) / (" + out + " - 1) : 0.5f * (" + low + " + " + high +
+           ") * (" + in + " - 1)";
+  } else {
+    throw s.refuse("coordinate mode " + mode);
+  }
+  return s.b.let(compute_type::real, text);
+}
+
+/// Emits weights and clamped positions of the taps around `coordinate`. `support` is 1 (linear) or 2 (cubic); scales
+/// below 1 widen it where `antialias`.
+[[nodiscard]] inline resample_taps emit_taps(const element_site& s, const resized_axis& a, const std::string& coordinate, int support, bool antialias) {
+  kernel_builder& b = s.b;
+  double stretch = 1;
+  if (antialias) {
+    if (!a.scale) throw s.refuse("antialiasing needs a scale known before execution");
+    stretch = std::min(*a.scale, 1.0);
+  }
+  resample_taps taps;
+  const auto first = static_cast<std::int64_t>(std::floor(-support / stretch)) + 1;
+  taps.count = 2 - 2 * first;
+  taps.weights = b.fresh("w");
+  taps.positions = b.fresh("q");
+  const std::string count = std::to_string(taps.count);
+  const std::string in = index_source(s.dims(0)[a.axis]);
+  const bool exclude = s.attributes().get_int("exclude_outside", 0) != 0;
+  const std::string cubic = literal(compute_type::real, static_cast<double>(s.attributes().get_float("cubic_coeff_a", -0.75f)));
+  b.line("float " + taps.weights + "[" + count + "];");
+  b.line("int " + taps.positions + "[" + count + "];");
+  const std::string total = b.variable(compute_type::real, "0");
+  b.open("for (int t = 0; t < " + count + "; ++t) {");
+  b.line("const int q = (int)floor(" + coordinate + ") + t + (" + std::to_string(first) + ");");
+  b.line("const float d = fabs(" + coordinate + " - (float)q) * " + literal(compute_type::real, stretch) + ";");
+  if (support == 1)
+    b.line("float w = fmax(1.0f - d, 0.0f);");
+  else
+    b.line("float w = d <= 1.0f ? ((" + cubic + " + 2.0f) * d - (" + cubic + " + 3.0f)) * d * d + 1.0f : d < 2.0f ? ((" + cubic + " * d - 5.0f * " + cubic + ") * d + 8.0f * " +
+           cubic + ") * d - 4.0f * " + cubic + " : 0.0f;");
+  if (exclude) b.line("if (q < 0 || q >= " + in + ") w = 0.0f;");
+  b.line(taps.weights + "[t] = w;");
+  b.line(taps.positions + "[t] = clamp(q, 0, (int)" + in + " - 1);");
+  b.line(total + " += w;");
+  b.close();
+  if (exclude || antialias) b.line("for (int t = 0; t < " + count + "; ++t) " + taps.weights + "[t] /= " + total + ";");
+  return taps;
+}
+
+/// The integer position nearest to a coordinate, by `nearest_mode`.
+[[nodiscard]] inline std::string nearest_position(const element_site& s, const std::string& coordinate) {
+  const std::string mode = s.n().op->name == "Upsample" ? "floor" : s.attributes().get_string("nearest_mode", "round_prefer_floor");
+  if (mode == "floor") return "floor(" + coordinate + ")";
+  if (mode == "ceil") return "ceil(" + coordinate + ")";
+  if (mode == "round_prefer_ceil") return "floor(" + coordinate + " + 0.5f)";
+  if (mode == "round_prefer_floor") return "ceil(" + coordinate + " - 0.5f)";
+  throw s.refuse("nearest mode " + mode);
+}
+
+[[nodiscard]] inline expr_range below(const index_expr& extent) {
+  return {0, extent.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(extent.range().high - 1, 0)};
+}
+
+inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const std::string mode = s.attributes().get_string("mode", "nearest");
+  const bool crops = s.attributes().get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+  if (mode == "nearest" && !crops && s.n().op->view != nullptr) {
+    // Exact rational arithmetic, where the operator can state it.
+    try {
+      return b.emit_by_view(id, output, index);
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported) throw;
+    }
+  }
+  const compute_type type = s.compute();
+  const std::vector<resized_axis> axes = resized_axes(s);
+  std::vector<index_expr> at = s.index;
+  std::string outside;
+  std::vector<resample_taps> taps;
+  std::vector<index_expr> extents;
+  for (const resized_axis& a : axes) {
+    const std::string x = original_coordinate(s, a);
+    const index_expr& in = s.dims(0)[a.axis];
+    if (crops) outside += (outside.empty() ? "" : " || ") + x + " < 0 || " + x + " > " + index_source(in) + " - 1";
+    if (mode == "nearest") {
+      at[a.axis] = b.define_integer("q", "clamp((int)" + nearest_position(s, x) + ", 0, (int)" + index_source(in) + " - 1)", below(in));
+    } else if (mode == "linear" || mode == "cubic") {
+      taps.push_back(emit_taps(s, a, x, mode == "linear" ? 1 : 2, s.attributes().get_int("antialias", 0) != 0));
+      extents.emplace_back(taps.back().count);
+    } else {
+      throw s.refuse("interpolation mode " + mode);
+    }
+  }
+  std::string result;
+  if (mode == "nearest") {
+    result = s.read(0, at);
+  } else {
+    const compute_type sum_type = element_site::is_real(type) ? type : compute_type::real;
+    const std::string sum = b.variable(sum_type, "0");
+    s.loops("t", extents, [&](const std::vector<index_expr>& t) {
+      std::string weight;
+      for (std::size_t k = 0; k < axes.size(); ++k) {
+        const std::string number = "[" + index_source(t[k]) + "]";
+        at[axes[k].axis] = b.define_integer("q", taps[k].positions + number, below(s.dims(0)[axes[k].axis]));
+        weight += " * " + taps[k].weights + number;
+      }
+      b.line(sum + " += " + s.read(0, at) + weight + ";");
+    });
+    result = element_site::is_real(type) ? sum : s.result("(" + std::string(name_of(type)) + ")rint(" + sum + ")");
+  }
+  if (outside.empty()) return result;
+  return b.let(type, outside + " ? " + literal(type, static_cast<double>(s.attributes().get_float("extrapolation_value", 0.0f))) + " : " + result);
+}
+
+inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const compute_type type = s.compute();
+  const std::string real(name_of(type));
+  const shape& x = s.dims(0);
+  const std::size_t spatial = x.size() - 2;
+  const bool align = s.attributes().get_int("align_corners", 0) != 0;
+  const std::string mode = s.attributes().get_string("mode", "linear");
+  const std::string padding = s.attributes().get_string("padding_mode", "zeros");
+  const bool cubic = mode == "cubic" || mode == "bicubic";
+  const bool nearest = mode == "nearest";
+  if (!cubic && !nearest && mode != "linear" && mode != "bilinear") throw s.refuse("interpolation mode " + mode);
+  const std::int64_t taps = nearest ? 1 : cubic ? 4 : 2;
+  std::vector<std::string> positions;
+  for (std::size_t k = 0; k < spatial; ++k) {
+    // The last coordinate of the grid belongs to the last spatial dim's opposite end: x comes first.
+    std::vector<index_expr> at{s.index[0]};
+    at.insert(at.end(), s.index.begin() + 2, s.index.end());
+    at.emplace_back(static_cast<std::int64_t>(spatial - 1 - k));
+    const std::string g = s.read(1, at);
+    const std::string extent = index_source(x[2 + k]);
+    positions.push_back(b.let(type, align ? "(" + g + " + 1) / 2 * (" + extent + " - 1)" : "((" + g + " + 1) * " + extent + " - 1) / 2"));
+  }
+  const std::string sum = b.variable(type, "0");
+  s.loops("t", std::vector<index_expr>(spatial, index_expr(taps)), [&](const std::vector<index_expr>& t) {
+    std::string weight;
+    std::string test;
+    std::vector<index_expr> at{s.index[0], s.index[1]};
+    for (std::size_t k = 0; k < spatial; ++k) {
+      const std::string& p = positions[k];
+      const std::string extent = "(int)" + index_source(x[2 + k]);
+      const std::string q = b.fresh("q");
+      // Far coordinates are clamped so that the conversion to int is defined; they stay outside.
+      const std::string base = "(int)clamp(" + std::string(nearest ? "rint(" : "floor(") + p + "), (" + real + ")-1.0e9f, (" + real + ")1.0e9f)";
+      b.line("int " + q + " = " + base + (nearest ? "" : " + " + index_source(t[k]) + (cubic ? " - 1" : "")) + ";");
+      if (!nearest) {
+        const std::string d = b.let(type, "fabs(" + p + " - " + q + ")");
+        if (!cubic)
+          weight += " * (1 - " + d + ")";
+        else
+          weight += " * (" + d + " <= 1 ? (1.25f * " + d + " - 2.25f) * " + d + " * " + d + " + 1 : ((-0.75f * " + d + " + 3.75f) * " + d + " - 6.0f) * " + d + " + 3.0f)";
+      }
+      if (padding == "zeros") {
+        test += (test.empty() ? "" : " && ") + q + " >= 0 && " + q + " < " + extent;
+      } else if (padding == "border") {
+        b.line(q + " = clamp(" + q + ", 0, " + extent + " - 1);");
+      } else if (padding == "reflection") {
+        if (align) {
+          b.line("if (" + extent + " == 1) " + q + " = 0; else { " + q + " = abs(" + q + ") % (2 * (" + extent + " - 1)); if (" + q + " >= " + extent + ") " + q + " = 2 * (" + extent +
+                 " - 1) - " + q + "; }");
+        } else {
+          b.line(q + " = (" + q + " < 0 ? -" + q + " - 1 : " + q + ") % (2 * " + extent + "); if (" + q + " >= " + extent + ") " + q + " = 2 * " + extent + " - 1 - " + q + ";");
+        }
+      } else {
+        throw s.refuse("padding mode " + padding);
+      }
+      at.push_back(b.expressions().symbol(q, below(x[2 + k])));
+    }
+    s.when(test, [&] { b.line(sum + " += " + s.read(0, at) + weight + ";"); });
+  });
+  return s.result(sum);
+}
+
+inline std::string emit_affine_grid(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const compute_type type = s.compute();
+  const std::size_t spatial = s.out_dims().size() - 2;
+  const bool align = s.attributes().get_int("align_corners", 0) != 0;
+  const std::string real(name_of(type));
+  // Coordinates are homogeneous, x first; extent 1 stands at the middle.
+  std::vector<std::string> base;
+  for (std::size_t k = 0; k < spatial; ++k) {
+    const std::string at = index_source(s.index[spatial - k]);
+    const std::string extent = index_source(s.out_dims()[spatial - k]);
+    base.push_back(b.let(type, align ? extent + " == 1 ? 0 : (" + real + ")(2 * " + at + ") / (" + extent + " - 1) - 1" : "(" + real + ")(2 * " + at + " + 1) / " + extent + " - 1"));
+  }
+  base.emplace_back("1");
+  const index_expr row = s.index.back();
+  std::string text;
+  for (std::size_t k = 0; k < base.size(); ++k)
+    text += (k == 0 ? "" : " + ") + s.read(0, {s.index[0], row, static_cast<std::int64_t>(k)}) + " * " + base[k];
+  return s.result(text);
+}
+
+inline constexpr std::array resampling_emitters{
+    emitter_row{"", "Resize", emit_resize},
+    emitter_row{"", "Upsample", emit_resize},
+    emitter_row{"", "GridSample", emit_grid_sample},
+    emitter_row{"", "AffineGrid", emit_affine_grid},
+};
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_EMITTERS_RESAMPLING_HPP
