@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "random_sequence.hpp"
 #include "timeline.hpp"
 #include "usage.hpp"
 
@@ -42,23 +43,6 @@ enum class conflict_strategy {
 inline constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 
 namespace detail {
-
-/// Small generator with a fixed sequence for a seed on every platform (xorshift64*).
-class random_sequence {
- public:
-  explicit random_sequence(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 0x632BE59BD9B4E019ULL) {}
-  std::uint64_t operator()() {
-    state_ ^= state_ >> 12U;
-    state_ ^= state_ << 25U;
-    state_ ^= state_ >> 27U;
-    return state_ * 0x2545F4914F6CDD1DULL;
-  }
-  /// A number below `bound` (> 0).
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>((*this)() >> 11U) % bound; }
-
- private:
-  std::uint64_t state_;
-};
 
 /// Places one buffer after the other, each in the first pool of the list where it fits.
 class pool_placer {

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "conflict_pools.hpp"
 #include "quick_offsets.hpp"
+#include "random_sequence.hpp"
 #include "search_instance.hpp"
 #include "usage.hpp"
 #include "valley_search.hpp"
