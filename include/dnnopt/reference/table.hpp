@@ -20,10 +20,14 @@
 #include <dnnopt/reference/matrix_product.hpp>
 #include <dnnopt/reference/normalization.hpp>
 #include <dnnopt/reference/pooling.hpp>
+#include <dnnopt/reference/random.hpp>
+#include <dnnopt/reference/recurrent.hpp>
 #include <dnnopt/reference/reduction.hpp>
 #include <dnnopt/reference/reference_row.hpp>
 #include <dnnopt/reference/resize.hpp>
 #include <dnnopt/reference/selection.hpp>
+#include <dnnopt/reference/signal.hpp>
+#include <dnnopt/reference/text.hpp>
 #include <dnnopt/reference/unary_math.hpp>
 #include <dnnopt/reference/view.hpp>
 
@@ -41,9 +45,13 @@ namespace dnnopt::reference {
       std::span<const reference_row>(matrix_product_rows),
       std::span<const reference_row>(normalization_rows),
       std::span<const reference_row>(pooling_rows),
+      std::span<const reference_row>(random_rows),
+      std::span<const reference_row>(recurrent_rows),
       std::span<const reference_row>(reduction_rows),
       std::span<const reference_row>(resize_rows),
       std::span<const reference_row>(selection_rows),
+      std::span<const reference_row>(signal_rows),
+      std::span<const reference_row>(text_rows),
       std::span<const reference_row>(unary_math_rows),
       std::span<const reference_row>(view_rows),
   };
