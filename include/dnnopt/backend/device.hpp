@@ -175,8 +175,10 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
   info.images = detail::query_images(id, info);
   info.fp16 = info.has_extension("cl_khr_fp16");
   info.fp64 = info.has_extension("cl_khr_fp64");
-  info.subgroups =
-      info.has_extension("cl_khr_subgroups") || detail::query_device<cl_uint>(id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
+  info.subgroups = info.has_extension("cl_khr_subgroups");
+#ifdef CL_DEVICE_MAX_NUM_SUB_GROUPS
+  info.subgroups = info.subgroups || detail::query_device<cl_uint>(id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
+#endif
   info.host_unified_memory = detail::query_device<cl_bool>(id, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
   info.profiling = (detail::query_device<cl_command_queue_properties>(id, CL_DEVICE_QUEUE_PROPERTIES) &
                     CL_QUEUE_PROFILING_ENABLE) != 0;
