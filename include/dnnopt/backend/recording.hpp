@@ -7,6 +7,7 @@
 #ifndef DNNOPT_BACKEND_RECORDING_HPP
 #define DNNOPT_BACKEND_RECORDING_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
