@@ -159,6 +159,24 @@ inline std::optional<std::string> difference(const dnnopt::reference::host_value
   return std::nullopt;
 }
 
+/// Why a data set does not fit the model that it is for, or nothing: a tensor whose dims are not the declared ones.
+inline std::optional<std::string> contradiction(const dnnopt::graph& g, const std::vector<dnnopt::reference::host_value>& inputs) {
+  for (std::size_t k = 0; k < inputs.size() && k < g.inputs().size(); ++k) {
+    const dnnopt::value& declared = g.value_at(g.inputs()[k]);
+    if (inputs[k].kind != dnnopt::value_kind::tensor || !declared.facts.dims) continue;
+    const dnnopt::dim_list& given = inputs[k].content.dims();
+    bool fits = given.size() == declared.facts.dims->size();
+    for (std::size_t axis = 0; fits && axis < given.size(); ++axis) {
+      const auto dim = (*declared.facts.dims)[axis].as_constant();
+      fits = !dim || *dim == given[axis];
+    }
+    if (!fits)
+      return "the data set contradicts its model: input '" + declared.name + "' is declared " + dnnopt::to_string(*declared.facts.dims) +
+             ", the data is " + dnnopt::to_string(given);
+  }
+  return std::nullopt;
+}
+
 /// The first operator of the graph, bodies included, that draws random numbers; empty where there is none.
 inline std::string random_operator(const dnnopt::graph& g) {
   for (const dnnopt::node_id id : g.nodes()) {
@@ -215,7 +233,9 @@ inline conformance_result run_conformance_test(const std::filesystem::path& fold
         return values;
       };
       const std::vector<dnnopt::reference::host_value> expected = read("output", model.outputs());
-      conformance_outcome outcome = runner(model, read("input", model.inputs()));
+      const std::vector<dnnopt::reference::host_value> inputs = read("input", model.inputs());
+      if (auto why = detail::contradiction(model, inputs)) throw dnnopt::error(dnnopt::errc::unsupported, *why);
+      conformance_outcome outcome = runner(model, inputs);
       result.fell_back = result.fell_back || outcome.fell_back;
       if (outcome.outputs.size() < expected.size()) throw dnnopt::error(dnnopt::errc::bad_arity, "fewer outputs than expected");
       for (std::size_t k = 0; k < expected.size(); ++k)
