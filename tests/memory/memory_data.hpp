@@ -1,4 +1,5 @@
-// Owns the tests' access to the planner's data: MiniMalloc and large CSVs, operator graphs, TensorFlow Lite and TVM cases.
+// Owns the tests' access to the planner's data: MiniMalloc and large CSVs, operator graphs, TensorFlow Lite and TVM
+// cases.
 #ifndef DNNOPT_TESTS_MEMORY_MEMORY_DATA_HPP
 #define DNNOPT_TESTS_MEMORY_MEMORY_DATA_HPP
 

@@ -1,6 +1,6 @@
 // Offsets in one arena: published cases of every heuristic, the exact search against brute force, properties.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
 

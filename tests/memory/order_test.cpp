@@ -15,7 +15,8 @@ order_graph graph_of(const std::string& name) {
   const auto document = memory_data::json_of(memory_data::folder() / "graphs" / (name + ".json"));
   std::vector<simple_operation> operations;
   for (const auto& node : document.at("nodes")) {
-    operations.push_back({node.at("inputs").get<std::vector<std::uint32_t>>(), node.at("out_bytes").get<std::int64_t>()});
+    operations.push_back(
+        {node.at("inputs").get<std::vector<std::uint32_t>>(), node.at("out_bytes").get<std::int64_t>()});
   }
   return make_order_graph(operations);
 }
@@ -38,15 +39,14 @@ std::int64_t least_peak(const order_graph& graph) {
       const std::uint32_t bit = 1U << op;
       if ((set & bit) != 0 || (before[op] & ~set) != 0) continue;
       std::int64_t live = 0;
-      const auto alive = [&](std::size_t s) {
-        return (users[s] & (set | bit)) != 0 && (users[s] & ~set) != 0;
-      };
+      const auto alive = [&](std::size_t s) { return (users[s] & (set | bit)) != 0 && (users[s] & ~set) != 0; };
       for (std::size_t s = 0; s < users.size(); ++s) live += alive(s) ? graph.bytes[s] : 0;
       std::vector<std::uint32_t> used;
       for (const auto pair : graph.operations[op].in_place) {
         const bool dies = (users[pair.from] & set) != 0 && (users[pair.from] & ~(set | bit)) == 0;
         const bool born = (users[pair.to] & set) == 0;
-        const bool taken = std::count(used.begin(), used.end(), pair.from) + std::count(used.begin(), used.end(), pair.to) > 0;
+        const bool taken =
+            std::count(used.begin(), used.end(), pair.from) + std::count(used.begin(), used.end(), pair.to) > 0;
         if (!dies || !born || taken || graph.bytes[pair.from] != graph.bytes[pair.to]) continue;
         used.push_back(pair.from);
         used.push_back(pair.to);
@@ -80,7 +80,8 @@ order_graph random_graph(std::size_t count, unsigned seed, bool aliases) {
     const std::uint32_t input = operation.after[random() % operation.after.size()];
     if (random() % 4 == 0) {  // the output is a view of the input's storage
       for (auto& other : graph.operations) {
-        for (auto& storage : other.storages) storage = storage == op ? graph.operations[input].storages.back() : storage;
+        for (auto& storage : other.storages)
+          storage = storage == op ? graph.operations[input].storages.back() : storage;
         std::vector<std::uint32_t> once;
         for (const auto storage : other.storages) {
           if (std::find(once.begin(), once.end(), storage) == once.end()) once.push_back(storage);
@@ -212,7 +213,8 @@ TEST_CASE("a limit ends the search early, a barrier splits the order", "[memory]
 
 TEST_CASE("one order for several bindings of the symbols", "[memory]") {
   // Two independent branches into one sum; which of them should run first depends on the binding.
-  const std::vector<simple_operation> operations{{{}, 0}, {{0}, 10}, {{1}, 1}, {{0}, 10}, {{3}, 2}, {{2, 4}, 1}, {{5}, 0}};
+  const std::vector<simple_operation> operations{{{}, 0},  {{0}, 10},   {{1}, 1}, {{0}, 10},
+                                                 {{3}, 2}, {{2, 4}, 1}, {{5}, 0}};
   const auto graph = make_order_graph(operations);
   auto wide = graph.bytes;
   wide[3] = 40;

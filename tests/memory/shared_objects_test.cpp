@@ -183,10 +183,9 @@ TEST_CASE("every object strategy holds on random records and stays above the bou
   for (unsigned seed = 0; seed < 60; ++seed) {
     const auto usages = memory_data::random_usages(5 + seed % 40, 6 + seed % 20, 50, seed);
     const auto naive = plan_objects(usages, object_strategy::naive).bytes;
-    for (const auto strategy :
-         {object_strategy::naive, object_strategy::equality, object_strategy::greedy_in_order,
-          object_strategy::greedy_by_size, object_strategy::greedy_by_size_improved,
-          object_strategy::greedy_by_breadth, object_strategy::best}) {
+    for (const auto strategy : {object_strategy::naive, object_strategy::equality, object_strategy::greedy_in_order,
+                                object_strategy::greedy_by_size, object_strategy::greedy_by_size_improved,
+                                object_strategy::greedy_by_breadth, object_strategy::best}) {
       INFO("seed " << seed << " " << to_string(strategy));
       const auto plan = plan_objects(usages, strategy);
       CHECK_NOTHROW(check_plan(usages, plan));
@@ -207,9 +206,9 @@ TEST_CASE("images are never smaller than their tensors and never shared while al
     for (std::size_t i = 0; i < lifetimes.size(); ++i) {
       usages.push_back({lifetimes[i].lower, lifetimes[i].upper, {lifetimes[i].size, heights[i].size}});
     }
-    for (const auto strategy : {image_strategy::naive, image_strategy::equality, image_strategy::equality_lowest,
-                                image_strategy::greedy_in_order, image_strategy::greedy_by_size,
-                                image_strategy::best}) {
+    for (const auto strategy :
+         {image_strategy::naive, image_strategy::equality, image_strategy::equality_lowest,
+          image_strategy::greedy_in_order, image_strategy::greedy_by_size, image_strategy::best}) {
       const auto plan = plan_images<2>(usages, strategy);
       std::int64_t elements = 0;
       for (const auto& size : plan.object_sizes) elements += element_count(size);

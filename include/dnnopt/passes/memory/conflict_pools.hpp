@@ -183,8 +183,8 @@ inline pool_plan climb(std::span<const conflicting_buffer> buffers, std::span<co
     order.push_back(b);
     for (const std::uint32_t other : buffers[b].conflicts) {
       if (other >= buffers.size()) {
-        throw error(errc::invalid_argument, "buffer " + std::to_string(b) + " conflicts with " +
-                                                std::to_string(other) + " of " + std::to_string(buffers.size()));
+        throw error(errc::invalid_argument, "buffer " + std::to_string(b) + " conflicts with " + std::to_string(other) +
+                                                " of " + std::to_string(buffers.size()));
       }
     }
   }
@@ -207,9 +207,8 @@ inline pool_plan climb(std::span<const conflicting_buffer> buffers, std::span<co
     if (plan.pools.size() == buffers.size()) return plan;
   }
   if (!detail::pool_placer(buffers, capacities).place(order, false, plan, misfit)) {
-    throw error(errc::memory_limit, "buffer " + std::to_string(misfit) + " of " +
-                                        std::to_string(buffers[misfit].size) + " bytes fits none of " +
-                                        std::to_string(capacities.size()) + " pools");
+    throw error(errc::memory_limit, "buffer " + std::to_string(misfit) + " of " + std::to_string(buffers[misfit].size) +
+                                        " bytes fits none of " + std::to_string(capacities.size()) + " pools");
   }
   return plan;
 }

@@ -1,4 +1,5 @@
-// Owns the anytime planner of offsets: quick plans first, then exact searches below the best, interleaved and restarted.
+// Owns the anytime planner of offsets: quick plans first, then exact searches below the best, interleaved and
+// restarted.
 #ifndef DNNOPT_PASSES_MEMORY_EXACT_OFFSETS_HPP
 #define DNNOPT_PASSES_MEMORY_EXACT_OFFSETS_HPP
 
@@ -246,8 +247,7 @@ inline void search(std::span<const buffer_usage> usages, shared_incumbent& incum
   incumbent.measure_in(instance);
   std::vector<std::thread> helpers;
   for (std::size_t t = 1; t < options.threads; ++t) {
-    helpers.emplace_back(
-        [&, t] { search_sequence(usages, instance, incumbent, options.seed + t, 6 * t).run(); });
+    helpers.emplace_back([&, t] { search_sequence(usages, instance, incumbent, options.seed + t, 6 * t).run(); });
   }
   search_sequence(usages, instance, incumbent, options.seed, 0).run();
   for (std::thread& helper : helpers) helper.join();

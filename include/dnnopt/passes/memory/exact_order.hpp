@@ -228,7 +228,8 @@ class order_search {
 
   /// Runs a short chain from `op`, always on to the follower with the least memory behind it, until no more bytes are
   /// live than before it began. Every rest of such a chain frees at least what it takes, so running it now never hurts
-  /// later steps (a set that was executed further never makes an operation free less). Undone when it does not get there.
+  /// later steps (a set that was executed further never makes an operation free less). Undone when it does not get
+  /// there.
   [[nodiscard]] bool run_safely(std::uint32_t op, std::int64_t threshold) {
     constexpr std::size_t longest = 24;
     const std::int64_t before = memory_.live();

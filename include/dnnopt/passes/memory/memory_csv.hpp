@@ -102,7 +102,8 @@ namespace detail {
     }
     buffer_usage usage{integer(lower), integer(upper), integer(size), 1};
     if (position[alignment] != absent && !cells[position[alignment]].empty()) usage.alignment = integer(alignment);
-    result.ids.push_back(position[id] == absent ? std::to_string(result.usages.size()) : std::string(cells[position[id]]));
+    result.ids.push_back(position[id] == absent ? std::to_string(result.usages.size())
+                                                : std::string(cells[position[id]]));
     result.usages.push_back(usage);
     if (position[offset] != absent && !cells[position[offset]].empty()) result.offsets.push_back(integer(offset));
   }

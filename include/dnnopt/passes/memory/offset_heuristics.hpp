@@ -1,4 +1,5 @@
-// Owns the published heuristics that give every buffer an offset: an order of the buffers and a rule for choosing a gap.
+// Owns the published heuristics that give every buffer an offset: an order of the buffers and a rule for choosing a
+// gap.
 #ifndef DNNOPT_PASSES_MEMORY_OFFSET_HEURISTICS_HPP
 #define DNNOPT_PASSES_MEMORY_OFFSET_HEURISTICS_HPP
 
@@ -107,8 +108,8 @@ class gap_placer {
 /// buffers find their slots among freed ones. O(n log n).
 [[nodiscard]] inline std::vector<std::uint32_t> order_outward_from_peak(std::span<const buffer_usage> usages) {
   const elementary_timeline axis = make_elementary_timeline(usages);
-  const auto peak = static_cast<std::uint32_t>(
-      std::max_element(axis.live_sums.begin(), axis.live_sums.end()) - axis.live_sums.begin());
+  const auto peak = static_cast<std::uint32_t>(std::max_element(axis.live_sums.begin(), axis.live_sums.end()) -
+                                               axis.live_sums.begin());
   const auto distance = [&](std::uint32_t b) {
     const axis_range life = axis.lifetimes[b];
     if (life.end <= peak) return peak - life.end + 1;

@@ -114,8 +114,7 @@ struct touch_range {
   std::int64_t last = untouched;
 };
 
-[[nodiscard]] inline std::vector<touch_range> touches(const order_graph& graph,
-                                                      std::span<const std::uint32_t> order) {
+[[nodiscard]] inline std::vector<touch_range> touches(const order_graph& graph, std::span<const std::uint32_t> order) {
   std::vector<touch_range> ranges(graph.bytes.size());
   for (std::size_t step = 0; step < order.size(); ++step) {
     for (const std::uint32_t storage : graph.operations[order[step]].storages) {

@@ -25,11 +25,16 @@ enum class order_strategy {
 /// Name of a strategy.
 [[nodiscard]] constexpr std::string_view to_string(order_strategy strategy) noexcept {
   switch (strategy) {
-    case order_strategy::program: return "program";
-    case order_strategy::breadth_first: return "breadth_first";
-    case order_strategy::reverse_post_order: return "reverse_post_order";
-    case order_strategy::demand_depth_first: return "demand_depth_first";
-    case order_strategy::greedy: return "greedy";
+    case order_strategy::program:
+      return "program";
+    case order_strategy::breadth_first:
+      return "breadth_first";
+    case order_strategy::reverse_post_order:
+      return "reverse_post_order";
+    case order_strategy::demand_depth_first:
+      return "demand_depth_first";
+    case order_strategy::greedy:
+      return "greedy";
   }
   return "unknown";
 }
@@ -175,7 +180,8 @@ class running_memory {
       return detail::kahn(graph, [](const std::vector<std::uint32_t>& ready) {
         return static_cast<std::size_t>(std::min_element(ready.begin(), ready.end()) - ready.begin());
       });
-    case order_strategy::breadth_first: return detail::kahn(graph, first);
+    case order_strategy::breadth_first:
+      return detail::kahn(graph, first);
     case order_strategy::reverse_post_order: {
       const auto consumers = detail::consumers_of(graph);
       std::vector<std::uint32_t> starts;
@@ -202,8 +208,8 @@ class running_memory {
         std::stable_sort(inputs[op].begin(), inputs[op].end(),
                          [&](std::uint32_t a, std::uint32_t b) { return touched[a] > touched[b]; });
       }
-      return detail::post_order(
-          count, starts, [&](std::uint32_t op) -> const std::vector<std::uint32_t>& { return inputs[op]; });
+      return detail::post_order(count, starts,
+                                [&](std::uint32_t op) -> const std::vector<std::uint32_t>& { return inputs[op]; });
     }
     case order_strategy::greedy: {
       detail::running_memory memory(graph);

@@ -73,10 +73,9 @@ inline constexpr std::pair<offset_strategy, std::string_view> offset_strategies[
 
 /// The object strategy of a name (they begin with "objects_"), or nothing.
 [[nodiscard]] constexpr std::optional<object_strategy> find_object_strategy(std::string_view name) noexcept {
-  for (const auto strategy :
-       {object_strategy::naive, object_strategy::equality, object_strategy::greedy_in_order,
-        object_strategy::greedy_by_size, object_strategy::greedy_by_size_improved, object_strategy::greedy_by_breadth,
-        object_strategy::best}) {
+  for (const auto strategy : {object_strategy::naive, object_strategy::equality, object_strategy::greedy_in_order,
+                              object_strategy::greedy_by_size, object_strategy::greedy_by_size_improved,
+                              object_strategy::greedy_by_breadth, object_strategy::best}) {
     if (to_string(strategy) == name) return strategy;
   }
   return std::nullopt;
@@ -119,8 +118,12 @@ struct offset_options {
       }
       break;
     }
-    case offset_strategy::greedy_by_size: place(order_by_size(usages), gap_rule::best_fit); break;
-    case offset_strategy::greedy_by_breadth: place(order_by_breadth(usages), gap_rule::best_fit); break;
+    case offset_strategy::greedy_by_size:
+      place(order_by_size(usages), gap_rule::best_fit);
+      break;
+    case offset_strategy::greedy_by_breadth:
+      place(order_by_breadth(usages), gap_rule::best_fit);
+      break;
     case offset_strategy::best_fit: {
       std::vector<std::int64_t> temporal;
       const auto bytes = placer.place(usages, order_by_lifetime(usages), gap_rule::best_fit, temporal);
@@ -128,19 +131,31 @@ struct offset_options {
       if (bytes < arena_bytes(usages, plan.offsets)) plan.offsets = std::move(temporal);
       break;
     }
-    case offset_strategy::first_fit: place(order_by_begin(usages), gap_rule::first_fit); break;
-    case offset_strategy::first_fit_by_size: place(order_by_size(usages), gap_rule::first_fit); break;
-    case offset_strategy::first_fit_by_area: place(order_by_area(usages), gap_rule::first_fit); break;
-    case offset_strategy::first_fit_by_lifetime: place(order_by_lifetime(usages), gap_rule::first_fit); break;
+    case offset_strategy::first_fit:
+      place(order_by_begin(usages), gap_rule::first_fit);
+      break;
+    case offset_strategy::first_fit_by_size:
+      place(order_by_size(usages), gap_rule::first_fit);
+      break;
+    case offset_strategy::first_fit_by_area:
+      place(order_by_area(usages), gap_rule::first_fit);
+      break;
+    case offset_strategy::first_fit_by_lifetime:
+      place(order_by_lifetime(usages), gap_rule::first_fit);
+      break;
     case offset_strategy::hill_climb: {
       const auto conflicts = conflicts_of(usages);
       const std::int64_t pools[] = {unbounded};
-      plan.offsets = plan_pools(conflicts, pools, conflict_strategy::hill_climb, largest_live_sum(usages),
-                                options.seed).offsets;
+      plan.offsets =
+          plan_pools(conflicts, pools, conflict_strategy::hill_climb, largest_live_sum(usages), options.seed).offsets;
       break;
     }
-    case offset_strategy::peak_outward: place(order_outward_from_peak(usages), gap_rule::first_fit); break;
-    case offset_strategy::quick: quick_planner().plan(usages, plan.offsets); break;
+    case offset_strategy::peak_outward:
+      place(order_outward_from_peak(usages), gap_rule::first_fit);
+      break;
+    case offset_strategy::quick:
+      quick_planner().plan(usages, plan.offsets);
+      break;
     case offset_strategy::exact:
       plan = plan_offsets_exactly(usages, {options.budget, options.threads, options.capacity, options.seed});
       break;

@@ -19,17 +19,17 @@ namespace dnnopt::memory {
 
 /// Which buffer is put into a valley when several fit.
 enum class valley_priority : std::uint8_t {
-  area,              ///< sections spanned * size
-  total_then_area,   ///< the largest live sum of its life, then area
-  size,              ///< size, then sections spanned
-  sections,          ///< sections spanned, then size
-  total_then_size,   ///< the largest live sum of its life, then size
+  area,             ///< sections spanned * size
+  total_then_area,  ///< the largest live sum of its life, then area
+  size,             ///< size, then sections spanned
+  sections,         ///< sections spanned, then size
+  total_then_size,  ///< the largest live sum of its life, then size
 };
 
 namespace detail {
 
-/// Intervals in a k-d tree over (begin, end) that answers: of those inside [begin, end) and not yet taken, which has the
-/// highest priority?
+/// Intervals in a k-d tree over (begin, end) that answers: of those inside [begin, end) and not yet taken, which has
+/// the highest priority?
 class interval_tree {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
@@ -169,9 +169,8 @@ class quick_planner {
       events_.push_back({usages[i].lower, 1, buffer});
       events_.push_back({usages[i].upper, 0, buffer});
     }
-    std::sort(events_.begin(), events_.end(), [](const event& a, const event& b) {
-      return a.time != b.time ? a.time < b.time : a.begins < b.begins;
-    });
+    std::sort(events_.begin(), events_.end(),
+              [](const event& a, const event& b) { return a.time != b.time ? a.time < b.time : a.begins < b.begins; });
     ranges_.resize(records_.size());
     sections_ = 0;
     bool grew = false;
@@ -258,7 +257,7 @@ class quick_planner {
     std::uint32_t begin;
     std::uint32_t end;
     std::int64_t height;
-    std::uint32_t left;   // neighbouring stretches
+    std::uint32_t left;  // neighbouring stretches
     std::uint32_t right;
     std::uint32_t version;
     bool alive;
@@ -282,16 +281,15 @@ class quick_planner {
     for (std::size_t level = 1; level < levels; ++level) {
       const std::size_t half = std::size_t{1} << (level - 1);
       for (std::size_t s = 0; s + 2 * half <= count; ++s) {
-        table_[level * count + s] =
-            std::max(table_[(level - 1) * count + s], table_[(level - 1) * count + s + half]);
+        table_[level * count + s] = std::max(table_[(level - 1) * count + s], table_[(level - 1) * count + s + half]);
       }
     }
     totals_.resize(records_.size());
     for (std::size_t b = 0; b < records_.size(); ++b) {
       const axis_range range = ranges_[b];
       const std::size_t level = static_cast<std::size_t>(std::bit_width(range.end - range.begin)) - 1;
-      totals_[b] = std::max(table_[level * count + range.begin],
-                            table_[level * count + range.end - (std::size_t{1} << level)]);
+      totals_[b] =
+          std::max(table_[level * count + range.begin], table_[level * count + range.end - (std::size_t{1} << level)]);
     }
   }
 
@@ -305,11 +303,21 @@ class quick_planner {
       const double total = static_cast<double>(totals_[b]) * scale;
       double value = 0.0;
       switch (priority) {
-        case valley_priority::area: value = width * size; break;
-        case valley_priority::total_then_area: value = total * 1e4 + width * size; break;
-        case valley_priority::size: value = size * 1e4 + width; break;
-        case valley_priority::sections: value = width * 1e4 + size; break;
-        case valley_priority::total_then_size: value = total * 1e4 + size; break;
+        case valley_priority::area:
+          value = width * size;
+          break;
+        case valley_priority::total_then_area:
+          value = total * 1e4 + width * size;
+          break;
+        case valley_priority::size:
+          value = size * 1e4 + width;
+          break;
+        case valley_priority::sections:
+          value = width * 1e4 + size;
+          break;
+        case valley_priority::total_then_size:
+          value = total * 1e4 + size;
+          break;
       }
       if (spread > 0.0) value *= 1.0 + spread * (static_cast<double>(random() % 2001U) / 1000.0 - 1.0);
       priorities_[b] = static_cast<float>(value);

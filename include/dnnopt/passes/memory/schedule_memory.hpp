@@ -115,12 +115,12 @@ struct schedule_plan {
 }
 
 /// Makes `operation` a barrier: those of smaller index run before it, those of larger index after it. Used where the
-/// size of what follows is only known once the operation has run (SoD2 section 4.3 partitions there). The order by index
-/// must be an execution order. O(nodes).
+/// size of what follows is only known once the operation has run (SoD2 section 4.3 partitions there). The order by
+/// index must be an execution order. O(nodes).
 inline void add_barrier(order_graph& graph, std::uint32_t operation) {
   if (operation >= graph.operations.size()) {
-    throw error(errc::invalid_argument, "barrier at operation " + std::to_string(operation) + " of " +
-                                            std::to_string(graph.operations.size()));
+    throw error(errc::invalid_argument,
+                "barrier at operation " + std::to_string(operation) + " of " + std::to_string(graph.operations.size()));
   }
   for (std::uint32_t op = 0; op < graph.operations.size(); ++op) {
     auto& after = graph.operations[op].after;

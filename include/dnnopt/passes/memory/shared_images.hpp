@@ -40,12 +40,12 @@ struct image_plan {
 /// Strategies for objects of several dimensions: an image cannot grow in one direction without wasting the other, so
 /// these never grow an object.
 enum class image_strategy {
-  naive,             ///< an object per tensor
-  equality,          ///< reuse the object of equal extents that was freed last (TensorFlow Lite, hashable sizes)
-  equality_lowest,   ///< reuse the object of equal extents of the lowest index (TensorFlow Lite, uint2 and uint3)
-  greedy_in_order,   ///< reuse the free object that covers the tensor with the fewest elements to spare
-  greedy_by_size,    ///< tensors by decreasing number of elements, each into the covering object of fewest elements
-  best               ///< the fewest elements of all of the above
+  naive,            ///< an object per tensor
+  equality,         ///< reuse the object of equal extents that was freed last (TensorFlow Lite, hashable sizes)
+  equality_lowest,  ///< reuse the object of equal extents of the lowest index (TensorFlow Lite, uint2 and uint3)
+  greedy_in_order,  ///< reuse the free object that covers the tensor with the fewest elements to spare
+  greedy_by_size,   ///< tensors by decreasing number of elements, each into the covering object of fewest elements
+  best              ///< the fewest elements of all of the above
 };
 
 /// Number of elements of extents.
@@ -118,14 +118,15 @@ template <std::size_t Rank>
       break;
     case image_strategy::equality:
     case image_strategy::equality_lowest:
-      plan = detail::images_in_order(usages, [&](free_list& pool, const sizes& object_sizes, const extents<Rank>& size) {
-        auto chosen = pool.end();
-        for (auto at = pool.begin(); at != pool.end(); ++at) {
-          if (object_sizes[*at] != size) continue;
-          if (chosen == pool.end() || strategy == image_strategy::equality || *at < *chosen) chosen = at;
-        }
-        return chosen;
-      });
+      plan =
+          detail::images_in_order(usages, [&](free_list& pool, const sizes& object_sizes, const extents<Rank>& size) {
+            auto chosen = pool.end();
+            for (auto at = pool.begin(); at != pool.end(); ++at) {
+              if (object_sizes[*at] != size) continue;
+              if (chosen == pool.end() || strategy == image_strategy::equality || *at < *chosen) chosen = at;
+            }
+            return chosen;
+          });
       break;
     case image_strategy::greedy_in_order:
       plan = detail::images_in_order(usages, [](free_list& pool, const sizes& object_sizes, const extents<Rank>& size) {

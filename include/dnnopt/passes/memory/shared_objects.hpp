@@ -37,13 +37,20 @@ enum class object_strategy {
 /// Name of a strategy as the command line spells it.
 [[nodiscard]] constexpr std::string_view to_string(object_strategy strategy) noexcept {
   switch (strategy) {
-    case object_strategy::naive: return "objects_naive";
-    case object_strategy::equality: return "objects_equality";
-    case object_strategy::greedy_in_order: return "objects_greedy_in_order";
-    case object_strategy::greedy_by_size: return "objects_greedy_by_size";
-    case object_strategy::greedy_by_size_improved: return "objects_greedy_by_size_improved";
-    case object_strategy::greedy_by_breadth: return "objects_greedy_by_breadth";
-    case object_strategy::best: return "objects_best";
+    case object_strategy::naive:
+      return "objects_naive";
+    case object_strategy::equality:
+      return "objects_equality";
+    case object_strategy::greedy_in_order:
+      return "objects_greedy_in_order";
+    case object_strategy::greedy_by_size:
+      return "objects_greedy_by_size";
+    case object_strategy::greedy_by_size_improved:
+      return "objects_greedy_by_size_improved";
+    case object_strategy::greedy_by_breadth:
+      return "objects_greedy_by_breadth";
+    case object_strategy::best:
+      return "objects_best";
   }
   return "objects_unknown";
 }
@@ -88,8 +95,7 @@ namespace detail {
 /// Objects under construction: sizes, and for every object the buffers in it keyed by begin of life.
 class object_table {
  public:
-  explicit object_table(std::span<const buffer_usage> usages)
-      : usages_(usages), object_of_(usages.size(), none) {}
+  explicit object_table(std::span<const buffer_usage> usages) : usages_(usages), object_of_(usages.size(), none) {}
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -214,9 +220,8 @@ class dying_objects {
     const auto allowed = [&](std::size_t object) {
       if (reallocation.empty()) return true;
       const auto& row = reallocation[buffer];
-      return std::all_of(held[object].begin(), held[object].end(), [&](std::size_t other) {
-        return std::find(row.begin(), row.end(), other) != row.end();
-      });
+      return std::all_of(held[object].begin(), held[object].end(),
+                         [&](std::size_t other) { return std::find(row.begin(), row.end(), other) != row.end(); });
     };
     auto above = pool.lower_bound({usage.size, 0});
     auto below = above;
@@ -296,8 +301,8 @@ class dying_objects {
   for (std::size_t i = 0; i < usages.size(); ++i) {
     const auto above = std::partition_point(maxima.begin(), maxima.end(),
                                             [&](std::int64_t maximum) { return maximum >= usages[i].size; });
-    waiting.push_back({static_cast<std::uint32_t>(i), static_cast<std::size_t>(above - maxima.begin()), nowhere,
-                       object_table::none});
+    waiting.push_back(
+        {static_cast<std::uint32_t>(i), static_cast<std::size_t>(above - maxima.begin()), nowhere, object_table::none});
   }
   object_table table(usages);
   while (!waiting.empty()) {
@@ -347,16 +352,28 @@ class dying_objects {
   const auto start = std::chrono::steady_clock::now();
   object_plan plan;
   switch (strategy) {
-    case object_strategy::naive: plan = detail::objects_naive(usages); break;
-    case object_strategy::equality: plan = detail::objects_equality(usages); break;
-    case object_strategy::greedy_in_order: plan = detail::objects_greedy_in_order(usages, reallocation); break;
-    case object_strategy::greedy_by_size: plan = detail::objects_greedy_by_size(usages); break;
-    case object_strategy::greedy_by_size_improved: plan = detail::objects_greedy_by_size_improved(usages); break;
-    case object_strategy::greedy_by_breadth: plan = detail::objects_greedy_by_breadth(usages); break;
+    case object_strategy::naive:
+      plan = detail::objects_naive(usages);
+      break;
+    case object_strategy::equality:
+      plan = detail::objects_equality(usages);
+      break;
+    case object_strategy::greedy_in_order:
+      plan = detail::objects_greedy_in_order(usages, reallocation);
+      break;
+    case object_strategy::greedy_by_size:
+      plan = detail::objects_greedy_by_size(usages);
+      break;
+    case object_strategy::greedy_by_size_improved:
+      plan = detail::objects_greedy_by_size_improved(usages);
+      break;
+    case object_strategy::greedy_by_breadth:
+      plan = detail::objects_greedy_by_breadth(usages);
+      break;
     case object_strategy::best: {
       plan = detail::objects_greedy_by_size_improved(usages);
-      for (auto* other : {&detail::objects_greedy_by_size, &detail::objects_greedy_by_breadth,
-                          &detail::objects_equality}) {
+      for (auto* other :
+           {&detail::objects_greedy_by_size, &detail::objects_greedy_by_breadth, &detail::objects_equality}) {
         object_plan next = other(usages);
         if (next.bytes < plan.bytes) plan = std::move(next);
       }

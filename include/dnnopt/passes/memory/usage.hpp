@@ -52,13 +52,13 @@ struct offset_plan {
 
 /// Objects (whole allocations) shared by buffers that are never alive together, in the order of the records.
 struct object_plan {
-  std::vector<std::size_t> object_ids;      ///< for every record, the index of its object
-  std::vector<std::int64_t> object_sizes;   ///< bytes of every object
-  std::int64_t bytes = 0;                   ///< sum of object_sizes
-  std::int64_t lower_bound = 0;             ///< sum of positional maxima
-  bool proved = false;                      ///< bytes == lower_bound
-  double seconds = 0.0;                     ///< wall time spent planning
-  std::string strategy;                     ///< name of the strategy that was asked for
+  std::vector<std::size_t> object_ids;     ///< for every record, the index of its object
+  std::vector<std::int64_t> object_sizes;  ///< bytes of every object
+  std::int64_t bytes = 0;                  ///< sum of object_sizes
+  std::int64_t lower_bound = 0;            ///< sum of positional maxima
+  bool proved = false;                     ///< bytes == lower_bound
+  double seconds = 0.0;                    ///< wall time spent planning
+  std::string strategy;                    ///< name of the strategy that was asked for
 };
 
 /// Checks every record: lower < upper, size >= 0, alignment >= 1, and a sum of aligned sizes that fits std::int64_t.

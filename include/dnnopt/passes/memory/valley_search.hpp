@@ -24,7 +24,7 @@ enum class section_rule : std::uint8_t {
 /// One way to walk the tree.
 struct search_walk {
   section_rule rule = section_rule::fewest_anywhere;
-  bool weighted = false;                     ///< prefer sections that failed often
+  bool weighted = false;                    ///< prefer sections that failed often
   std::span<const std::uint32_t> priority;  ///< rank of every buffer, lower is tried first
   std::uint64_t nodes = 0;                  ///< gives up after this many
 };
@@ -124,11 +124,11 @@ class valley_search {
   static constexpr std::int64_t nothing = std::numeric_limits<std::int64_t>::max() / 4;
 
   struct section_state {
-    std::int64_t floor = 0;       // least floor of the unplaced buffers, `nothing` when all are placed
-    std::uint32_t begin = 0;      // sections spanned by the buffers at that floor
+    std::int64_t floor = 0;   // least floor of the unplaced buffers, `nothing` when all are placed
+    std::uint32_t begin = 0;  // sections spanned by the buffers at that floor
     std::uint32_t end = 0;
-    std::uint32_t lowest = 0;     // number of buffers at that floor
-    std::uint32_t dirty = 0;      // stamp
+    std::uint32_t lowest = 0;  // number of buffers at that floor
+    std::uint32_t dirty = 0;   // stamp
   };
   struct change {
     enum class what : std::uint8_t { floor, support, section, placement } kind;
@@ -231,8 +231,7 @@ class valley_search {
     bool holds = true;
     for (const std::uint32_t s : dirty_) {
       section_state& section = sections_[s];
-      changes_.push_back(
-          {change::what::section, s, section.floor, section.begin, section.end, section.lowest});
+      changes_.push_back({change::what::section, s, section.floor, section.begin, section.end, section.lowest});
       compute(s);
       if (unplaced_sums_[s] > 0 && room(s) < 0) {
         ++failures_[s];
@@ -348,9 +347,8 @@ class valley_search {
       end = parts[0].end;
       return 1;
     }
-    std::sort(parts.begin(), parts.end(), [](const part& a, const part& b) {
-      return a.room != b.room ? a.room < b.room : a.begin < b.begin;
-    });
+    std::sort(parts.begin(), parts.end(),
+              [](const part& a, const part& b) { return a.room != b.room ? a.room < b.room : a.begin < b.begin; });
     solved = true;
     for (const part& p : parts) {
       // Inside a part the hash covers the part alone, so that equal parts are recognised in other surroundings.
@@ -508,7 +506,7 @@ class valley_search {
   std::vector<std::int64_t> floors_;    // lowest offset that a buffer can still take
   std::vector<std::int64_t> supports_;  // highest top among its placed neighbours
   std::vector<std::int64_t> offsets_;
-  std::vector<std::uint64_t> open_;     // bit set of unplaced buffers
+  std::vector<std::uint64_t> open_;  // bit set of unplaced buffers
   std::vector<section_state> sections_;
   std::vector<std::int64_t> unplaced_sums_;
   std::vector<std::uint32_t> crossing_;  // unplaced buffers alive both before and in a section
