@@ -53,6 +53,7 @@ struct dynamic_fit_options {
   std::size_t injected_kernels = 3;  ///< empty kernels whose pairs give the first fit and gate (Eq. 2)
   double gate_sigmas = 2.0;          ///< two-sigma rule
   double step_sigmas = 4.0;          ///< one or two groups' means this many standard errors off are a frequency step
+  double usual_drift = 200e-6;       ///< what oscillators differ by; bursts too short to tell a slope are held to it
   double tick_ns = 1.0;              ///< resolution of the device clock, CL_DEVICE_PROFILING_TIMER_RESOLUTION
   std::size_t kept_segments = 4096;  ///< former fits kept for mapping events of the past
   std::size_t lag = 4;               ///< groups on either side that the mapping of the past averages over
@@ -75,12 +76,18 @@ struct dynamic_fit_options {
 /// - Each fit uses its group alone, which makes the slope as noisy as one group (several microseconds at its end for 2 us of
 ///   jitter); here former groups count with fading weight. Four fading rates run side by side and the one that has predicted
 ///   best is used, so a steady clock is averaged long and a wandering one is followed.
+/// - A group may be one burst of enqueues some microseconds long, whose own slope is noise that the next inference, some
+///   milliseconds later, would meet a thousandfold; so the slope is held to the former one like a ridge regression, by the
+///   drift that is usual, or after a step by the drift that the step shows.
+/// - An enqueue call that took long says less: pairs weigh by the inverse square of their interval, for its half is what
+///   their middle may err by.
 class dynamic_fit final : public clock_method {
  public:
   /// @pre 2 <= options.injected_kernels <= options.group_size.
   explicit dynamic_fit(dynamic_fit_options options = {}) : options_(options) {
     group_.reserve(options_.group_size);
     scratch_.reserve(options_.group_size);
+    slope_spread_ = options_.usual_drift;
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return "dynamic fitting"; }
@@ -94,13 +101,17 @@ class dynamic_fit final : public clock_method {
     ++seen_;
     const double x = static_cast<double>(pair.device_ns - origin_device_);
     const double y = static_cast<double>(pair.host_middle_ns() - pair.device_ns - origin_offset_);
-    group_.push_back({x, y, true});
+    const double length = std::max(1.0, static_cast<double>(pair.host_end_ns - pair.host_begin_ns));
+    usual_length_ = usual_length_ == 0.0 ? length : length < usual_length_ ? 0.9 * usual_length_ + 0.1 * length : usual_length_ * 1.01;
+    const double weight = std::min(1.0, (usual_length_ / length) * (usual_length_ / length));
+    group_.push_back({x, y, weight, true});
     if (!ready_) {
       if (group_.size() >= std::min(options_.injected_kernels, options_.group_size)) cold_start();
       return;
     }
     sample& latest = group_.back();
-    latest.accepted = std::abs(y - predict(x)) <= options_.gate_sigmas * sigma_ * std::sqrt(1.0 + uncertainty(x));
+    latest.accepted = std::abs(y - predict(x)) <=
+                      options_.gate_sigmas * std::sqrt(sigma_ * sigma_ * (1.0 / weight + uncertainty(x)) + phase());
     if (!latest.accepted) ++outliers_;
     if (group_.size() >= options_.group_size) refit();
   }
@@ -133,19 +144,23 @@ class dynamic_fit final : public clock_method {
       --s;
       around.merge(s->group);
     }
-    if (around.weight <= 2.0) return map();
-    return map_of(around.mean_y - around.slope() * around.mean_x, around.slope());
+    if (around.weight <= 0.0) return map();
+    const double slope = held_slope(around, found->slope, found->hold);
+    return map_of(around.mean_y - slope * around.mean_x, slope);
   }
 
  private:
   struct sample {
     double x;
     double y;
+    double weight;
     bool accepted;
   };
   struct segment {
     double last_x;
     line_moments group;
+    double slope;  ///< that its fit was held to
+    double hold;
     std::uint64_t era;  ///< number of the frequency
   };
   /// Weight that former groups keep at each new group, and how well the fits that came of it have predicted.
@@ -158,10 +173,19 @@ class dynamic_fit final : public clock_method {
   [[nodiscard]] std::ptrdiff_t lag() const noexcept { return static_cast<std::ptrdiff_t>(options_.lag); }
   [[nodiscard]] double predict(double x) const noexcept { return intercept_ + slope_ * x; }
 
+  /// Variance of the tick's phase. Equally spaced enqueues meet the tick at one phase, so averaging a group does not lessen it.
+  [[nodiscard]] double phase() const noexcept { return options_.tick_ns * options_.tick_ns / 12.0; }
+
+  /// Weight of the former slope, in units of squared x.
+  [[nodiscard]] double hold() const noexcept { return (sigma_ / slope_spread_) * (sigma_ / slope_spread_); }
+  [[nodiscard]] static double held_slope(const line_moments& m, double slope, double hold) noexcept {
+    return (m.sxy + hold * slope) / (m.sxx + hold);
+  }
+
   /// Variance of the prediction at x, in units of the samples' variance.
   [[nodiscard]] double uncertainty(double x) const noexcept {
-    if (used_.weight <= 0.0 || used_.sxx <= 0.0) return 0.0;
-    return 1.0 / used_.weight + (x - used_.mean_x) * (x - used_.mean_x) / used_.sxx;
+    if (used_.weight <= 0.0) return 0.0;
+    return 1.0 / used_.weight + (x - used_.mean_x) * (x - used_.mean_x) / (used_.sxx + hold());
   }
 
   [[nodiscard]] affine_clock_map map_of(double intercept, double slope) const noexcept {
@@ -178,14 +202,21 @@ class dynamic_fit final : public clock_method {
     return *middle;
   }
 
-  /// Eq. 2 with the median for the mean: one of three injected kernels is often the first of its program and late.
+  /// Eq. 2 with weights: one of three injected kernels is often the first of its program, and its call long.
   void cold_start() {
-    scratch_.clear();
-    for (const sample& s : group_) scratch_.push_back(s.y);
-    const double middle = median_of_scratch();
+    double total = 0.0;
+    double middle = 0.0;
+    double shortest = 0.0;
+    for (const sample& s : group_) shortest = std::max(shortest, s.weight);
+    for (const sample& s : group_) {
+      // A first call that was long has set the usual length too high for its own weight; the shortest sets the scale.
+      const double weight = s.weight / shortest;
+      total += weight;
+      middle += (s.y - middle) * weight / total;
+    }
     double squares = 0.0;
-    for (const sample& s : group_) squares += (s.y - middle) * (s.y - middle);
-    sigma_ = std::max(sigma_floor(), std::sqrt(squares / static_cast<double>(group_.size())));
+    for (const sample& s : group_) squares += s.weight / shortest * (s.y - middle) * (s.y - middle);
+    sigma_ = std::max(sigma_floor(), std::sqrt(squares / total));
     intercept_ = middle;
     slope_ = 0.0;
     ready_ = true;
@@ -220,16 +251,19 @@ class dynamic_fit final : public clock_method {
   [[nodiscard]] line_moments accepted_moments() const noexcept {
     line_moments moments;
     for (const sample& s : group_)
-      if (s.accepted) moments.add(s.x, s.y);
+      if (s.accepted) moments.add(s.x, s.y, s.weight);
     return moments;
   }
 
   void refit() {
     line_moments fresh = accepted_moments();
     const double error = fresh.weight > 0.0 ? fresh.mean_y - predict(fresh.mean_x) : 0.0;
-    const bool mostly_rejected = fresh.weight * 2.0 < static_cast<double>(group_.size());
+    const auto taken = std::count_if(group_.begin(), group_.end(), [](const sample& s) { return s.accepted; });
+    const bool mostly_rejected = static_cast<std::size_t>(taken) * 2 < group_.size();
     const double deviation =
-        fits_ > 0 && fresh.weight > 0.0 ? error / (sigma_ * std::sqrt(1.0 / fresh.weight + uncertainty(fresh.mean_x))) : 0.0;
+        fits_ > 0 && fresh.weight > 0.0
+            ? error / std::sqrt(sigma_ * sigma_ * (1.0 / fresh.weight + uncertainty(fresh.mean_x)) + phase())
+            : 0.0;
     const bool shifted = std::abs(deviation) > options_.step_sigmas;
     const bool drifting = std::abs(deviation + last_deviation_) > options_.step_sigmas * std::sqrt(2.0);
     last_deviation_ = deviation;
@@ -239,7 +273,11 @@ class dynamic_fit final : public clock_method {
       last_deviation_ = 0.0;
       double intercept = 0.0;
       double slope = 0.0;
+      const double since = group_[group_.size() / 2].x - (segments_.empty() ? 0.0 : segments_.back().last_x);
       fit_medians(intercept, slope);
+      // The step's size over the time since the clock was last known bounds what the slope has changed by.
+      const double middle = intercept + slope * group_[group_.size() / 2].x - predict(group_[group_.size() / 2].x);
+      slope_spread_ = std::max(options_.usual_drift, since > 0.0 ? 4.0 * std::abs(middle) / since : 0.0);
       const double sigma = group_sigma(intercept, slope);
       for (sample& s : group_)
         s.accepted = std::abs(s.y - intercept - slope * s.x) <= std::max(options_.gate_sigmas * sigma, sigma_floor());
@@ -251,7 +289,8 @@ class dynamic_fit final : public clock_method {
     } else {
       for (candidate& c : candidates_) {
         if (c.history.weight > 0.0) {
-          const double off = fresh.mean_y - c.history.at(fresh.mean_x);
+          const double off = fresh.mean_y - c.history.mean_y -
+                             held_slope(c.history, slope_, hold()) * (fresh.mean_x - c.history.mean_x);
           c.error = 0.7 * c.error + 0.3 * off * off;
         }
         c.history.fade(c.keep);
@@ -261,14 +300,16 @@ class dynamic_fit final : public clock_method {
     const candidate& best = *std::min_element(candidates_.begin(), candidates_.end(),
                                               [](const candidate& a, const candidate& b) { return a.error < b.error; });
     used_ = best.history;
-    slope_ = used_.slope();
+    const double former_slope = slope_;
+    slope_ = held_slope(used_, slope_, hold());
+    slope_spread_ = std::max(options_.usual_drift, 0.8 * slope_spread_);
     intercept_ = used_.mean_y - slope_ * used_.mean_x;
     const double sigma = group_sigma(intercept_, slope_);
     sigma_ = fits_ == 0 ? sigma : 0.9 * sigma_ + 0.1 * sigma;
     ++fits_;
     if (segments_.size() >= std::max<std::size_t>(2, options_.kept_segments))
       segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(segments_.size() / 2));
-    segments_.push_back({group_.back().x, fresh, steps_});
+    segments_.push_back({group_.back().x, fresh, former_slope, hold(), steps_});
     group_.clear();
   }
 
@@ -280,6 +321,8 @@ class dynamic_fit final : public clock_method {
   double slope_ = 0.0;
   double sigma_ = 1.0;
   double last_deviation_ = 0.0;
+  double slope_spread_ = 0.0;
+  double usual_length_ = 0.0;
   line_moments used_;
   std::uint64_t seen_ = 0;
   std::uint64_t outliers_ = 0;

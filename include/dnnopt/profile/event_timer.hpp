@@ -205,16 +205,22 @@ class kernel_injector {
     opencl::check(status, "clCreateKernel");
   }
 
-  /// Enqueues `count` empty kernels, waits for them and gives their stamps to the profiler's clock.
-  void inject(opencl::command_queue& queue, profiler& into, std::size_t count) {
+  /// Enqueues `count` empty kernels, waits for them and returns the stamps of their enqueues.
+  [[nodiscard]] std::vector<clock_pair> probe(opencl::command_queue& queue, std::size_t count) {
     pair_sink sink;
     for (std::size_t i = 0; i < count; ++i) queue.launch(kernel_(), {}, "dnnopt_empty", &sink);
     queue.finish();
-    for (const auto& [raw, event] : sink.events) {
-      raw_event stamps = raw;
-      read_event_stamps(event, stamps);
-      into.record_probe({stamps.host_begin_ns, stamps.host_end_ns, stamps.queued_ns});
+    std::vector<clock_pair> pairs;
+    for (auto& [raw, event] : sink.events) {
+      read_event_stamps(event, raw);
+      pairs.push_back({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
     }
+    return pairs;
+  }
+
+  /// Gives the stamps of `count` empty kernels to the profiler's clock; to be called before the first inference.
+  void inject(opencl::command_queue& queue, profiler& into, std::size_t count) {
+    for (const clock_pair& pair : probe(queue, count)) into.record_probe(pair);
   }
 
   /// Nanoseconds that timing one launch adds: batches of `launches` empty kernels and a finish, with and without events in

@@ -1,0 +1,356 @@
+// Measures the profiler on a device with kernels of its own, without a model.
+//
+//   profile_device DEVICE clock              methods of clock synchronization and their residuals; quality by injected kernels
+//   profile_device DEVICE timeline SECONDS   100 equal layers: error of start times, idle and beside a load
+//   profile_device DEVICE overhead SECONDS   small launches with the profiler on and off in turn
+//   profile_device DEVICE copies             event times against the slope over injected copies
+//
+// DEVICE is a device specification such as opencl or opencl:NVIDIA.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/profile/event_timer.hpp>
+#include <dnnopt/profile/host_timer.hpp>
+#include <dnnopt/profile/injected_copies.hpp>
+#include <dnnopt/profile/statistics.hpp>
+#include <dnnopt/profile/telemetry.hpp>
+
+using namespace dnnopt;
+using namespace dnnopt::profile;
+
+namespace {
+
+constexpr const char* layer_source = R"CLC(
+__kernel void layer(__global const float* x, __global float* y, int n, int rounds) {
+  const int i = get_global_id(0);
+  float v = x[i % n];
+  for (int r = 0; r < rounds; ++r) v = fma(v, 0.9999f, 0.0001f * r);
+  y[i % n] = v * fmin(fmax(v / 6.0f + 0.5f, 0.0f), 1.0f);  // HardSwish
+}
+)CLC";
+
+struct bench_device {
+  opencl::context context;
+  cl::Program program;
+  cl::Kernel kernel;
+  cl::Buffer in, out;
+  cl_int rounds = 64;
+  std::size_t items = 1 << 16;
+
+  explicit bench_device(const std::string& spec) : context(opencl::select_device(spec)) {
+    cl_int status = 0;
+    const char* source = layer_source;
+    const cl_device_id device = context.where().handle();
+    program = cl::Program(::clCreateProgramWithSource(context.handle(), 1, &source, nullptr, &status), false);
+    opencl::check(::clBuildProgram(program(), 1, &device, "", nullptr, nullptr), "clBuildProgram");
+    kernel = cl::Kernel(::clCreateKernel(program(), "layer", &status), false);
+    opencl::check(status, "clCreateKernel");
+    for (cl::Buffer* buffer : {&in, &out}) {
+      *buffer = cl::Buffer(::clCreateBuffer(context.handle(), CL_MEM_READ_WRITE, (1 << 16) * 4, nullptr, &status), false);
+      opencl::check(status, "clCreateBuffer");
+    }
+    set(rounds);
+  }
+  void set(cl_int count) {
+    rounds = count;
+    const cl_int n = 1 << 16;
+    cl_mem x = in(), y = out();
+    ::clSetKernelArg(kernel(), 0, sizeof(x), &x);
+    ::clSetKernelArg(kernel(), 1, sizeof(y), &y);
+    ::clSetKernelArg(kernel(), 2, sizeof(n), &n);
+    ::clSetKernelArg(kernel(), 3, sizeof(rounds), &rounds);
+  }
+  void launch(opencl::command_queue& queue, opencl::event_sink* sink) {
+    queue.launch(kernel(), {1, {items, 1, 1}, {64, 0, 0}}, "layer", sink);
+  }
+  [[nodiscard]] clock_sync_options clock() const { return clock_options_of(context.where().handle()); }
+
+  /// Sets rounds so that a kernel takes about `ns`.
+  void calibrate(opencl::command_queue& queue, double ns) {
+    const auto each = [&](cl_int count) {
+      set(count);
+      std::vector<double> times;
+      for (int r = 0; r < 5; ++r) {
+        const std::int64_t begin = host_now_ns();
+        for (int i = 0; i < 20; ++i) launch(queue, nullptr);
+        queue.finish();
+        times.push_back(static_cast<double>(host_now_ns() - begin) / 20.0);
+      }
+      return exact_quantile(times, 0.5);
+    };
+    cl_int count = 64;
+    while (each(count) < ns && count < (1 << 22)) count *= 2;
+    const double slow = each(count);
+    set(std::max<cl_int>(1, static_cast<cl_int>(count * ns / slow)));
+  }
+};
+
+void print_clock(const profile_report& report) {
+  for (const clock_report& c : report.clock_candidates)
+    std::printf("  %-34s %8llu pairs %6llu outliers  residual p50 %7.0f p90 %7.0f ns  drift %+.4f ppm\n", c.method.c_str(),
+                static_cast<unsigned long long>(c.pairs), static_cast<unsigned long long>(c.outliers), c.residual_p50_ns,
+                c.residual_p90_ns, c.drift_ppm);
+  std::printf("chosen: %s, offset %.0f ns, %llu order violations\n", report.clock.method.c_str(), report.clock.offset_ns,
+              static_cast<unsigned long long>(report.clock.violations));
+}
+
+/// One inference of `count` layers; `timer` collects.
+void infer(bench_device& device, opencl::command_queue& queue, profiler& profile, command_timer& timer, std::uint32_t launch,
+           std::uint32_t wait, int count) {
+  run_recorder run = profile.begin_run();
+  for (int i = 0; i < count; ++i) device.launch(queue, timer.watch(run, event_kind::kernel, launch));
+  {
+    const host_timer waiting(run, wait, event_kind::wait);
+    queue.finish();
+  }
+  timer.collect();
+  run.end();
+}
+
+int clock_command(bench_device& device) {
+  opencl::command_queue queue = device.context.make_queue({true, 0});
+  const clock_sync_options clock = device.clock();
+  std::printf("timer resolution %lld ns, device and host timer %s\n", static_cast<long long>(clock.tick_ns),
+              clock.timer ? "yes" : "no");
+  device.calibrate(queue, 20e3);
+  profiler_options options;
+  options.clock = clock;
+  profiler profile(options);
+  kernel_injector injector(device.context.handle(), device.context.where().handle());
+  const std::vector<clock_pair> probes = injector.probe(queue, 64);
+  for (const clock_pair& pair : probes) profile.record_probe(pair);
+  const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}}});
+  const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
+  command_timer timer(profile);
+  for (int r = 0; r < 300; ++r) infer(device, queue, profile, timer, layer, wait, 50);
+  const profile_report report = profile.report();
+  print_clock(report);
+
+  // What n injected kernels alone would have said of the later ones, against the whole profile's map.
+  std::printf("injected kernels: median error of the first 100 starts, by dynamic fitting from them alone\n");
+  for (const std::size_t count : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48}) {
+    dynamic_fit fit({.group_size = std::max<std::size_t>(count, 3), .injected_kernels = count,
+                     .tick_ns = static_cast<double>(clock.tick_ns)});
+    for (std::size_t i = 0; i < count; ++i) fit.add(probes[i]);
+    std::vector<double> errors;
+    for (const kernel_event& event : report.events)
+      if (event.kind == event_kind::kernel && errors.size() < 100)
+        errors.push_back(std::abs(static_cast<double>(fit.map()(event.device_start_ns) - event.start_ns)));
+    std::printf("  %3zu: %.0f ns\n", count, exact_quantile(errors, 0.5));
+  }
+  return 0;
+}
+
+int timeline_command(bench_device& device, double seconds) {
+  for (const bool fitting_only : {false, true})
+    for (const bool loaded : {false, true}) {
+      opencl::command_queue queue = device.context.make_queue({true, 0});
+      device.calibrate(queue, 60e3);
+      profiler_options options;
+      options.clock = device.clock();
+      options.kept_events = std::size_t{1} << 18;
+      if (fitting_only) {
+        options.clock.known_clocks = false;
+        options.clock.timer = {};
+      }
+      profiler profile(options);
+      kernel_injector injector(device.context.handle(), device.context.where().handle());
+      injector.inject(queue, profile, profile.probes_wanted());
+      const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}, {"act", "HardSwish"}}});
+      const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
+      command_timer timer(profile);
+      std::atomic<bool> stop{false};
+      std::vector<std::thread> load;
+      if (loaded)
+        for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency() / 2); ++i)
+          load.emplace_back([&] {
+            std::vector<double> memory(1 << 21, 1.0);
+            while (!stop)
+              for (double& v : memory) v = v * 0.999 + 0.5;
+          });
+      const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
+      int runs = 0;
+      while (host_now_ns() < until && runs < 2500) {
+        infer(device, queue, profile, timer, layer, wait, 100);
+        ++runs;
+      }
+      stop = true;
+      for (std::thread& t : load) t.join();
+      const profile_report report = profile.report();
+      std::vector<double> errors;
+      std::vector<const kernel_event*> layers;
+      std::uint32_t current = ~0U;
+      const auto judge = [&] {
+        if (layers.size() == 100) {
+          const double first = static_cast<double>(layers.front()->start_ns);
+          const double whole = static_cast<double>(layers.back()->end_ns) - first;
+          for (std::size_t i = 1; i < layers.size(); ++i)
+            errors.push_back(std::abs(static_cast<double>(layers[i]->start_ns) - first - whole * static_cast<double>(i) / 100.0));
+        }
+        layers.clear();
+      };
+      for (const kernel_event& event : report.events) {
+        if (event.kind != event_kind::kernel) continue;
+        if (event.run != current) judge();
+        current = event.run;
+        layers.push_back(&event);
+      }
+      judge();
+      std::printf("timeline, %s, %s: %d inferences, kernel %.1f us; start error p50 %.0f p90 %.0f p99 %.0f ns; method %s, "
+                  "residual p90 %.0f ns, %llu violations, %llu dropped\n",
+                  fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", runs,
+                  report.by_kernel.front().mean_ns * 1e-3, exact_quantile(errors, 0.5), exact_quantile(errors, 0.9),
+                  exact_quantile(errors, 0.99), report.clock.method.c_str(), report.clock.residual_p90_ns,
+                  static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
+      const time_split& s = report.split;
+      std::printf("  gpu %.2f%% enqueue %.2f%% wait %.2f%% unexplained %.2f%%\n", 100 * s.gpu_ns / s.e2e_ns,
+                  100 * s.enqueue_ns / s.e2e_ns, 100 * s.wait_ns / s.e2e_ns, 100 * s.unexplained_ns / s.e2e_ns);
+    }
+  return 0;
+}
+
+int overhead_command(bench_device& device, double seconds) {
+  opencl::command_queue plain = device.context.make_queue();
+  opencl::command_queue queue = device.context.make_queue({true, 0});
+  kernel_injector injector(device.context.handle(), device.context.where().handle());
+  const double cost = injector.measure_event_cost(queue);
+  std::printf("an event costs %.0f ns per empty launch\n", cost);
+  device.items = 4096;
+  device.calibrate(plain, 11.4e3);
+  enum way { off, off_profiling_queue, bare, blocking, callback, monitor, ways };
+  const char* names[ways] = {"off",           "off, profiling queue", "bare events",
+                             "full, blocking", "full, callback",       "monitor"};
+  struct bare_sink final : opencl::event_sink {
+    std::vector<cl::Event> events;
+    void on_command(const opencl::command_record&, cl::Event event) override { events.push_back(std::move(event)); }
+  } sink;
+  std::vector<std::unique_ptr<profiler>> profilers;
+  std::vector<std::unique_ptr<command_timer>> timers;
+  std::uint32_t layer = 0, wait = 0;
+  for (int w = 0; w < ways; ++w) {
+    profiler_options options;
+    options.mode = w == monitor ? profile_mode::monitor : w == blocking || w == callback ? profile_mode::full : profile_mode::off;
+    options.clock = device.clock();
+    options.monitor.event_cost_ns = std::max(cost, 500.0);
+    profilers.push_back(std::make_unique<profiler>(options));
+    layer = profilers.back()->describe({.name = "layer", .ops = {{"layer", "Conv"}}});
+    wait = profilers.back()->describe({.name = "wait", .work = work_class::not_of_model});
+    timers.push_back(std::make_unique<command_timer>(
+        *profilers.back(), w == callback ? event_collection::callback : event_collection::blocking));
+  }
+  std::vector<std::vector<double>> times(ways);
+  const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  const auto one = [&](int w) {
+    const std::int64_t begin = host_now_ns();
+    if (w == bare) {
+      for (int i = 0; i < 60; ++i) device.launch(queue, &sink);
+      queue.finish();
+      raw_event raw;
+      for (const cl::Event& event : sink.events) read_event_stamps(event, raw);
+      sink.events.clear();
+    } else {
+      infer(device, w == off ? plain : queue, *profilers[static_cast<std::size_t>(w)], *timers[static_cast<std::size_t>(w)],
+            layer, wait, 60);
+    }
+    return static_cast<double>(host_now_ns() - begin);
+  };
+  for (int w = 0; w < ways; ++w)
+    for (int i = 0; i < 50; ++i) static_cast<void>(one(w));
+  std::vector<int> order;
+  for (int w = 0; w < ways; ++w) order.push_back(w);
+  for (int turn = 0; host_now_ns() < until; ++turn) {
+    std::rotate(order.begin(), order.begin() + 1, order.end());
+    for (const int w : order) times[static_cast<std::size_t>(w)].push_back(one(w));
+  }
+  std::vector<double> base = times[off];
+  const double reference = exact_quantile(base, 0.5);
+  for (std::size_t w = 0; w < ways; ++w) {
+    // Ratio of paired inferences: both sides of a turn ran within milliseconds of each other.
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < times[w].size() && i < times[off].size(); ++i) ratios.push_back(times[w][i] / times[off][i]);
+    std::sort(ratios.begin(), ratios.end());
+    const double n = static_cast<double>(ratios.size());
+    const auto at = [&](double rank) { return ratios[static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1.0))]; };
+    std::vector<double> copy = times[w];
+    std::printf("%-22s median %9.2f us  ratio to off %.4f, 95%% interval %.4f to %.4f  (%zu inferences)\n", names[w],
+                exact_quantile(copy, 0.5) * 1e-3, at(n / 2), at(n / 2 - 0.98 * std::sqrt(n)), at(n / 2 + 0.98 * std::sqrt(n)),
+                times[w].size());
+  }
+  std::printf("off: %.2f us per inference of 60 launches\n", reference * 1e-3);
+  for (const int w : {static_cast<int>(blocking), static_cast<int>(callback), static_cast<int>(monitor)}) {
+    timers[static_cast<std::size_t>(w)]->wait_for_callbacks();
+    const profile_report report = profilers[static_cast<std::size_t>(w)]->report();
+    const auto row = std::find_if(report.by_kernel.begin(), report.by_kernel.end(),
+                                  [](const statistic_row& r) { return r.name == "layer"; });
+    if (row != report.by_kernel.end())
+      std::printf("%-22s kernel mean %.3f us [%.3f, %.3f] of %llu samples; estimated event cost %.2f us, overhead %.4f%%\n",
+                  names[w], row->mean_ns * 1e-3, row->mean_interval_ns.lower * 1e-3, row->mean_interval_ns.upper * 1e-3,
+                  static_cast<unsigned long long>(row->count), report.event_cost_ns * 1e-3, report.overhead * 100.0);
+  }
+  return 0;
+}
+
+int copies_command(bench_device& device) {
+  opencl::command_queue queue = device.context.make_queue();
+  opencl::command_queue profiling = device.context.make_queue({true, 0});
+  std::printf("%12s %14s %14s %10s\n", "wanted us", "by events us", "by copies us", "error us");
+  for (const double wanted : {8e3, 15e3, 30e3, 60e3, 120e3}) {
+    device.items = 1 << 14;
+    device.calibrate(queue, wanted);
+    const auto run = [&](std::size_t copies) {
+      const std::int64_t begin = host_now_ns();
+      for (std::size_t i = 0; i < 10 + copies; ++i) device.launch(queue, nullptr);
+      queue.finish();
+      return static_cast<double>(host_now_ns() - begin);
+    };
+    const copy_slope slope = measure_copy_slope(run, {.most_copies = 20, .rounds = 60});
+    profiler_options options;
+    options.clock = device.clock();
+    profiler profile(options);
+    const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}}});
+    const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
+    command_timer timer(profile);
+    for (int r = 0; r < 100; ++r) infer(device, profiling, profile, timer, layer, wait, 20);
+    const profile_report report = profile.report();
+    const double events = report.by_kernel.front().p50_ns;
+    std::printf("%12.1f %14.3f %14.3f %+10.3f   [%.3f, %.3f]\n", wanted * 1e-3, events * 1e-3, slope.ns_per_copy * 1e-3,
+                (events - slope.ns_per_copy) * 1e-3, slope.low_ns * 1e-3, slope.high_ns * 1e-3);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::string spec = argc > 1 ? argv[1] : "opencl";
+    const std::string command = argc > 2 ? argv[2] : "clock";
+    const double seconds = argc > 3 ? std::atof(argv[3]) : 10.0;
+    bench_device device(spec);
+    std::printf("device: %s, driver %s\n", device.context.info().name.c_str(), device.context.info().driver_version.c_str());
+    const telemetry_sample telemetry = telemetry_reader().read();
+    if (telemetry.gpu_clock_mhz) std::printf("GPU clock %.0f MHz\n", *telemetry.gpu_clock_mhz);
+    if (telemetry.gpu_power_w) std::printf("GPU power %.1f W\n", *telemetry.gpu_power_w);
+    if (telemetry.gpu_temperature_c) std::printf("GPU temperature %.0f C\n", *telemetry.gpu_temperature_c);
+    if (command == "clock") return clock_command(device);
+    if (command == "timeline") return timeline_command(device, seconds);
+    if (command == "overhead") return overhead_command(device, seconds);
+    if (command == "copies") return copies_command(device);
+    std::fprintf(stderr, "unknown command '%s'\n", command.c_str());
+    return 2;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 1;
+  }
+}
