@@ -103,10 +103,10 @@ struct reduction {
   static constexpr op_arity arity{1, 2};
   static constexpr mapping_type mapping = mapping_type::many_to_many;
   static constexpr layout_class layout = layout_class::ild_variable;
-  static constexpr dynamism_class dynamism = dynamism_class::isvdos;
+  static constexpr dynamism_class dynamism = dynamism_class::isdos;
   static constexpr computation_kind kind = computation_kind::reduction;
 
-  /// Known axes leave the output shape to the input shape (SoD2 Table 2 knows axes as an attribute only).
+  /// Axes that are computed make the output shape depend on them (SoD2 Table 2 knows axes as an attribute only).
   static dynamism_class dynamism_of(const node_facts& facts) {
     return axes_of(facts) ? dynamism_class::isdos : dynamism_class::isvdos;
   }
