@@ -203,10 +203,12 @@ struct one_hot_op : generator_traits {
     set_dims(outputs, 0, std::move(result));
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
+    if (!is_integer(facts.type(0))) no_view(name, "its indices are no integers");
     const std::size_t axis = axis_of(facts.attributes->get_int("axis", -1), index.size(), name);
     std::vector<index_expr> at(index.begin(), index.end());
     at.erase(at.begin() + static_cast<std::ptrdiff_t>(axis));
     const auto known = depth_of(facts);
+    if (!known && !is_integer(facts.type(1))) no_view(name, "its depth is no integer");
     const index_expr depth = known ? *known : element_of(builder, facts, 1, 0, {0, unbounded});
     const index_expr place = builder.wrap_negative(builder.load(0, at, {-unbounded, unbounded}), depth);
     builder.piece(2, {index_expr(1)}, {{place, index[axis], index[axis] + 1}});
