@@ -142,7 +142,6 @@ TEST_CASE("every operator states a scalar expression or needs none") {
     // A scalar expression describes one output element per index of the output: a map, nothing that aggregates.
     if (!op->scalar.empty()) CHECK(op->mapping == mapping_type::one_to_one);
     if (!op->scalar_integer.empty()) CHECK(!op->scalar.empty());
-    if (op->operand_index != nullptr) CHECK(!op->scalar.empty());
     if (op->kind == dnnopt::computation_kind::element_wise) CHECK(op->layout == layout_class::ili_variable);
   }
 }

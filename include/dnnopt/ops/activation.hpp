@@ -83,13 +83,13 @@ struct shrink_op : unary<shrink_op> {
   static constexpr std::string_view name = "Shrink";
   static constexpr int since = 9;
   static constexpr std::string_view scalar =
-      "x0 < -{lambd=0.5} ? x0 + {bias=0} : x0 > {lambd=0.5} ? x0 - {bias=0} : 0.0f";
+      "x0 < -({lambd=0.5}) ? x0 + {bias=0} : x0 > {lambd=0.5} ? x0 - {bias=0} : 0.0f";
 };
 
 struct sigmoid_op : unary<sigmoid_op> {
   static constexpr std::string_view name = "Sigmoid";
   static constexpr int since = 13;
-  static constexpr std::string_view scalar = "1.0f / (1.0f + exp(-x0))";
+  static constexpr std::string_view scalar = "1.0f / (1.0f + exp(-(x0)))";
 };
 
 struct softplus_op : unary<softplus_op> {
@@ -108,13 +108,13 @@ struct softsign_op : unary<softsign_op> {
 struct swiglu_op : binary<swiglu_op> {
   static constexpr std::string_view name = "SwiGLU";
   static constexpr int since = 28;
-  static constexpr std::string_view scalar = "x0 / (1.0f + exp(-{alpha=1} * x0)) * x1";
+  static constexpr std::string_view scalar = "x0 / (1.0f + exp(-({alpha=1} * x0))) * x1";
 };
 
 struct swish_op : unary<swish_op> {
   static constexpr std::string_view name = "Swish";
   static constexpr int since = 24;
-  static constexpr std::string_view scalar = "x0 / (1.0f + exp(-{alpha=1} * x0))";
+  static constexpr std::string_view scalar = "x0 / (1.0f + exp(-({alpha=1} * x0)))";
 };
 
 struct tanh_op : unary<tanh_op> {

@@ -96,19 +96,6 @@ struct quantization_classes : element_wise_classes {
   static mapping_type mapping_of(const node_facts&, std::size_t input, std::size_t) {
     return input == 0 ? mapping_type::one_to_one : mapping_type::one_to_many;
   }
-  static std::vector<index_expr> operand_index(const node_facts& facts, std::size_t input, std::span<const index_expr> index) {
-    const shape* dims = facts.dims(input);
-    if (input == 0 || dims == nullptr) return {index.begin(), index.end()};
-    if (dims->empty()) return {};
-    const std::size_t rank = facts.dims(0)->size();
-    if (dims->size() == 1 && (*dims)[0] == index_expr(1)) return {0};
-    const std::size_t axis = normalize_axis(facts.attributes->get_int("axis", 1), rank);
-    const std::int64_t block = facts.attributes->get_int("block_size", 0);
-    if (block == 0) return {index[axis]};
-    std::vector<index_expr> result(index.begin(), index.end());
-    result[axis] = floordiv(result[axis], block);
-    return result;
-  }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
     if (outputs[0].dims && !inputs[0].dims) inputs[0].dims = outputs[0].dims;
   }
@@ -118,7 +105,6 @@ struct quantization_classes : element_wise_classes {
 struct quantize_linear_op : quantization_classes {
   static constexpr std::string_view name = "QuantizeLinear";
   static constexpr int since = 28;
-  static constexpr std::string_view scalar = "dnnopt_clip(rint(x0 / x1) + x2, {least}, {most})";
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);
@@ -130,7 +116,6 @@ struct quantize_linear_op : quantization_classes {
 struct dequantize_linear_op : quantization_classes {
   static constexpr std::string_view name = "DequantizeLinear";
   static constexpr int since = 28;
-  static constexpr std::string_view scalar = "(x0 - x2) * x1";
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include <dnnopt/ops/element_wise.hpp>
 
@@ -58,7 +57,6 @@ struct batch_normalization_op : aggregating_classes {
   static constexpr op_arity arity{5, 5, 1, 3};
   static constexpr mapping_type mapping = mapping_type::one_to_one;
   static constexpr layout_class layout = layout_class::ili_variable;
-  static constexpr std::string_view scalar = "(x0 - x3) / sqrt(x4 + {epsilon=1e-5}) * x1 + x2";
 
   static bool is_training(const node_facts& facts) { return facts.attributes->get_int("training_mode", 0) != 0; }
   static mapping_type mapping_of(const node_facts& facts, std::size_t input, std::size_t) {
@@ -67,10 +65,6 @@ struct batch_normalization_op : aggregating_classes {
   }
   static layout_class layout_of(const node_facts& facts) {
     return is_training(facts) ? layout_class::ild_variable : layout_class::ili_variable;
-  }
-  static std::vector<index_expr> operand_index(const node_facts&, std::size_t input, std::span<const index_expr> index) {
-    if (input == 0) return {index.begin(), index.end()};
-    return {index.size() > 1 ? index[1] : index_expr(0)};
   }
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     aggregating_classes::infer(facts, outputs);

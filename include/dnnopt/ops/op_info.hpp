@@ -40,9 +40,6 @@ using infer_backward_function = void (*)(const node_facts& facts, std::span<cons
 /// States where element `index` of `output` comes from. Precondition: shapes of all inputs are known.
 using view_function = void (*)(view_builder& builder, const node_facts& facts, std::size_t output,
                                std::span<const index_expr> index);
-/// The indices of the element of `input` that element `index` of output 0 reads. Precondition: shapes of inputs are known.
-using operand_index_function = std::vector<index_expr> (*)(const node_facts& facts, std::size_t input,
-                                                           std::span<const index_expr> index);
 /// Computes outputs on the host: the reference evaluation that a user's operator brings along.
 using evaluate_function = void (*)(const attribute_map& attributes, std::span<const tensor> inputs,
                                    std::span<tensor> outputs);
@@ -58,9 +55,10 @@ struct op_info {
   dynamism_class dynamism{};
   computation_kind kind{};
   algebra properties = algebra::none;
-  /// Scalar OpenCL C expression of output 0 over x0, x1, ... (each promoted to float or long); empty where an output
-  /// element is no such expression. docs/scalar_expressions.md has the substitutions ("{alpha=0.01}", "{has1}", ...) and
-  /// the helper functions. It holds only while mapping_of(input 0, output 0) is not Many-to-Many.
+  /// Scalar OpenCL C expression of output 0 over x0, x1, ..., elements of the inputs as ONNX broadcasts them; empty where
+  /// an output element is no such expression. docs/scalar_expressions.md has the types, the substitutions
+  /// ("{alpha=0.01}", "{has1}", ...) and the functions that it may call. It holds only while mapping_of(input 0, output 0)
+  /// is not Many-to-Many.
   std::string_view scalar;
   std::string_view scalar_integer;  ///< the same for nodes whose inputs are all integer or boolean, where it differs
 
@@ -70,8 +68,6 @@ struct op_info {
   infer_function infer = nullptr;
   infer_backward_function infer_backward = nullptr;
   view_function view = nullptr;
-  /// Where an operand of `scalar` is read for an output element; null: ONNX's broadcasting, aligned at the last dim.
-  operand_index_function operand_index = nullptr;
   index_expr (*macs)(const node_facts&) = nullptr;  ///< multiply-accumulates; null: none
   evaluate_function evaluate = nullptr;             ///< null: the reference backend has it
   bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
@@ -109,7 +105,7 @@ concept StatesInfer = requires { infer_function{&Op::infer}; };
 
 /// An operator type: a struct with static members `name`, `arity`, `mapping`, `layout`, `dynamism`, `kind` and `infer`,
 /// and optionally `domain`, `since`, `properties`, `scalar`, `scalar_integer`, `mapping_of`, `layout_of`,
-/// `dynamism_of`, `infer_backward`, `view`, `operand_index`, `macs`, `evaluate` (see op_info for each one's meaning).
+/// `dynamism_of`, `infer_backward`, `view`, `macs`, `evaluate` (see op_info for each one's meaning).
 template <class Op>
 concept Operator = detail::StatesName<Op> && detail::StatesArity<Op> && detail::StatesMapping<Op> &&
                    detail::StatesLayout<Op> && detail::StatesDynamism<Op> && detail::StatesKind<Op> &&
@@ -144,7 +140,6 @@ consteval op_info make_op_info() {
     if constexpr (requires { &Op::dynamism_of; }) row.dynamism_of = &Op::dynamism_of;
     if constexpr (requires { &Op::infer_backward; }) row.infer_backward = &Op::infer_backward;
     if constexpr (requires { &Op::view; }) row.view = &Op::view;
-    if constexpr (requires { &Op::operand_index; }) row.operand_index = &Op::operand_index;
     if constexpr (requires { &Op::macs; }) row.macs = &Op::macs;
     if constexpr (requires { &Op::evaluate; }) row.evaluate = &Op::evaluate;
     if constexpr (requires { Op::branches; }) row.branches = Op::branches;

@@ -14,7 +14,7 @@ struct abs_op : unary<abs_op> {
   static constexpr int since = 13;
   static constexpr algebra properties = algebra::distributive;
   static constexpr std::string_view scalar = "fabs(x0)";
-  static constexpr std::string_view scalar_integer = "x0 < 0 ? -x0 : x0";
+  static constexpr std::string_view scalar_integer = "x0 < 0 ? -(x0) : x0";
   static std::optional<index_expr> value(const index_expr& x) { return max(x, 0 - x); }
 };
 
@@ -101,7 +101,7 @@ struct neg_op : unary<neg_op> {
   static constexpr std::string_view name = "Neg";
   static constexpr int since = 13;
   static constexpr algebra properties = algebra::distributive;
-  static constexpr std::string_view scalar = "-x0";
+  static constexpr std::string_view scalar = "-(x0)";
   static std::optional<index_expr> value(const index_expr& x) { return 0 - x; }
 };
 

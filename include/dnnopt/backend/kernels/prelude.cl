@@ -20,9 +20,12 @@ static inline ushort dnnopt_store_bfloat16(float value) {
   return (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-#define dnnopt_clip(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
+// min(max(x, low), high), so that `high` counts where the limits cross; NaN stays NaN.
+#define dnnopt_clip(x, low, high) (((x) < (low) ? (low) : (x)) > (high) ? (high) : (x) < (low) ? (low) : (x))
 #define dnnopt_softplus(x) ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
-#define dnnopt_floor_modulo(x, y) ((x) - (y) * floor((x) / (y)))
+// fmod is exact; only its sign may have to change to the divisor's.
+#define dnnopt_floor_modulo(x, y) \
+  (fmod(x, y) == 0 ? copysign(0.0f, y) : (fmod(x, y) < 0) != ((y) < 0) ? fmod(x, y) + (y) : fmod(x, y))
 
 // Truncated; 0 for a zero divisor. Of the most negative number and -1 nothing traps.
 #define dnnopt_integer_divide(x, y) ((y) == 0 ? 0 : (y) + 1 == 0 && (x) < 0 ? -(x) : (x) / (y))
