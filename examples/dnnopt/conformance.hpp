@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -135,7 +136,9 @@ inline std::optional<std::string> difference(const dnnopt::tensor& got, const dn
   for (std::size_t k = 0; k < a.size(); ++k) {
     if (a[k] == e[k] || (std::isnan(a[k]) && std::isnan(e[k]))) continue;
     if (real && std::isfinite(e[k]) && std::fabs(a[k] - e[k]) <= atol + rtol * std::fabs(e[k])) continue;
-    return "element " + std::to_string(k) + " is " + std::to_string(a[k]) + ", expected " + std::to_string(e[k]);
+    char text[96];
+    std::snprintf(text, sizeof text, "element %zu is %.9g, expected %.9g", k, a[k], e[k]);
+    return std::string(text);
   }
   return std::nullopt;
 }

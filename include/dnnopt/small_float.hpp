@@ -86,7 +86,8 @@ struct small_float {
     const bool negative = std::signbit(value);
     const unsigned sign = negative ? sign_bit : 0U;
     if (std::isnan(value)) {
-      if constexpr (Specials == float_specials::finite_only) return static_cast<Storage>(largest_bits);
+      // ONNX leaves NaN open here; its node tests and ml_dtypes make it negative zero.
+      if constexpr (Specials == float_specials::finite_only) return static_cast<Storage>(sign_bit);
       if constexpr (Specials == float_specials::finite_zero) return static_cast<Storage>(nan_bits);
       return static_cast<Storage>(sign | nan_bits);
     }

@@ -116,7 +116,7 @@ struct depth_to_space_op {
   }
 };
 
-/// SpaceToDepth: blocks of pixels become channels, the block outer.
+/// SpaceToDepth: blocks of pixels become blocks of channels; `mode` DCR or CRD tells which of block and channel is outer.
 struct space_to_depth_op {
   static constexpr std::string_view name = "SpaceToDepth";
   static constexpr int since = 28;
@@ -149,9 +149,10 @@ struct space_to_depth_op {
     const shape& dims = viewed_dims(facts, 0, name);
     check_rank_4(dims, name);
     const std::int64_t block = block_size(facts, name);
-    const index_expr within = floordiv(index[1], dims[1]);
-    builder.piece(0, {index[0], mod(index[1], dims[1]), index[2] * block + floordiv(within, block),
-                      index[3] * block + mod(within, block)});
+    const bool block_outer = facts.attributes->get_string("mode", "DCR") == "DCR";
+    const index_expr within = block_outer ? floordiv(index[1], dims[1]) : mod(index[1], block * block);
+    const index_expr channel = block_outer ? mod(index[1], dims[1]) : floordiv(index[1], block * block);
+    builder.piece(0, {index[0], channel, index[2] * block + floordiv(within, block), index[3] * block + mod(within, block)});
   }
 };
 

@@ -156,7 +156,9 @@ inline void space_to_depth(const attribute_map& attributes, std::span<const tens
   const dim_list d = inputs[0].dims();
   if (d.size() != 4 || b < 1 || d[2] % b != 0 || d[3] % b != 0) throw error(errc::shape_mismatch, "SpaceToDepth of " + to_string(d));
   const tensor blocks = inputs[0].reshaped({d[0], d[1], d[2] / b, b, d[3] / b, b});
-  outputs[0] = permuted(blocks, std::array<std::size_t, 6>{0, 3, 5, 1, 2, 4}).reshaped({d[0], d[1] * b * b, d[2] / b, d[3] / b});
+  const bool block_outer = attributes.get_string("mode", "DCR") == "DCR";
+  const auto order = block_outer ? std::array<std::size_t, 6>{0, 3, 5, 1, 2, 4} : std::array<std::size_t, 6>{0, 1, 3, 5, 2, 4};
+  outputs[0] = permuted(blocks, order).reshaped({d[0], d[1] * b * b, d[2] / b, d[3] / b});
 }
 
 inline void slice(const attribute_map&, std::span<const tensor> inputs, std::span<tensor> outputs) {
