@@ -54,7 +54,8 @@ int main() {
 
   dnnopt::pass_environment environment;
   environment.evaluate = &dnnopt::reference::evaluate_node;
-  for (const auto& report : dnnopt::run_passes(g, dnnopt::pass_names("default"), environment))
+  for (const auto& report :
+       dnnopt::run_passes(g, dnnopt::pass_names("rdp,fold_constants,remove_identity"), environment))
     std::printf("%s: %zu edits\n", report.name.c_str(), report.edits);
   std::printf("double_by_adding: %zu edits\n", double_by_adding{ops}.run(g).edits);
   g.compact();
