@@ -111,9 +111,12 @@ class kernel_builder {
 
   /// A loop or work-item index named `name` with values 0 .. extent - 1; the name must be declared in the source as int
   /// (long where the extent needs it).
+  /// Errors: invalid_argument where the name stands for an index of another extent already.
   [[nodiscard]] index_expr index(std::string_view name, const index_expr& extent) {
-    const expr_range range = extent.range();
-    return context_->symbol(name, {0, range.high >= unbounded ? largest_dim : std::max<std::int64_t>(range.high - 1, 0)});
+    const expr_range range{0, extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0)};
+    const index_expr made = context_->symbol(name, range);
+    if (!(made.range() == range)) throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
+    return made;
   }
   /// A fresh variable name.
   [[nodiscard]] std::string fresh(std::string_view prefix) { return std::string(prefix) + std::to_string(counter_++); }
@@ -342,27 +345,44 @@ class kernel_builder {
 
   /// Adds a function text before the kernel (complete, with newline).
   void add_function(std::string text) { functions_ += text; }
-  /// Defines `float <name>(DNNOPT_PARAMETERS, int i0, ...)` that returns the element of `id`; the caller passes
-  /// DNNOPT_ARGUMENTS first. `index` are the symbols made by index() whose names are `names`.
-  void define_load(std::string_view name, value_id id, std::span<const index_expr> index, std::span<const std::string> names) {
+  /// Adds `#define <name> <value>` before the kernel.
+  void define(std::string_view name, std::string_view value) { functions_ += "#define " + std::string(name) + " " + std::string(value) + "\n"; }
+  void define(std::string_view name, std::int64_t value) { define(name, std::to_string(value)); }
+  /// The same with an index expression; it may name the kernel's parameters, which the place of use must have in scope.
+  void define(std::string_view name, const index_expr& value) { define(name, index_source(value)); }
+  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name of
+  /// the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().
+  template <class Body>
+  void define_function(std::string_view name, compute_type type, std::span<const std::string> names, Body&& body) {
     begin();
-    const std::string result = emit(id, index);
+    const std::string result = body();
     line("return " + result + ";");
-    functions_ += "static inline " + std::string(name_of(computed_as(id))) + " " + std::string(name) + "(DNNOPT_PARAMETERS" +
-                  arguments_of(names) + ") {\n" + take() + "}\n";
+    functions_ += "static inline " + std::string(name_of(type)) + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) +
+                  ") {\n" + take() + "}\n";
   }
-  /// Defines `void <name>(DNNOPT_PARAMETERS, int i0, ..., <type> value)` that stores what the block computes from the
-  /// anchor's element `value` at `index`: the epilogue. Each block output is reached from the anchor by element-wise
-  /// operators and invertible views. Errors: unsupported where it is not.
-  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names) {
+  /// Defines a function as above that returns the element of `id` at `index`.
+  void define_load(std::string_view name, value_id id, std::span<const index_expr> index, std::span<const std::string> names) {
+    define_function(name, computed_as(id), names, [&] { return emit(id, index); });
+  }
+  /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from one
+  /// element of the anchor: the epilogue. `finish()` returns the anchor's element at `index` made from `value` (a bias
+  /// added, say). Outputs of the anchor's node other than `anchor` are stored by functions of their own. Every other
+  /// block output is reached from the anchor by element-wise operators and invertible views.
+  /// Errors: unsupported where one is not.
+  template <class Finish>
+  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names, compute_type type, Finish&& finish) {
     begin();
-    bind(anchor, index, "value");
+    bind(anchor, index, finish());
     for (const value_id out : block_.outputs) {
+      if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
       const std::vector<index_expr> at = index_from_anchor(anchor, index, out);
       store(out, offset_of(out, at), emit(out, at));
     }
-    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " +
-                  std::string(name_of(computed_as(anchor))) + " value) {\n" + take() + "}\n";
+    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + std::string(name_of(type)) +
+                  " value) {\n" + take() + "}\n";
+  }
+  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names) {
+    define_store(name, anchor, index, names, computed_as(anchor), [] { return std::string("value"); });
   }
   /// The index of block output `out` whose element is computed from the anchor's element at `index`.
   [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index, value_id out) {

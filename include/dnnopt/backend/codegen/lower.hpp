@@ -11,7 +11,9 @@
 #include <utility>
 
 #include <dnnopt/backend/codegen/emitters/all.hpp>
+#include <dnnopt/backend/codegen/lower_convolution.hpp>
 #include <dnnopt/backend/codegen/lower_map.hpp>
+#include <dnnopt/backend/codegen/lower_matrix_product.hpp>
 #include <dnnopt/backend/codegen/lower_scatter.hpp>
 #include <dnnopt/backend/codegen/lower_top_k.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
@@ -21,6 +23,11 @@ namespace dnnopt::codegen {
 
 /// The lowerings that dnnopt brings, best first. The last one takes every block whose elements are expressions.
 inline constexpr std::array lowering_table{
+    lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
+    lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
+    lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
+    lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels, lower_convolution_panels},
+    lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution, lower_convolution_tiles},
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
     lowering_row{std::nullopt, "map", [](const lowering_site&) { return std::string(); },

@@ -10,6 +10,18 @@ inline constexpr std::string_view prelude = "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/prelude.cl>
     "#endif\n";
 
+inline constexpr std::string_view matrix_panels = "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/matrix_panels.cl>
+    "#endif\n";
+
+inline constexpr std::string_view matrix_tiles = "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/matrix_tiles.cl>
+    "#endif\n";
+
+inline constexpr std::string_view convolution_rows = "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/convolution_rows.cl>
+    "#endif\n";
+
 }  // namespace dnnopt::kernels
 
 #endif  // DNNOPT_BACKEND_KERNELS_SOURCES_HPP

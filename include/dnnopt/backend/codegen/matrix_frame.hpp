@@ -1,0 +1,211 @@
+// Owns what matrix products and convolutions share: block sizes by device facts, packed constant operands, launches.
+#ifndef DNNOPT_BACKEND_CODEGEN_MATRIX_FRAME_HPP
+#define DNNOPT_BACKEND_CODEGEN_MATRIX_FRAME_HPP
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/emitters/element_site.hpp>
+#include <dnnopt/backend/codegen/lowering_row.hpp>
+#include <dnnopt/backend/kernels/sources.hpp>
+
+namespace dnnopt::codegen {
+
+/// Tile and block sizes of kernels/matrix_panels.cl.
+struct panel_sizes {
+  std::int64_t rows = 8;
+  std::int64_t vector = 8;
+  std::int64_t vectors = 2;
+  std::int64_t block_rows = 96;
+  std::int64_t block_columns = 128;
+  std::int64_t block_inner = 256;
+
+  [[nodiscard]] std::int64_t columns() const noexcept { return vector * vectors; }
+};
+
+/// The extents of a product, where they are known; symbolic extents count as large.
+struct product_extents {
+  index_expr batch;
+  index_expr rows;
+  index_expr columns;
+  index_expr inner;
+};
+
+[[nodiscard]] constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) noexcept { return (value + multiple - 1) / multiple * multiple; }
+
+/// Sizes for a device that prefers vectors. A register tile of 12 rows by two of the widest vectors fills the 32 registers
+/// of 512 bits, one of 6 rows the 16 of 256 bits; fewer rows are taken where the matrix has few, so that little is padded.
+/// `reuse_columns`: the packed side is the columns (convolutions), so a block spans as many rows as possible.
+[[nodiscard]] inline panel_sizes choose_panels(const lowering_site& site, const product_extents& e, bool a_packed, bool b_packed) {
+  panel_sizes p;
+  const std::uint32_t width = site.options.device == nullptr ? 8 : std::max(site.options.device->native_widths.float_width, site.options.device->preferred_widths.float_width);
+  p.vector = width >= 16 ? 16 : width >= 8 ? 8 : 4;
+  const std::int64_t most_rows = p.vector == 16 ? 12 : p.vector == 8 ? 6 : 4;
+  const std::int64_t large = 1 << 20;
+  const std::int64_t m = e.rows.as_constant().value_or(large);
+  const std::int64_t n = e.columns.as_constant().value_or(large);
+  const std::int64_t k = e.inner.as_constant().value_or(large);
+  const std::int64_t z = e.batch.as_constant().value_or(1);
+  p.rows = most_rows;
+  if (m < large) {
+    // The cost of a tile is about its rows plus what one pass over the columns costs by itself.
+    double best = 0;
+    for (std::int64_t rows = 1; rows <= most_rows; ++rows) {
+      const double cost = static_cast<double>((m + rows - 1) / rows) * (static_cast<double>(rows) + 1.5);
+      if (rows == 1 || cost <= best) {
+        best = cost;
+        p.rows = rows;
+      }
+    }
+  }
+  if (n <= p.vector) p.vectors = 1;
+  if (p.rows <= 2 && n > 4 * p.vector) p.vectors = 4;
+  p.block_inner = std::min<std::int64_t>(k, 256);
+  if (k < large && k > 256) p.block_inner = round_up((k + (k + 255) / 256 - 1) / ((k + 255) / 256), 8);
+  // A packed operand costs no packing, so a block need not be long in the other direction to make up for it.
+  p.block_rows = round_up(std::min<std::int64_t>(m, a_packed ? 512 : 96), p.rows);
+  p.block_columns = round_up(std::min<std::int64_t>(n, b_packed ? 512 : 128), p.columns());
+  if (k <= 256 && a_packed && b_packed) p.block_inner = k;
+  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0 ? 32768 : site.options.device->local_memory_bytes;
+  const auto bytes = [&] {
+    const std::int64_t partial = p.block_inner < k ? p.block_rows * p.block_columns : 0;
+    return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) + (b_packed ? 0 : p.block_columns * p.block_inner)));
+  };
+  // Enough work-groups for every core to have some, then blocks that fit in local memory.
+  const std::int64_t units = site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const auto groups = [&] { return z * ((m + p.block_rows - 1) / p.block_rows) * ((n + p.block_columns - 1) / p.block_columns); };
+  const auto halve = [](std::int64_t& extent, std::int64_t unit) {
+    if (extent <= unit) return false;
+    extent = round_up(extent / 2, unit);
+    return true;
+  };
+  while (groups() < 3 * units) {
+    const bool by_columns = a_packed ? p.block_columns > 2 * p.columns() || p.block_rows <= p.rows : b_packed ? p.block_rows <= 2 * p.rows : p.block_columns > p.block_rows;
+    if (!(by_columns ? halve(p.block_columns, p.columns()) || halve(p.block_rows, p.rows) : halve(p.block_rows, p.rows) || halve(p.block_columns, p.columns()))) break;
+  }
+  while (bytes() > local) {
+    if (p.block_inner > 64)
+      p.block_inner = std::max<std::int64_t>(64, p.block_inner / 2);
+    else if (!(halve(p.block_columns, p.columns()) || halve(p.block_rows, p.rows)))
+      break;
+  }
+  return p;
+}
+
+/// Whether a value is a constant or computed from constants alone by members of the block.
+[[nodiscard]] inline bool is_constant_in(const block_view& block, value_id id) {
+  const value& v = block.g.value_at(id);
+  if (v.facts.is_constant()) return true;
+  if (v.producer == no_node || std::find(block.members.begin(), block.members.end(), v.producer) == block.members.end()) return false;
+  for (const value_id in : block.g.node_at(v.producer).inputs)
+    if (in != no_value && !is_constant_in(block, in)) return false;
+  return true;
+}
+
+/// A kernel that writes a constant operand once in the order of its panels: [batch][panel][inner][width], zero beyond
+/// `extent`. `read(b, z, i, k)` emits its element; the extents must be numbers.
+template <class Read>
+[[nodiscard]] kernel_plan pack_kernel(const lowering_site& site, std::size_t scratch, std::int64_t batch, std::int64_t extent, std::int64_t inner, std::int64_t width, Read&& read) {
+  kernel_builder b(site.block, site.options.emitters);
+  const std::int64_t panels = (extent + width - 1) / width;
+  const index_expr count = batch * panels * inner * width;
+  const index_expr i = b.index("i", count);
+  b.begin();
+  const index_expr row = mod(i, width) + mod(floordiv(i, width * inner), panels) * width;
+  const std::string element = b.variable(compute_type::real, "0");
+  const element_site s(b, site.anchor, 0, {});
+  s.when(kernel_builder::within(row, extent), [&] {
+    const index_expr own = b.define_index("r", row, extent);
+    b.line(element + " = " + read(b, floordiv(i, width * inner * panels), own, mod(floordiv(i, width), inner)) + ";");
+  });
+  b.line(b.scratch(scratch, dtype::float32, true) + "[i] = " + element + ";");
+  const std::string statements = b.take();
+  kernel_plan plan = b.finish(kernels::prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + std::string(fits_int(i.range()) ? "int i = (int)" : "long i = ") +
+                                                    "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" + statements + "}\n");
+  plan.global[0] = count;
+  plan.version = "pack";
+  return plan;
+}
+
+/// Adds the definitions of the panel frame and gives the plan its launch.
+inline void define_panels(kernel_builder& b, const panel_sizes& p, const product_extents& e) {
+  b.define("DNNOPT_M", e.rows);
+  b.define("DNNOPT_N", e.columns);
+  b.define("DNNOPT_K", e.inner);
+  b.define("DNNOPT_ROWS", p.rows);
+  b.define("DNNOPT_VECTOR", p.vector);
+  b.define("DNNOPT_VECTORS", p.vectors);
+  b.define("DNNOPT_BLOCK_ROWS", p.block_rows);
+  b.define("DNNOPT_BLOCK_COLUMNS", p.block_columns);
+  b.define("DNNOPT_BLOCK_INNER", p.block_inner);
+  b.define("DNNOPT_ONE_INNER_BLOCK", e.inner.range().high <= p.block_inner ? 1 : 0);
+}
+inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product_extents& e) {
+  plan.global = {ceildiv(e.columns, p.block_columns), ceildiv(e.rows, p.block_rows), e.batch};
+  plan.local = {1, 1, 1};
+  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
+}
+
+/// Adds the definitions of the tile frame, for devices whose work-items share local memory.
+struct tile_sizes {
+  std::int64_t group_rows = 16;
+  std::int64_t group_columns = 16;
+  std::int64_t item_rows = 4;
+  std::int64_t item_columns = 4;
+  std::int64_t inner = 16;
+};
+
+/// Small matrices get small tiles, so that the device is filled.
+[[nodiscard]] inline tile_sizes choose_tiles(const lowering_site& site, const product_extents& e) {
+  tile_sizes t;
+  const std::int64_t units = site.options.device == nullptr ? 16 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const std::int64_t large = 1 << 12;
+  const auto groups = [&] {
+    const std::int64_t m = e.rows.as_constant().value_or(large);
+    const std::int64_t n = e.columns.as_constant().value_or(large);
+    return e.batch.as_constant().value_or(1) * ((m + t.group_rows * t.item_rows - 1) / (t.group_rows * t.item_rows)) *
+           ((n + t.group_columns * t.item_columns - 1) / (t.group_columns * t.item_columns));
+  };
+  if (groups() < 2 * units) t.item_rows = 2;
+  if (groups() < 2 * units) t.item_columns = 2;
+  const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0 ? 256 : site.options.device->max_work_group_size;
+  while (static_cast<std::size_t>(t.group_rows * t.group_columns) > most && t.group_rows > 1) t.group_rows /= 2;
+  while (static_cast<std::size_t>(t.group_rows * t.group_columns) > most && t.group_columns > 1) t.group_columns /= 2;
+  return t;
+}
+inline void define_tiles(kernel_builder& b, const tile_sizes& t, const product_extents& e) {
+  b.define("DNNOPT_M", e.rows);
+  b.define("DNNOPT_N", e.columns);
+  b.define("DNNOPT_K", e.inner);
+  b.define("DNNOPT_GROUP_ROWS", t.group_rows);
+  b.define("DNNOPT_GROUP_COLUMNS", t.group_columns);
+  b.define("DNNOPT_ITEM_ROWS", t.item_rows);
+  b.define("DNNOPT_ITEM_COLUMNS", t.item_columns);
+  b.define("DNNOPT_TILE_INNER", t.inner);
+}
+inline void launch_tiles(kernel_plan& plan, const tile_sizes& t, const product_extents& e) {
+  plan.global = {ceildiv(e.columns, t.group_columns * t.item_columns) * t.group_columns, ceildiv(e.rows, t.group_rows * t.item_rows) * t.group_rows, e.batch};
+  plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows), 1};
+  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
+}
+
+/// Why the float frames do not take a node: element types that they do not compute in.
+[[nodiscard]] inline std::string reject_element_types(const lowering_site& site, std::size_t inputs) {
+  for (std::size_t i = 0; i < inputs; ++i) {
+    if (!site.has_input(i)) continue;
+    const c_type_row* row = find_c_type(site.input(i).type);
+    if (row == nullptr || row->compute != compute_type::real) return "computes in float, input " + std::to_string(i) + " is " + std::string(dnnopt::name_of(site.input(i).type));
+  }
+  const c_type_row* row = find_c_type(site.output().type);
+  return row == nullptr || row->compute != compute_type::real ? "computes in float, the output is " + std::string(dnnopt::name_of(site.output().type)) : std::string();
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_MATRIX_FRAME_HPP

@@ -1,0 +1,102 @@
+#ifdef __cplusplus
+R"CLC(
+#endif
+// Matrix product on devices whose work-items run in step and share local memory (GPUs): a work-group computes a tile of
+// the result, its work-items DNNOPT_ITEM_ROWS by DNNOPT_ITEM_COLUMNS elements each, from tiles of both operands that it
+// loads to local memory together.
+//
+//   result(z, m, n) = sum over k of a(z, m, k) * b(z, k, n);   dnnopt_store(z, m, n, result)
+
+#ifndef DNNOPT_PARAMETERS
+// Stand-alone: plain row-major matrices.
+#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global float* restrict b2, const int p0, const int p1, const int p2
+#define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
+#define DNNOPT_M p0
+#define DNNOPT_N p1
+#define DNNOPT_K p2
+static inline float dnnopt_load_a(DNNOPT_PARAMETERS, const int z, const int m, const int k) { return b0[(z * p0 + m) * p2 + k]; }
+static inline float dnnopt_load_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) { return b1[(z * p2 + k) * p1 + n]; }
+static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, const int n, float value) { b2[(z * p0 + m) * p1 + n] = value; }
+#endif
+#ifndef DNNOPT_GROUP_ROWS
+#define DNNOPT_GROUP_ROWS 16
+#endif
+#ifndef DNNOPT_GROUP_COLUMNS
+#define DNNOPT_GROUP_COLUMNS 16
+#endif
+#ifndef DNNOPT_ITEM_ROWS
+#define DNNOPT_ITEM_ROWS 4
+#endif
+#ifndef DNNOPT_ITEM_COLUMNS
+#define DNNOPT_ITEM_COLUMNS 4
+#endif
+#ifndef DNNOPT_TILE_INNER
+#define DNNOPT_TILE_INNER 16
+#endif
+// Whether neighbours of an operand in memory are neighbours in k rather than in its other index.
+#ifndef DNNOPT_A_INNER_FIRST
+#define DNNOPT_A_INNER_FIRST 1
+#endif
+#ifndef DNNOPT_B_INNER_FIRST
+#define DNNOPT_B_INNER_FIRST 0
+#endif
+
+#define DNNOPT_TILE_ROWS (DNNOPT_GROUP_ROWS * DNNOPT_ITEM_ROWS)
+#define DNNOPT_TILE_COLUMNS (DNNOPT_GROUP_COLUMNS * DNNOPT_ITEM_COLUMNS)
+#define DNNOPT_ITEMS (DNNOPT_GROUP_ROWS * DNNOPT_GROUP_COLUMNS)
+
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+  // One more column keeps neighbouring rows in different banks.
+  __local float a_tile[DNNOPT_TILE_INNER][DNNOPT_TILE_ROWS + 1];
+  __local float b_tile[DNNOPT_TILE_INNER][DNNOPT_TILE_COLUMNS + 1];
+  const int z = (int)get_group_id(2);
+  const int m_begin = (int)get_group_id(1) * DNNOPT_TILE_ROWS;
+  const int n_begin = (int)get_group_id(0) * DNNOPT_TILE_COLUMNS;
+  const int row = (int)get_local_id(1);
+  const int column = (int)get_local_id(0);
+  const int item = row * DNNOPT_GROUP_COLUMNS + column;
+  float sum[DNNOPT_ITEM_ROWS][DNNOPT_ITEM_COLUMNS];
+  for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
+    for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) sum[i][j] = 0.0f;
+  for (int k_begin = 0; k_begin < DNNOPT_K; k_begin += DNNOPT_TILE_INNER) {
+    for (int e = item; e < DNNOPT_TILE_ROWS * DNNOPT_TILE_INNER; e += DNNOPT_ITEMS) {
+#if DNNOPT_A_INNER_FIRST
+      const int k = e % DNNOPT_TILE_INNER;
+      const int m = e / DNNOPT_TILE_INNER;
+#else
+      const int m = e % DNNOPT_TILE_ROWS;
+      const int k = e / DNNOPT_TILE_ROWS;
+#endif
+      a_tile[k][m] = m_begin + m < DNNOPT_M && k_begin + k < DNNOPT_K ? dnnopt_load_a(DNNOPT_ARGUMENTS, z, m_begin + m, k_begin + k) : 0.0f;
+    }
+    for (int e = item; e < DNNOPT_TILE_COLUMNS * DNNOPT_TILE_INNER; e += DNNOPT_ITEMS) {
+#if DNNOPT_B_INNER_FIRST
+      const int k = e % DNNOPT_TILE_INNER;
+      const int n = e / DNNOPT_TILE_INNER;
+#else
+      const int n = e % DNNOPT_TILE_COLUMNS;
+      const int k = e / DNNOPT_TILE_COLUMNS;
+#endif
+      b_tile[k][n] = n_begin + n < DNNOPT_N && k_begin + k < DNNOPT_K ? dnnopt_load_b(DNNOPT_ARGUMENTS, z, k_begin + k, n_begin + n) : 0.0f;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < DNNOPT_TILE_INNER; ++k) {
+      float a[DNNOPT_ITEM_ROWS];
+      float b[DNNOPT_ITEM_COLUMNS];
+      for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i) a[i] = a_tile[k][row + i * DNNOPT_GROUP_ROWS];
+      for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) b[j] = b_tile[k][column + j * DNNOPT_GROUP_COLUMNS];
+      for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
+        for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) sum[i][j] = fma(a[i], b[j], sum[i][j]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
+    for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) {
+      const int m = m_begin + row + i * DNNOPT_GROUP_ROWS;
+      const int n = n_begin + column + j * DNNOPT_GROUP_COLUMNS;
+      if (m < DNNOPT_M && n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j]);
+    }
+}
+#ifdef __cplusplus
+)CLC"
+#endif
