@@ -19,12 +19,21 @@
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/model.hpp>
 #include <dnnopt/passes/pipeline.hpp>
-#include <dnnopt/reference/evaluator.hpp>
+#include <dnnopt/reference/evaluate_node.hpp>
 
 namespace dnnopt {
 
 /// How floats are stored on the device; sums are always in fp32 or wider.
 enum class precision : std::uint8_t { fp32, fp16 };
+
+/// An OpenCL device made ready: its context and its programs. Sessions may share one.
+struct opened_device {
+  explicit opened_device(std::string_view spec, opencl::program_cache_options programs_options = {})
+      : context(opencl::select_device(spec)), programs(context, std::move(programs_options)) {}
+
+  opencl::context context;
+  opencl::program_cache programs;
+};
 
 /// What compile is told.
 struct compile_options {
@@ -36,6 +45,7 @@ struct compile_options {
   std::map<std::string, dim_list> shapes{};  ///< shapes of inputs, binding the symbols in them
   std::uint64_t memory_limit = 0; ///< bytes of device memory; 0: none
   opencl::program_cache_options programs{};
+  std::shared_ptr<opened_device> opened{};  ///< a device to share; null: the session opens `device` for itself
   offset_planner planner = plan_greedy_by_size;
   std::function<void(const graph&, const pass_report&)> after_pass{};  ///< sees every pass
 };
@@ -124,7 +134,7 @@ class session {
   /// The executor on an OpenCL device, or null on the reference backend.
   [[nodiscard]] opencl_executor* executor() const noexcept { return executor_.get(); }
   /// The device, or null on the reference backend.
-  [[nodiscard]] const opencl::context* context() const noexcept { return context_.get(); }
+  [[nodiscard]] const opencl::context* context() const noexcept { return device_ ? &device_->context : nullptr; }
   /// Device commands of the last run (on the reference backend: 0).
   [[nodiscard]] std::size_t kernels() const { return executor_ ? executor_->figures().kernels : 0; }
   /// Operators that ran on the host in the last run; on the reference backend all of them.
@@ -151,8 +161,7 @@ class session {
   session() = default;
 
   std::shared_ptr<const graph> graph_;
-  std::unique_ptr<opencl::context> context_;
-  std::unique_ptr<opencl::program_cache> programs_;
+  std::shared_ptr<opened_device> device_;
   std::unique_ptr<opencl_executor> executor_;
   compile_report report_;
 };
@@ -188,17 +197,18 @@ class session {
     const auto now = std::chrono::steady_clock::now();
     return std::chrono::duration<double>(now - std::exchange(began, now)).count();
   };
-  result.context_ = std::make_unique<opencl::context>(opencl::select_device(options.device));
-  if (options.memory_limit != 0) result.context_->memory().set_limit(options.memory_limit);
-  result.programs_ = std::make_unique<opencl::program_cache>(*result.context_, options.programs);
-  codegen::lower_options lowering;
-  lowering.device = &result.context_->info();
+  result.device_ = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
+  opened_device& device = *result.device_;
+  if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
+  const codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
   auto made = std::make_shared<const program>(make_program(result.graph_, lowering, options.require_device));
   result.report_.lower_seconds = lap();
-  result.executor_ = std::make_unique<opencl_executor>(*result.context_, *result.programs_, std::move(made), &reference::evaluate_node, options.planner);
+  const std::uint64_t built_before = device.programs.figures().builds;
+  result.executor_ = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made), &reference::evaluate_node, options.planner);
   result.report_.build_seconds = lap();
-  result.report_.builds = result.programs_->figures().builds;
-  (void)result.programs_->save();
+  result.report_.builds = device.programs.figures().builds - built_before;
+  // A cache that cannot be written costs the next start its builds, nothing else.
+  if (result.report_.builds != 0) (void)device.programs.save();
   return result;
 }
 

@@ -88,6 +88,8 @@ using dim_list = std::vector<std::int64_t>;
   return text;
 }
 
+[[nodiscard]] inline std::string to_string(const dim_list& dims) { return to_string(std::span<const std::int64_t>(dims)); }
+
 /// A dense row-major array of one element type on the host.
 ///
 /// Copies share storage; the first write through `mutable_data` of a shared or viewed tensor copies it (copy on write),

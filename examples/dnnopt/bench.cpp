@@ -1,0 +1,163 @@
+// dnnopt bench and dnnopt profile
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <numeric>
+
+#include <sys/resource.h>
+
+#include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/profile/chrome_trace.hpp>
+#include <dnnopt/profile/csv.hpp>
+#include <dnnopt/profile/html_report.hpp>
+#include <dnnopt/profile/perfetto_trace.hpp>
+#include <dnnopt/profile/report_json.hpp>
+#include <dnnopt/profile/table.hpp>
+
+#include "support.hpp"
+
+namespace tool {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+
+/// The value below which a share of sorted numbers lies (nearest rank).
+double percentile(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<std::size_t>(std::max(1.0, std::ceil(share * static_cast<double>(sorted.size()))));
+  return sorted[std::min(rank, sorted.size()) - 1];
+}
+
+double median(const std::vector<double>& sorted) {
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+/// Largest resident size of the process in bytes.
+std::int64_t peak_host_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Runs with every command timed and returns what the profiler tells of them.
+dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt::named_tensors& inputs, std::size_t runs, dnnopt::profile::profile_mode mode) {
+  dnnopt::profile::profiler_options options;
+  options.mode = mode;
+  options.clock = dnnopt::profile::clock_options_of(session.context()->where().handle());
+  dnnopt::profile::profiler profiler(options);
+  {
+    dnnopt::opencl::command_queue probe_queue = session.context()->make_queue({true, 0});
+    dnnopt::profile::kernel_injector injector(session.context()->handle(), session.context()->where().handle());
+    injector.inject(probe_queue, profiler, profiler.probes_wanted());
+    profiler.set_event_cost(injector.measure_event_cost(probe_queue));
+  }
+  dnnopt::profiled_run observer(profiler, session.executor()->executed());
+  for (std::size_t i = 0; i < runs; ++i) {
+    observer.begin();
+    (void)session.run(inputs, &observer);
+    observer.end();
+  }
+  dnnopt::profile::profile_report report = profiler.report();
+  report.device = session.context()->info().name;
+  return report;
+}
+
+}  // namespace
+
+int bench(const options& o) {
+  const auto init = clock::now();
+  const dnnopt::model m = dnnopt::load(o.model);
+  dnnopt::session session = dnnopt::compile(m, compile_options_of(o));
+  const double init_ms = milliseconds_since(init);
+  const dnnopt::named_tensors inputs = inputs_of(m, o);
+  const auto first = clock::now();
+  (void)session.run(inputs);
+  const double first_ms = milliseconds_since(first);
+  for (std::size_t i = 1; i < o.warmup; ++i) (void)session.run(inputs);
+  std::vector<double> latencies;
+  for (std::size_t i = 0; i < o.runs; ++i) {
+    const auto begin = clock::now();
+    (void)session.run(inputs);
+    latencies.push_back(milliseconds_since(begin));
+  }
+  std::sort(latencies.begin(), latencies.end());
+  const double mean = std::accumulate(latencies.begin(), latencies.end(), 0.0) / static_cast<double>(latencies.size());
+
+  json result;
+  result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
+  result["init_ms"] = init_ms;
+  result["first_ms"] = first_ms;
+  result["latency_ms"] = {{"min", latencies.front()}, {"median", median(latencies)}, {"mean", mean}, {"p90", percentile(latencies, 0.9)},
+                          {"p95", percentile(latencies, 0.95)}, {"p99", percentile(latencies, 0.99)}, {"max", latencies.back()}};
+  // The parts come from runs of their own with every command timed; the latencies above are without events.
+  dnnopt::profile::time_split split;
+  double upload_ms = 0;
+  double download_ms = 0;
+  result["kernels"] = session.kernels();
+  result["host_ops"] = session.host_ops();
+  if (session.executor() != nullptr) {
+    const dnnopt::profile::profile_report report = observed(session, inputs, std::min<std::size_t>(o.runs, 10), dnnopt::profile::profile_mode::full);
+    split = report.split;
+    for (const auto& event : report.events) {
+      if (event.kind == dnnopt::profile::event_kind::upload) upload_ms += event.duration_ns() * 1e-6;
+      if (event.kind == dnnopt::profile::event_kind::download) download_ms += event.duration_ns() * 1e-6;
+    }
+    const double runs = static_cast<double>(std::max<std::size_t>(split.runs, 1));
+    upload_ms /= runs;
+    download_ms /= runs;
+  }
+  result["enqueue_ms"] = split.enqueue_overlapped_ns * 1e-6;
+  result["gpu_ms"] = split.gpu_ns * 1e-6;
+  result["h2d_ms"] = upload_ms;
+  result["d2h_ms"] = download_ms;
+  result["builds"] = session.report().builds;
+  result["arena_bytes"] = session.executor() == nullptr ? 0 : session.executor()->memory().arena_bytes;
+  result["arena_lower_bound_bytes"] = session.executor() == nullptr ? 0 : session.executor()->memory().lower_bound_bytes;
+  result["peak_device_bytes"] = session.context() == nullptr ? 0 : session.context()->memory().figures().peak_bytes;
+  result["peak_host_bytes"] = peak_host_bytes();
+
+  say(o, "device " + result["device"].get<std::string>() + ", " + std::to_string(o.warmup) + " warm-up and " + std::to_string(o.runs) + " measured inferences\n" +
+             "init " + fixed(init_ms, 1) + " ms (" + std::to_string(session.report().builds) + " kernels built), first " + fixed(first_ms, 2) + " ms\nlatency ms: median " +
+             fixed(median(latencies), 3) + ", min " + fixed(latencies.front(), 3) + ", mean " + fixed(mean, 3) + ", p90 " + fixed(percentile(latencies, 0.9), 3) + ", max " +
+             fixed(latencies.back(), 3) + "\nenqueue " + fixed(split.enqueue_overlapped_ns * 1e-6, 3) + " ms, kernels " + fixed(split.gpu_ns * 1e-6, 3) + " ms, upload " + fixed(upload_ms, 3) +
+             " ms, download " + fixed(download_ms, 3) + " ms\n" + std::to_string(session.kernels()) + " device commands, " + std::to_string(session.host_ops()) +
+             " host operators, arena " + result["arena_bytes"].dump() + " bytes\n");
+  write_json(o, result);
+  return 0;
+}
+
+int profile(const options& o) {
+  const dnnopt::model m = dnnopt::load(o.model);
+  dnnopt::session session = dnnopt::compile(m, compile_options_of(o));
+  if (session.executor() == nullptr) throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
+  const dnnopt::named_tensors inputs = inputs_of(m, o);
+  for (std::size_t i = 0; i < std::max<std::size_t>(o.warmup, 1); ++i) (void)session.run(inputs);
+  dnnopt::profile::profile_report report =
+      observed(session, inputs, o.runs, o.mode == "monitor" ? dnnopt::profile::profile_mode::monitor : dnnopt::profile::profile_mode::full);
+  report.model = o.model;
+  report.kernels = session.kernels();
+  const auto write = [](const std::string& file, const auto& call) {
+    if (file.empty()) return;
+    std::ofstream out(file, std::ios::binary);
+    call(out);
+    out.close();
+    if (!out) throw dnnopt::error(dnnopt::errc::file_io, "cannot write '" + file + "'");
+  };
+  write(o.csv, [&](std::ostream& out) { dnnopt::profile::write_csv(out, report); });
+  write(o.trace, [&](std::ostream& out) {
+    if (o.trace.ends_with(".perfetto-trace"))
+      out << dnnopt::profile::to_perfetto(report);
+    else
+      dnnopt::profile::write_chrome_trace(out, report);
+  });
+  write(o.html, [&](std::ostream& out) { out << dnnopt::profile::to_html(report); });
+  say(o, dnnopt::profile::to_table(report));
+  if (!o.json_target.empty()) write_json(o, json::parse(dnnopt::profile::to_json(report).dump()));
+  return 0;
+}
+
+}  // namespace tool

@@ -1,0 +1,74 @@
+// Owns what the subcommands of the dnnopt tool share: options, JSON output, inputs of a run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace tool {
+
+using json = nlohmann::ordered_json;
+
+/// The flags of every subcommand that compiles or runs a model, and those of single subcommands.
+struct options {
+  std::string model;
+  std::string json_target;  ///< a file, "-" for standard output, empty for none
+  std::string device = "opencl";
+  bool require_device = false;
+  std::string precision = "fp32";
+  std::vector<std::string> shapes;  ///< NAME=2x3x224x224
+  std::vector<std::string> dims;    ///< batch=2
+  std::string cache;
+  std::string passes = "default";
+  std::uint64_t memory_limit = 0;
+  std::uint64_t seed = 0;
+
+  // optimize
+  std::string output;
+  std::string dot;
+  bool explain = false;
+  std::string memory_plan;
+  // run
+  std::vector<std::string> inputs;  ///< NAME=FILE.npy
+  std::string output_dir;
+  // verify
+  std::string data;  ///< a test_data_set_* folder
+  // bench, profile
+  std::size_t warmup = 10;
+  std::size_t runs = 50;
+  // profile
+  std::string mode = "full";
+  std::string trace;
+  std::string csv;
+  std::string html;
+  std::string latency_table;
+  // tune, plan-memory
+  double budget = 60;
+  std::string strategy = "exact";
+  unsigned threads = 1;
+  std::int64_t capacity = 0;
+};
+
+/// Writes the machine-readable result where --json asks; nothing without it.
+void write_json(const options& o, const json& result);
+/// Text for people: to standard output, or to standard error where standard output carries JSON.
+void say(const options& o, const std::string& text);
+
+// Each returns the exit status: 0 success, 1 a wrong result. Errors are exceptions (status 2).
+int devices(const options& o);
+int info(const options& o);
+int weights(const options& o);
+int optimize(const options& o);
+int run(const options& o);
+int verify(const options& o);
+int conformance(const options& o);
+int bench(const options& o);
+int profile(const options& o);
+int tune(const options& o);
+int plan_memory(const options& o);
+
+}  // namespace tool

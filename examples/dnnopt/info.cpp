@@ -1,0 +1,114 @@
+// dnnopt info
+#include <map>
+
+#include <dnnopt/backend/codegen/lower.hpp>
+#include <dnnopt/backend/program.hpp>
+
+#include "support.hpp"
+
+namespace tool {
+
+namespace {
+
+json dims_of(const dnnopt::value_facts& facts) {
+  json dims = json::array();
+  if (facts.dims)
+    for (const dnnopt::index_expr& d : *facts.dims) {
+      if (d.is_constant())
+        dims.push_back(d.constant());
+      else
+        dims.push_back(dnnopt::to_string(d));
+    }
+  return dims;
+}
+
+json ports(const dnnopt::graph& g, const std::vector<dnnopt::value_id>& ids) {
+  json rows = json::array();
+  for (const dnnopt::value_id id : ids) {
+    const dnnopt::value& v = g.value_at(id);
+    rows.push_back({{"name", v.name}, {"dtype", dnnopt::name_of(v.facts.type)}, {"shape", dims_of(v.facts)}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+int info(const options& o) {
+  dnnopt::load_options loading;
+  loading.missing_data = dnnopt::onnx::missing_data::zeros;
+  const dnnopt::model m = dnnopt::load(o.model, std::move(loading));
+  dnnopt::graph g = m.main;
+  const dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::bind_dims(g, compiling.dims);
+  for (const auto& [input, dims] : compiling.shapes) dnnopt::bind_input_shape(g, input, dims);
+  dnnopt::rdp{}.run(g);
+
+  json result;
+  result["inputs"] = ports(g, g.inputs());
+  result["outputs"] = ports(g, g.outputs());
+  result["opset"] = g.opsets.contains("") ? g.opsets.at("") : 0;
+  result["nodes"] = static_cast<std::int64_t>(g.node_count() + m.constant_nodes);
+  std::map<std::string, std::int64_t> operators;
+  std::map<std::string, std::int64_t> mapping;
+  std::map<std::string, std::int64_t> layout;
+  std::map<std::string, std::int64_t> dynamism;
+  std::int64_t params = 0;
+  std::int64_t macs = 0;
+  bool symbolic_macs = false;
+  for (dnnopt::value_id v = 0; v < g.value_count(); ++v)
+    if (g.facts(v).is_constant() && dnnopt::is_floating(g.facts(v).type) && g.facts(v).constant.size() > 1 && !g.value_at(v).uses.empty())
+      params += g.facts(v).constant.size();
+  dnnopt::symbol_values ones;
+  for (std::uint32_t s = 0; s < g.expressions().symbol_count(); ++s) ones.bind(s, 1);
+  for (const dnnopt::node_id id : g.nodes()) {
+    const dnnopt::node& n = g.node_at(id);
+    const dnnopt::facts_of_node facts(g, id);
+    ++operators[std::string(n.op->name)];
+    ++mapping[std::string(dnnopt::name_of(dnnopt::mapping_of(*n.op, *facts)))];
+    ++layout[std::string(dnnopt::name_of(dnnopt::layout_of(*n.op, *facts)))];
+    ++dynamism[std::string(dnnopt::name_of(dnnopt::dynamism_of(*n.op, *facts)))];
+    if (n.op->macs != nullptr) {
+      const dnnopt::index_expr e = n.op->macs(*facts);
+      symbolic_macs = symbolic_macs || !e.is_constant();
+      macs += e.evaluate(ones);
+    }
+  }
+  if (m.constant_nodes != 0) operators["Constant"] += static_cast<std::int64_t>(m.constant_nodes);
+  result["operators"] = operators;
+  result["unsupported"] = json::array();
+  const dnnopt::program placed = dnnopt::make_program(std::make_shared<const dnnopt::graph>(g), dnnopt::codegen::default_lower_options(), false);
+  for (const dnnopt::placed_node& step : placed.steps)
+    if (step.where == dnnopt::placement::host)
+      result["unsupported"].push_back({{"node", g.node_at(step.id).name}, {"op", g.node_at(step.id).op->name}, {"reason", step.reason}});
+  result["params"] = params;
+  result["macs"] = macs;
+  result["macs_at"] = symbolic_macs ? "symbolic dims taken as 1; bind them with --dim" : "";
+  result["mapping"] = mapping;
+  result["layout"] = layout;
+  result["dynamism"] = dynamism;
+
+  std::string text;
+  for (const char* side : {"inputs", "outputs"})
+    for (const auto& row : result[side])
+      text += std::string(side).substr(0, std::string(side).size() - 1) + "  " + row["name"].get<std::string>() + "  " + row["dtype"].get<std::string>() + " " + row["shape"].dump() + "\n";
+  text += "opset " + result["opset"].dump() + ", " + result["nodes"].dump() + " nodes, " + fixed(static_cast<double>(params) / 1e6, 2) + " M parameters, " +
+          fixed(static_cast<double>(macs) / 1e9, 3) + " G multiply-accumulates" + (symbolic_macs ? " (" + result["macs_at"].get<std::string>() + ")" : "") + "\n\n";
+  text_table table({"operator", "nodes"});
+  for (const auto& [name, count] : operators) table.add({name, std::to_string(count)});
+  text += table.str() + "\n";
+  for (const char* kind : {"mapping", "layout", "dynamism"}) {
+    text += std::string(kind) + ":";
+    for (const auto& [name, count] : result[kind].items()) text += "  " + name + " " + count.dump();
+    text += "\n";
+  }
+  if (!result["unsupported"].empty()) {
+    text += "\nwithout a kernel (they run on the host):\n";
+    for (const auto& row : result["unsupported"])
+      text += "  " + row["op"].get<std::string>() + "  " + row["node"].get<std::string>() + ": " + row["reason"].get<std::string>() + "\n";
+  }
+  say(o, text);
+  write_json(o, result);
+  return 0;
+}
+
+}  // namespace tool

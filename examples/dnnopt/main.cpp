@@ -1,0 +1,137 @@
+// The dnnopt command line: subcommands and flags as docs/command_line.md states them.
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "command.hpp"
+
+namespace tool {
+
+void write_json(const options& o, const json& result) {
+  if (o.json_target.empty()) return;
+  if (o.json_target == "-") {
+    std::cout << result.dump(2) << "\n";
+    return;
+  }
+  std::ofstream file(o.json_target);
+  file << result.dump(2) << "\n";
+  file.close();
+  if (!file) throw std::runtime_error("cannot write '" + o.json_target + "'");
+}
+
+void say(const options& o, const std::string& text) { std::fputs(text.c_str(), o.json_target == "-" ? stderr : stdout); }
+
+}  // namespace tool
+
+namespace {
+
+void add_json(CLI::App& command, tool::options& o) {
+  command.add_option("--json", o.json_target, "write the machine-readable result to this file, - for standard output");
+}
+
+void add_model(CLI::App& command, tool::options& o) { command.add_option("MODEL", o.model, "an .onnx file")->required(); }
+
+void add_common(CLI::App& command, tool::options& o) {
+  add_json(command, o);
+  command.add_option("--device", o.device, "reference, opencl, opencl:N or opencl:part of the device's name")->capture_default_str();
+  command.add_flag("--require-device", o.require_device, "an operator that would fall back to the host is an error naming it");
+  command.add_option("--precision", o.precision, "storage of floats; sums are in fp32")->check(CLI::IsMember({"fp32", "fp16"}))->capture_default_str();
+  command.add_option("--shape", o.shapes, "NAME=2x3x224x224: shape of an input with symbolic dims")->allow_extra_args(false);
+  command.add_option("--dim", o.dims, "batch=2: value of a symbolic dim")->allow_extra_args(false);
+  command.add_option("--cache", o.cache, "file of tuning results, profile database and plans");
+  command.add_option("--passes", o.passes, "default, none, epilogue, or names in order, separated by commas")->capture_default_str();
+  command.add_option("--memory-limit", o.memory_limit, "bytes of device memory; what cannot fit is refused before running");
+  command.add_option("--seed", o.seed, "of generated weights and inputs")->capture_default_str();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  tool::options o;
+  CLI::App app{"dnnopt: optimize ONNX models, run them through OpenCL, and see where the time goes"};
+  app.require_subcommand(1);
+  std::function<int(const tool::options&)> chosen;
+  const auto add = [&](const char* name, const char* what, int (*call)(const tool::options&)) {
+    CLI::App* command = app.add_subcommand(name, what);
+    command->callback([&chosen, call] { chosen = call; });
+    return command;
+  };
+
+  CLI::App* command = add("devices", "OpenCL platforms and devices, or why there are none", &tool::devices);
+  add_json(*command, o);
+
+  command = add("info", "inputs, outputs, operators, classes, parameters and multiply-accumulates of a model", &tool::info);
+  add_model(*command, o);
+  add_common(*command, o);
+
+  command = add("weights", "write the missing external-data file from a seeded generator", &tool::weights);
+  add_model(*command, o);
+  add_common(*command, o);
+
+  command = add("optimize", "the pipeline without running", &tool::optimize);
+  add_model(*command, o);
+  add_common(*command, o);
+  command->add_option("-o,--output", o.output, "write the optimized model as ONNX");
+  command->add_option("--dot", o.dot, "write the optimized graph for Graphviz");
+  command->add_flag("--explain", o.explain, "say of every edge that was not fused why");
+  command->add_option("--memory-plan", o.memory_plan, "draw the memory plan as SVG");
+
+  command = add("run", "one inference", &tool::run);
+  add_model(*command, o);
+  add_common(*command, o);
+  command->add_option("--input", o.inputs, "NAME=FILE.npy; inputs not given are generated")->allow_extra_args(false);
+  command->add_option("--output-dir", o.output_dir, "folder for one .npy per output");
+
+  command = add("verify", "the device against the reference backend, or against stored outputs", &tool::verify);
+  add_model(*command, o);
+  add_common(*command, o);
+  command->add_option("--data", o.data, "a test_data_set_* folder with inputs and expected outputs");
+
+  command = add("conformance", "a folder of ONNX backend tests", &tool::conformance);
+  command->add_option("DIR", o.model, "folder of test folders")->required();
+  add_common(*command, o);
+
+  command = add("bench", "latency", &tool::bench);
+  add_model(*command, o);
+  add_common(*command, o);
+  command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
+  command->add_option("--runs", o.runs, "measured inferences")->check(CLI::PositiveNumber)->capture_default_str();
+
+  command = add("profile", "per-operator and per-kernel times on one clock", &tool::profile);
+  add_model(*command, o);
+  add_common(*command, o);
+  command->add_option("--mode", o.mode, "full: every kernel; monitor: a sample within an overhead budget")->check(CLI::IsMember({"full", "monitor"}))->capture_default_str();
+  command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
+  command->add_option("--runs", o.runs, "profiled inferences")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--trace", o.trace, "timeline as .json (Chrome) or .perfetto-trace");
+  command->add_option("--csv", o.csv, "one row per event");
+  command->add_option("--html", o.html, "self-contained report");
+  command->add_option("--latency-table", o.latency_table, "lookup table of kernels and operators, .csv or .json");
+
+  command = add("plan-memory", "the memory planner alone, on id,lower,upper,size records", &tool::plan_memory);
+  command->add_option("FILE", o.model, "MiniMalloc CSV or usage-record JSON")->required();
+  add_json(*command, o);
+  command->add_option("--strategy", o.strategy, "planning strategy")->capture_default_str();
+  command->add_option("--budget", o.budget, "seconds")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--threads", o.threads, "of the exact search")->capture_default_str();
+  command->add_option("--capacity", o.capacity, "stop as soon as a plan fits these bytes");
+
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    app.exit(e);
+    return 2;
+  }
+  try {
+    return chosen(o);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "dnnopt: %s\n", e.what());
+    return 2;
+  }
+}

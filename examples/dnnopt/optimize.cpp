@@ -1,0 +1,149 @@
+// dnnopt optimize
+#include <fstream>
+
+#include <dnnopt/backend/run_memory.hpp>
+#include <dnnopt/graph_io.hpp>
+
+#include "support.hpp"
+
+namespace tool {
+
+namespace {
+
+/// Whether the node only moves or repeats elements by an index map.
+bool is_layout_operator(const dnnopt::graph& g, dnnopt::node_id id) {
+  const dnnopt::node& n = g.node_at(id);
+  if (n.op->kind == dnnopt::computation_kind::view) return true;
+  // A gather by constant indices is an index map too.
+  if (n.op->kind != dnnopt::computation_kind::indexed_read) return false;
+  for (std::size_t i = 1; i < n.inputs.size(); ++i)
+    if (n.inputs[i] == dnnopt::no_value || !g.facts(n.inputs[i]).is_constant()) return false;
+  return true;
+}
+
+/// Bytes of intermediate results: outputs of nodes that other nodes read. Symbolic dims count as 1.
+std::int64_t intermediate_bytes(const dnnopt::graph& g, const dnnopt::symbol_values& ones, const dnnopt::program* placed) {
+  std::int64_t bytes = 0;
+  for (const dnnopt::node_id id : g.nodes())
+    for (const dnnopt::value_id out : g.node_at(id).outputs) {
+      if (out == dnnopt::no_value || g.value_at(out).uses.empty() || !g.facts(out).dims || g.facts(out).elements) continue;
+      if (placed != nullptr && placed->roots[out] != out) continue;
+      bytes += dnnopt::element_count(*g.facts(out).dims).evaluate(ones) * static_cast<std::int64_t>(dnnopt::size_of(g.facts(out).type));
+    }
+  return bytes;
+}
+
+std::int64_t macs_of(const dnnopt::graph& g, const dnnopt::symbol_values& ones) {
+  std::int64_t macs = 0;
+  for (const dnnopt::node_id id : g.nodes()) {
+    const dnnopt::facts_of_node facts(g, id);
+    if (g.node_at(id).op->macs != nullptr) macs += g.node_at(id).op->macs(*facts).evaluate(ones);
+  }
+  return macs;
+}
+
+}  // namespace
+
+int optimize(const options& o) {
+  dnnopt::load_options loading;
+  loading.missing_data = dnnopt::onnx::missing_data::zeros;
+  const dnnopt::model m = dnnopt::load(o.model, std::move(loading));
+  const dnnopt::compile_options compiling = compile_options_of(o);
+
+  // Counts "before" are of the imported graph once shapes are known and constants are folded.
+  dnnopt::compile_report folded_report;
+  dnnopt::compile_options folding = compiling;
+  folding.passes = "rdp,fold_constants,rdp,remove_dead";
+  const dnnopt::graph folded = dnnopt::optimize(m, folding, folded_report);
+  dnnopt::graph imported = m.main;
+  dnnopt::bind_dims(imported, compiling.dims);
+  for (const auto& [input, dims] : compiling.shapes) dnnopt::bind_input_shape(imported, input, dims);
+  dnnopt::rdp{}.run(imported);
+
+  dnnopt::compile_report report;
+  const auto g = std::make_shared<const dnnopt::graph>(dnnopt::optimize(m, compiling, report));
+  dnnopt::symbol_values ones;
+  for (std::uint32_t s = 0; s < g->expressions().symbol_count(); ++s) ones.bind(s, 1);
+
+  json result;
+  result["nodes_imported"] = report.nodes_imported;
+  result["nodes_folded"] = report.nodes_folded;
+  std::size_t layout_before = 0;
+  for (const dnnopt::node_id id : imported.nodes()) layout_before += is_layout_operator(imported, id) ? 1 : 0;
+  std::size_t kernels = 0;
+  std::size_t host_ops = g->node_count();
+  std::size_t layout_after = 0;
+  dnnopt::run_memory memory;
+  double lower_seconds = 0;
+  json launches = json::array();
+  std::int64_t ir_after = 0;
+  bool symbolic = false;
+  bool late = false;
+  for (dnnopt::value_id v = 0; v < g->value_count(); ++v)
+    symbolic = symbolic || (g->facts(v).dims && !dnnopt::is_static(*g->facts(v).dims));
+  if (o.device != "reference") {
+    const dnnopt::opencl::device device = dnnopt::opencl::select_device(o.device);
+    const auto begin = std::chrono::steady_clock::now();
+    const dnnopt::program placed = dnnopt::make_program(g, dnnopt::codegen::default_lower_options(&device.info), o.require_device);
+    lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    kernels = placed.kernel_count();
+    host_ops = placed.host_count();
+    for (const dnnopt::placed_node& step : placed.steps) {
+      const dnnopt::node& n = g->node_at(step.id);
+      if (step.where == dnnopt::placement::host) {
+        late = true;
+        if (is_layout_operator(*g, step.id)) ++layout_after;
+      }
+      for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
+        if (is_layout_operator(*g, step.id)) ++layout_after;
+        launches.push_back({{"name", n.name + (step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k))}, {"ops", {std::string(n.op->name)}}, {"version", step.lowered.kernels[k].version}, {"why_not", json::array()}});
+      }
+    }
+    // Memory is planned for the given dims; what stays symbolic counts as 1.
+    memory = dnnopt::plan_run_memory(placed, symbolic && !late ? ones : dnnopt::symbol_values{}, device.info.base_address_alignment_bytes);
+    ir_after = intermediate_bytes(*g, ones, &placed);
+  } else {
+    for (const dnnopt::node_id id : g->nodes()) layout_after += is_layout_operator(*g, id) ? 1 : 0;
+    ir_after = intermediate_bytes(*g, ones, nullptr);
+  }
+  result["kernels"] = kernels;
+  result["host_ops"] = host_ops;
+  result["layout_ops_before"] = layout_before;
+  result["layout_ops_after"] = layout_after;
+  result["ir_bytes_before"] = intermediate_bytes(folded, ones, nullptr);
+  result["ir_bytes_after"] = ir_after;
+  result["macs_before"] = macs_of(imported, ones);
+  result["macs_after"] = macs_of(*g, ones);
+  result["naive_bytes"] = memory.naive_bytes;
+  result["arena_bytes"] = memory.arena_bytes;
+  result["arena_lower_bound_bytes"] = memory.lower_bound_bytes;
+  result["seconds"] = report.pass_seconds + lower_seconds;
+  result["plan_seconds"] = memory.seconds;
+  result["passes"] = json::array();
+  text_table passes({"pass", "edits", "ms"});
+  for (const dnnopt::pass_report& pass : report.passes) {
+    result["passes"].push_back({{"name", pass.name}, {"edits", pass.edits}, {"seconds", pass.seconds}});
+    passes.add({pass.name, std::to_string(pass.edits), fixed(pass.seconds * 1e3, 2)});
+  }
+  result["launches"] = launches;
+  result["subgraphs"] = {{"known", symbolic || late ? 0 : 1}, {"mixed_1", symbolic && !late ? 1 : 0}, {"mixed_2_4", 0}, {"mixed_5_8", 0}, {"nac", late ? 1 : 0}};
+
+  std::string text = passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " + std::to_string(report.nodes_folded) + " folded, " + std::to_string(g->node_count()) +
+                     " left\n" + std::to_string(kernels) + " device commands, " + std::to_string(host_ops) + " host operators\nlayout operators " + std::to_string(layout_before) + " -> " +
+                     std::to_string(layout_after) + ", intermediate bytes " + result["ir_bytes_before"].dump() + " -> " + result["ir_bytes_after"].dump() + "\narena " +
+                     std::to_string(memory.arena_bytes) + " bytes, lower bound " + std::to_string(memory.lower_bound_bytes) + ", one buffer each " + std::to_string(memory.naive_bytes) + "\n";
+  if (o.explain)
+    for (const dnnopt::pass_report& pass : report.passes)
+      for (const std::string& remark : pass.remarks) text += pass.name + ": " + remark + "\n";
+  if (!o.dot.empty()) {
+    std::ofstream file(o.dot);
+    file << dnnopt::to_dot(*g);
+    file.close();
+    if (!file) throw dnnopt::error(dnnopt::errc::file_io, "cannot write '" + o.dot + "'");
+  }
+  say(o, text);
+  write_json(o, result);
+  return 0;
+}
+
+}  // namespace tool

@@ -1,0 +1,103 @@
+// Owns the steps from the tool's flags to a compiled session and its inputs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/dnnopt.hpp>
+
+#include "command.hpp"
+
+namespace tool {
+
+/// "2x3x224x224" as dims. Errors: usage.
+[[nodiscard]] inline dnnopt::dim_list parse_dims(std::string_view text) {
+  dnnopt::dim_list dims;
+  while (!text.empty()) {
+    const std::size_t cut = text.find_first_of("x,");
+    const std::string part(text.substr(0, cut));
+    std::size_t used = 0;
+    std::int64_t number = -1;
+    try {
+      number = std::stoll(part, &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used == 0 || used != part.size() || number < 0) throw dnnopt::error(dnnopt::errc::usage, "'" + part + "' is not a dim");
+    dims.push_back(number);
+    if (cut == std::string_view::npos) break;
+    text.remove_prefix(cut + 1);
+  }
+  return dims;
+}
+
+/// "NAME=REST" in two. The last '=' separates, for names may hold one. Errors: usage.
+[[nodiscard]] inline std::pair<std::string, std::string> parse_pair(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) throw dnnopt::error(dnnopt::errc::usage, "'" + text + "' is not NAME=VALUE");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+/// The compile options that the flags state.
+[[nodiscard]] inline dnnopt::compile_options compile_options_of(const options& o) {
+  dnnopt::compile_options result;
+  result.device = o.device;
+  result.require_device = o.require_device;
+  result.precision = o.precision == "fp16" ? dnnopt::precision::fp16 : dnnopt::precision::fp32;
+  result.passes = o.passes;
+  result.memory_limit = o.memory_limit;
+  for (const std::string& text : o.dims) {
+    const auto [name, number] = parse_pair(text);
+    const dnnopt::dim_list dims = parse_dims(number);
+    if (dims.size() != 1) throw dnnopt::error(dnnopt::errc::usage, "--dim " + text + ": one number is needed");
+    result.dims[name] = dims[0];
+  }
+  for (const std::string& text : o.shapes) {
+    const auto [name, dims] = parse_pair(text);
+    result.shapes[name] = parse_dims(dims);
+  }
+  return result;
+}
+
+/// Inputs of a run: what --input names, generated ones for the rest. Symbolic dims of generated inputs come from
+/// --dim and --shape, else from given inputs, else they are 1.
+[[nodiscard]] dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o);
+
+/// Columns of text, the first left-aligned, the others right-aligned.
+class text_table {
+ public:
+  explicit text_table(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  [[nodiscard]] std::string str() const {
+    std::vector<std::size_t> widths;
+    for (const auto& row : rows_)
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        if (widths.size() <= c) widths.push_back(0);
+        widths[c] = std::max(widths[c], row[c].size());
+      }
+    std::string text;
+    for (const auto& row : rows_) {
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        const std::string space(widths[c] - row[c].size(), ' ');
+        text += (c == 0 ? "" : "  ") + (c == 0 ? row[c] + space : space + row[c]);
+      }
+      text += "\n";
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// A number with `digits` decimals.
+[[nodiscard]] inline std::string fixed(double number, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, number);
+  return text;
+}
+
+}  // namespace tool

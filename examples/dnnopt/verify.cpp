@@ -1,0 +1,129 @@
+// dnnopt verify
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/onnx/test_data.hpp>
+
+#include "support.hpp"
+
+namespace tool {
+
+namespace {
+
+struct difference {
+  double absolute = 0;  ///< largest |got - expected|
+  double relative = 0;  ///< the same over the largest magnitude expected
+  bool equal = true;    ///< within rtol 1e-3 and atol 1e-4 of the largest magnitude; integers exactly
+};
+
+difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected) {
+  difference d;
+  if (got.type() != expected.type() || got.dims() != expected.dims()) {
+    d.absolute = d.relative = std::numeric_limits<double>::infinity();
+    d.equal = false;
+    return d;
+  }
+  if (got.type() == dnnopt::dtype::string) {
+    d.equal = got.strings() == expected.strings();
+    d.absolute = d.relative = d.equal ? 0 : 1;
+    return d;
+  }
+  const bool real = dnnopt::is_floating(got.type());
+  double magnitude = 0;
+  const auto count = static_cast<std::size_t>(got.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const double e = dnnopt::codegen::number_at(expected, i);
+    if (std::isfinite(e)) magnitude = std::max(magnitude, std::fabs(e));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const double e = dnnopt::codegen::number_at(expected, i);
+    const double a = dnnopt::codegen::number_at(got, i);
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    const double error = std::isfinite(a) && std::isfinite(e) ? std::fabs(a - e) : std::numeric_limits<double>::infinity();
+    d.absolute = std::max(d.absolute, error);
+    if (!real || !(error <= 1e-3 * std::fabs(e) + 1e-4 * magnitude)) d.equal = false;
+  }
+  d.relative = magnitude > 0 ? d.absolute / magnitude : d.absolute;
+  return d;
+}
+
+/// The first node, in execution order, whose output on the device differs from the reference: every intermediate value is
+/// made a graph output and compared.
+std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options& compiling, const dnnopt::named_tensors& inputs) {
+  dnnopt::compile_report report;
+  const dnnopt::graph optimized = dnnopt::optimize(m, compiling, report);
+  dnnopt::model all = m;
+  all.main = optimized;
+  for (const dnnopt::node_id id : optimized.topological_order())
+    for (const dnnopt::value_id out : optimized.node_at(id).outputs)
+      if (out != dnnopt::no_value && !all.main.is_output(out)) all.main.add_output(out);
+  dnnopt::compile_options plain = compiling;
+  plain.passes = "none";
+  plain.dims.clear();
+  plain.shapes.clear();
+  dnnopt::compile_options reference = plain;
+  reference.device = "reference";
+  const dnnopt::named_tensors got = dnnopt::compile(all, plain).run(inputs);
+  const dnnopt::named_tensors expected = dnnopt::compile(all, reference).run(inputs);
+  for (const dnnopt::node_id id : all.main.topological_order())
+    for (const dnnopt::value_id out : all.main.node_at(id).outputs) {
+      if (out == dnnopt::no_value) continue;
+      const std::string& name = all.main.value_at(out).name;
+      const dnnopt::tensor* a = got.find(name);
+      const dnnopt::tensor* e = expected.find(name);
+      if (a != nullptr && e != nullptr && !compare(*a, *e).equal) return all.main.node_at(id).name;
+    }
+  return {};
+}
+
+}  // namespace
+
+int verify(const options& o) {
+  const dnnopt::model m = dnnopt::load(o.model);
+  const dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::named_tensors inputs;
+  std::vector<dnnopt::tensor> expected;
+  if (o.data.empty()) {
+    inputs = inputs_of(m, o);
+  } else {
+    dnnopt::test_data_set data = dnnopt::read_test_data_set(o.data, m.main);
+    inputs = dnnopt::named_tensors(std::move(data.inputs));
+    for (auto& [name, content] : data.outputs) expected.push_back(std::move(content));
+  }
+  const dnnopt::named_tensors got = dnnopt::compile(m, compiling).run(inputs);
+  if (expected.empty()) {
+    dnnopt::compile_options reference = compiling;
+    reference.device = "reference";
+    reference.require_device = false;
+    reference.passes = "none";
+    for (const auto& [name, content] : dnnopt::compile(m, reference).run(inputs)) expected.push_back(content);
+  }
+  json result;
+  bool passed = got.size() == expected.size();
+  double absolute = 0;
+  double relative = 0;
+  for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    const difference d = compare(got[i], expected[i]);
+    passed = passed && d.equal;
+    absolute = std::max(absolute, d.absolute);
+    relative = std::max(relative, d.relative);
+  }
+  result["passed"] = passed;
+  // JSON has no infinity; a difference in shape or type, or a NaN on one side, prints as the largest number.
+  result["max_abs_error"] = std::min(absolute, std::numeric_limits<double>::max());
+  result["max_rel_error"] = std::min(relative, std::numeric_limits<double>::max());
+  result["first_bad_node"] = nullptr;
+  if (!passed) {
+    const std::string bad = first_bad_node(m, compiling, inputs);
+    if (!bad.empty()) result["first_bad_node"] = bad;
+  }
+  say(o, std::string(passed ? "passed" : "FAILED") + ": largest error " + std::to_string(absolute) + ", " + std::to_string(relative) + " of the largest magnitude" +
+             (passed ? "" : ", first node that differs: " + result["first_bad_node"].dump()) + "\n");
+  write_json(o, result);
+  return passed ? 0 : 1;
+}
+
+}  // namespace tool

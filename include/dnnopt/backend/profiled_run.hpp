@@ -1,0 +1,116 @@
+// Owns the connection of an executor to the profiler: descriptions of launches, and a run observer that times commands.
+#ifndef DNNOPT_BACKEND_PROFILED_RUN_HPP
+#define DNNOPT_BACKEND_PROFILED_RUN_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/program.hpp>
+#include <dnnopt/backend/run_observer.hpp>
+#include <dnnopt/profile/event_timer.hpp>
+#include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/profiler.hpp>
+
+namespace dnnopt {
+
+/// Times the runs of one executor into one profiler. The profiler and the program must outlive it.
+///
+///     profiled_run observer(profiler, executor.executed());
+///     observer.begin();
+///     outputs = session.run(inputs, &observer);
+///     observer.end();
+class profiled_run final : public run_observer {
+ public:
+  /// Describes every launch of the program to the profiler once.
+  profiled_run(profile::profiler& into, const program& p, profile::event_collection how = profile::event_collection::blocking)
+      : into_(&into), timer_(into, how) {
+    launches_.resize(p.steps.size());
+    for (std::size_t s = 0; s < p.steps.size(); ++s) {
+      const placed_node& step = p.steps[s];
+      if (step.where == placement::host) launches_[s].push_back(into.describe(describe(p, step, "")));
+      for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
+        const std::string part = step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k);
+        launches_[s].push_back(into.describe(describe(p, step, part)));
+      }
+    }
+    upload_ = into.describe(plain("upload"));
+    download_ = into.describe(plain("download"));
+    wait_ = into.describe(plain("wait"));
+  }
+
+  /// Starts the next inference's record; call right before the run.
+  void begin() { recorder_ = into_->begin_run(); }
+  /// Hands over the run's events; call right after the run.
+  void end() {
+    // The inference ends here; reading stamps is the profiler's own time.
+    recorder_.end();
+    timer_.collect();
+  }
+
+  [[nodiscard]] opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops, std::uint64_t bytes) override {
+    return timer_.watch(recorder_, profile::event_kind::kernel, launches_[s][k], bytes, flops);
+  }
+  [[nodiscard]] opencl::event_sink* transfer(direction way) override {
+    const bool up = way == direction::upload;
+    return timer_.watch(recorder_, up ? profile::event_kind::upload : profile::event_kind::download, up ? upload_ : download_);
+  }
+  [[nodiscard]] std::int64_t now() const override { return profile::host_now_ns(); }
+  void host_operator(std::size_t s, std::int64_t begin) override { interval(profile::event_kind::host_operator, launches_[s][0], begin); }
+  void waited(std::int64_t begin) override { interval(profile::event_kind::wait, wait_, begin); }
+
+ private:
+  static profile::launch_info plain(const char* name) {
+    profile::launch_info info;
+    info.name = name;
+    info.work = profile::work_class::not_of_model;
+    return info;
+  }
+
+  static profile::launch_info describe(const program& p, const placed_node& step, const std::string& part) {
+    const graph& g = *p.g;
+    const node& n = g.node_at(step.id);
+    profile::launch_info info;
+    info.name = (n.name.empty() ? std::string(n.op->name) : n.name) + part;
+    info.ops.push_back({n.name, std::string(n.op->name)});
+    info.work = n.op->kind == computation_kind::view ? profile::work_class::layout : profile::work_class::compute;
+    info.layout = "buffer";
+    for (const value_id in : n.inputs)
+      if (in != no_value && g.facts(in).dims) info.shapes += (info.shapes.empty() ? "" : ",") + to_string(*g.facts(in).dims);
+    info.shapes += "->";
+    for (std::size_t i = 0; i < n.outputs.size(); ++i)
+      if (n.outputs[i] != no_value && g.facts(n.outputs[i]).dims) info.shapes += (i == 0 ? "" : ",") + to_string(*g.facts(n.outputs[i]).dims);
+    for (const auto& [name, held] : n.attributes) {
+      std::string text;
+      if (const auto* number = std::get_if<std::int64_t>(&held)) text = std::to_string(*number);
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&held)) text = to_string(std::span<const std::int64_t>(*list));
+      if (!text.empty()) info.attributes += (info.attributes.empty() ? "" : " ") + name + "=" + text;
+    }
+    return info;
+  }
+
+  void interval(profile::event_kind kind, std::uint32_t launch, std::int64_t begin) {
+    if (!recorder_.timed(kind)) return;
+    profile::raw_event event;
+    event.launch = launch;
+    event.kind = kind;
+    event.host_begin_ns = begin;
+    event.host_end_ns = profile::host_now_ns();
+    recorder_.record(event);
+  }
+
+  profile::profiler* into_;
+  profile::command_timer timer_;
+  profile::run_recorder recorder_;
+  std::vector<std::vector<std::uint32_t>> launches_;
+  std::uint32_t upload_ = 0;
+  std::uint32_t download_ = 0;
+  std::uint32_t wait_ = 0;
+};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_PROFILED_RUN_HPP
