@@ -69,11 +69,18 @@ class priority_orders {
 
   /// Fills `rank` with the position of every buffer by decreasing key.
   void ranks(std::size_t key, double spread, random_sequence& random, std::vector<std::uint32_t>& rank) {
+    ranks_by(
+        [&](std::size_t b) {
+          return values_[key][b] * (1.0 + spread * (static_cast<double>(random.below(2001)) / 1000.0 - 1.0));
+        },
+        rank);
+  }
+
+  /// Fills `rank` with the position of every buffer by decreasing `value(b)`.
+  template <class Value>
+  void ranks_by(Value&& value, std::vector<std::uint32_t>& rank) {
     const std::size_t n = order_.size();
-    for (std::size_t b = 0; b < n; ++b) {
-      const double factor = 1.0 + spread * (static_cast<double>(random.below(2001)) / 1000.0 - 1.0);
-      value_[b] = values_[key][b] * factor;
-    }
+    for (std::size_t b = 0; b < n; ++b) value_[b] = value(b);
     std::iota(order_.begin(), order_.end(), 0U);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return value_[a] > value_[b]; });
@@ -114,6 +121,14 @@ class shared_incumbent {
     if (bytes >= bytes_.load()) return;
     best_.assign(offsets.begin(), offsets.end());
     bytes_ = bytes;
+  }
+
+  /// Copies the best offsets unless `bytes` says that they are known.
+  void read(std::vector<std::int64_t>& offsets, std::int64_t& bytes) {
+    if (bytes == bytes_.load()) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    offsets = best_;
+    bytes = bytes_.load();
   }
 
   /// No layout has all (rounded) tops at or below `height` units.
@@ -187,7 +202,8 @@ class search_sequence {
         walk_choice = {rules[random_.below(5)], random_.below(3) == 0, random_.below(priority_orders::keys)};
         spread = 0.1 * static_cast<double>(random_.below(3));
       }
-      orders_.ranks(walk_choice.key, spread, random_, rank_);
+      const bool guided = round >= known && random_.below(2) == 0 && follow_incumbent();
+      if (!guided) orders_.ranks(walk_choice.key, spread, random_, rank_);
       const std::int64_t least = incumbent_.least();
       const std::int64_t goal = incumbent_.goal();
       const bool at_bound = turn_ % 2 == 1;
@@ -209,6 +225,21 @@ class search_sequence {
   }
 
  private:
+  /// Ranks buffers by their offsets in the best plan, disturbed: a search near it often needs a few changes only.
+  bool follow_incumbent() {
+    incumbent_.read(followed_, followed_bytes_);
+    if (followed_.empty()) return false;
+    const auto noise =
+        0.02 * static_cast<double>(std::size_t{1} << random_.below(5)) * static_cast<double>(followed_bytes_);
+    orders_.ranks_by(
+        [&](std::size_t b) {
+          const double offset = static_cast<double>(followed_[instance_.records[b]]);
+          return -offset - noise * (static_cast<double>(random_.below(2001)) / 1000.0 - 1.0);
+        },
+        rank_);
+    return true;
+  }
+
   void publish() {
     offsets_.assign(usages_.size(), 0);
     const auto found = search_.offsets();
@@ -225,6 +256,8 @@ class search_sequence {
   std::size_t turn_;
   std::vector<std::uint32_t> rank_;
   std::vector<std::int64_t> offsets_;
+  std::vector<std::int64_t> followed_;
+  std::int64_t followed_bytes_ = 0;
 };
 
 /// Repeats the quick planner with perturbed priorities until the time is over or the bound is met.
