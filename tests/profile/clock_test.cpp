@@ -146,6 +146,22 @@ TEST_CASE("a long enqueue call does not spoil the first fit", "[profile][clock]"
   CHECK(static_cast<double>(fit.map()(500'100'000)) == Approx(1'100'000.0).margin(200.0));
 }
 
+TEST_CASE("the stamp's place within the call is learned", "[profile][clock]") {
+  const double place = GENERATE(0.0, 0.3, 1.0);
+  std::mt19937_64 random(13);
+  std::exponential_distribution<double> extra(1.0 / 2000.0);
+  dynamic_fit fit;
+  double now = 0.0;
+  for (int i = 0; i < 2000; ++i) {
+    now += 50e3;
+    const double length = 2000.0 + extra(random);
+    const double begin = now - place * length;
+    fit.add({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(begin + length), static_cast<std::int64_t>(now) + 7'000'000});
+  }
+  CHECK(fit.stamp_position() == Approx(place).margin(0.06));
+  CHECK(static_cast<double>(fit.map()(107'000'000)) == Approx(100e6).margin(250.0));
+}
+
 TEST_CASE("a step that puts every pair outside the gate does not hold the fit for ever", "[profile][clock]") {
   simulated_clock_options options;
   options.offset_ns = 5e9;
@@ -284,6 +300,18 @@ TEST_CASE("mapped events stay in order and what had to be moved is counted", "[p
   CHECK(early.queued_ns == 100'000);
   CHECK(early.submit_ns == 100'000);
   CHECK(sync.report().violations == 2);
+}
+
+TEST_CASE("an event's own bias is taken off its duration, never all of it", "[profile][clock]") {
+  clock_synchronizer sync({.event_bias_ns = 1500.0});
+  raw_event raw;
+  CHECK(sync.place(raw, 0, 0, 10'000, 20'000, {}).duration_ns() == 8500.0);
+  CHECK(sync.place(raw, 0, 0, 10'000, 12'000, {}).duration_ns() == 1000.0);
+  raw.repeats = 5;
+  CHECK(sync.place(raw, 0, 0, 10'000, 21'500, {}).duration_ns() == 2000.0);
+  raw.kind = event_kind::upload;
+  raw.repeats = 1;
+  CHECK(sync.place(raw, 0, 0, 10'000, 20'000, {}).duration_ns() == 10000.0);
 }
 
 TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {

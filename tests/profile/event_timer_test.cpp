@@ -127,4 +127,6 @@ TEST_CASE("the cost of an event is measured", "[profile][opencl]") {
   const double cost = injector.measure_event_cost(queue, 20, 7);
   CHECK(cost >= 0.0);
   CHECK(cost < 1e6);
+  const double bias = injector.measure_event_bias(queue);
+  CHECK(std::abs(bias) < 1e7);
 }

@@ -80,13 +80,16 @@ struct dynamic_fit_options {
 ///   milliseconds later, would meet a thousandfold; so the slope is held to the former one like a ridge regression, by the
 ///   drift that is usual, or after a step by the drift that the step shows.
 /// - An enqueue call that took long says less: pairs weigh by the inverse square of their interval, for its half is what
-///   their middle may err by.
+///   their middle may err by. Where in the call the stamp is taken is learned too, from the growth of the middles' residual
+///   with the call's length, and replaces the middle.
+/// - One bad group is an interruption of the host; only a second one in succession makes a step.
 class dynamic_fit final : public clock_method {
  public:
   /// @pre 2 <= options.injected_kernels <= options.group_size.
   explicit dynamic_fit(dynamic_fit_options options = {}) : options_(options) {
-    group_.reserve(options_.group_size);
-    scratch_.reserve(options_.group_size);
+    group_.reserve(2 * options_.group_size);
+    suspects_.reserve(2 * options_.group_size);
+    scratch_.reserve(2 * options_.group_size);
     slope_spread_ = options_.usual_drift;
   }
 
@@ -100,11 +103,12 @@ class dynamic_fit final : public clock_method {
     }
     ++seen_;
     const double x = static_cast<double>(pair.device_ns - origin_device_);
-    const double y = static_cast<double>(pair.host_middle_ns() - pair.device_ns - origin_offset_);
+    const double middle = static_cast<double>(pair.host_middle_ns() - pair.device_ns - origin_offset_);
     const double length = std::max(1.0, static_cast<double>(pair.host_end_ns - pair.host_begin_ns));
-    usual_length_ = usual_length_ == 0.0 ? length : length < usual_length_ ? 0.9 * usual_length_ + 0.1 * length : usual_length_ * 1.01;
-    const double weight = std::min(1.0, (usual_length_ / length) * (usual_length_ / length));
-    group_.push_back({x, y, weight, true});
+    if (ready_) usual_length_ = length < usual_length_ ? 0.9 * usual_length_ + 0.1 * length : usual_length_ * 1.01;
+    const double weight = weight_of(length);
+    const double y = middle - position_ * std::min(length, 5.0 * usual_length());
+    group_.push_back({x, y, middle, length, weight, true});
     if (!ready_) {
       if (group_.size() >= std::min(options_.injected_kernels, options_.group_size)) cold_start();
       return;
@@ -121,6 +125,9 @@ class dynamic_fit final : public clock_method {
 
   /// The map of the latest fit.
   [[nodiscard]] affine_clock_map map() const noexcept override { return map_of(intercept_, slope_); }
+
+  /// Where in the enqueue call the device takes its stamp, from 0 (begin) to 1 (end), as learned; a half while unknown.
+  [[nodiscard]] double stamp_position() const noexcept { return 0.5 - position_; }
 
   /// Half width of the gate in nanoseconds, next to the samples of the fit; it widens with the distance from them.
   [[nodiscard]] double gate() const noexcept { return options_.gate_sigmas * sigma_; }
@@ -152,7 +159,9 @@ class dynamic_fit final : public clock_method {
  private:
   struct sample {
     double x;
-    double y;
+    double y;       ///< host less device, at the stamp's place in the call
+    double middle;  ///< the same at the call's middle
+    double length;  ///< of the enqueue call
     double weight;
     bool accepted;
   };
@@ -173,6 +182,12 @@ class dynamic_fit final : public clock_method {
   [[nodiscard]] std::ptrdiff_t lag() const noexcept { return static_cast<std::ptrdiff_t>(options_.lag); }
   [[nodiscard]] double predict(double x) const noexcept { return intercept_ + slope_ * x; }
 
+  [[nodiscard]] double usual_length() const noexcept { return std::max(usual_length_, 1.0); }
+  [[nodiscard]] double weight_of(double length) const noexcept {
+    const double ratio = usual_length_ / length;
+    return usual_length_ > 0.0 ? std::min(1.0, ratio * ratio) : 1.0;
+  }
+
   /// Variance of the tick's phase. Equally spaced enqueues meet the tick at one phase, so averaging a group does not lessen it.
   [[nodiscard]] double phase() const noexcept { return options_.tick_ns * options_.tick_ns / 12.0; }
 
@@ -186,6 +201,12 @@ class dynamic_fit final : public clock_method {
   [[nodiscard]] double uncertainty(double x) const noexcept {
     if (used_.weight <= 0.0) return 0.0;
     return 1.0 / used_.weight + (x - used_.mean_x) * (x - used_.mean_x) / (used_.sxx + hold());
+  }
+
+  /// Residual of a call's middle per nanosecond of its length: a half less the stamp's position. Held to zero by a spread of
+  /// 0.3, for calls of one length do not tell.
+  [[nodiscard]] double position_slope() const noexcept {
+    return std::clamp(held_slope(positions_, 0.0, (sigma_ / 0.3) * (sigma_ / 0.3)), -0.5, 0.5);
   }
 
   [[nodiscard]] affine_clock_map map_of(double intercept, double slope) const noexcept {
@@ -204,18 +225,17 @@ class dynamic_fit final : public clock_method {
 
   /// Eq. 2 with weights: one of three injected kernels is often the first of its program, and its call long.
   void cold_start() {
+    usual_length_ = group_.front().length;
+    for (const sample& s : group_) usual_length_ = std::min(usual_length_, s.length);
     double total = 0.0;
     double middle = 0.0;
-    double shortest = 0.0;
-    for (const sample& s : group_) shortest = std::max(shortest, s.weight);
-    for (const sample& s : group_) {
-      // A first call that was long has set the usual length too high for its own weight; the shortest sets the scale.
-      const double weight = s.weight / shortest;
-      total += weight;
-      middle += (s.y - middle) * weight / total;
+    for (sample& s : group_) {
+      s.weight = weight_of(s.length);
+      total += s.weight;
+      middle += (s.y - middle) * s.weight / total;
     }
     double squares = 0.0;
-    for (const sample& s : group_) squares += s.weight / shortest * (s.y - middle) * (s.y - middle);
+    for (const sample& s : group_) squares += s.weight * (s.y - middle) * (s.y - middle);
     sigma_ = std::max(sigma_floor(), std::sqrt(squares / total));
     intercept_ = middle;
     slope_ = 0.0;
@@ -248,15 +268,15 @@ class dynamic_fit final : public clock_method {
     return std::max(sigma_floor(), 1.4826 * median_of_scratch());
   }
 
-  [[nodiscard]] line_moments accepted_moments() const noexcept {
+  [[nodiscard]] line_moments accepted_moments(std::size_t from, std::size_t to) const noexcept {
     line_moments moments;
-    for (const sample& s : group_)
-      if (s.accepted) moments.add(s.x, s.y, s.weight);
+    for (std::size_t i = from; i < to; ++i)
+      if (group_[i].accepted) moments.add(group_[i].x, group_[i].y, group_[i].weight);
     return moments;
   }
 
   void refit() {
-    line_moments fresh = accepted_moments();
+    line_moments fresh = accepted_moments(0, group_.size());
     const double error = fresh.weight > 0.0 ? fresh.mean_y - predict(fresh.mean_x) : 0.0;
     const auto taken = std::count_if(group_.begin(), group_.end(), [](const sample& s) { return s.accepted; });
     const bool mostly_rejected = static_cast<std::size_t>(taken) * 2 < group_.size();
@@ -267,24 +287,39 @@ class dynamic_fit final : public clock_method {
     const bool shifted = std::abs(deviation) > options_.step_sigmas;
     const bool drifting = std::abs(deviation + last_deviation_) > options_.step_sigmas * std::sqrt(2.0);
     last_deviation_ = deviation;
-    if (mostly_rejected || shifted || drifting) {
-      // The clock has changed: only this group tells how it runs now.
+    const bool bad = mostly_rejected || shifted || drifting;
+    if (bad && !suspected_ && fits_ > 0) {
+      suspects_ = group_;
+      suspected_ = true;
+      group_.clear();
+      return;
+    }
+    if (bad) {
+      // The clock has changed: only the groups since tell how it runs now.
       ++steps_;
       last_deviation_ = 0.0;
+      const std::size_t step_at = suspects_.size();
+      suspects_.insert(suspects_.end(), group_.begin(), group_.end());
+      group_.swap(suspects_);
+      const double since = group_[group_.size() / 2].x - (segments_.empty() ? 0.0 : segments_.back().last_x);
       double intercept = 0.0;
       double slope = 0.0;
-      const double since = group_[group_.size() / 2].x - (segments_.empty() ? 0.0 : segments_.back().last_x);
       fit_medians(intercept, slope);
+      const double off = intercept + slope * group_[group_.size() / 2].x - predict(group_[group_.size() / 2].x);
       // The step's size over the time since the clock was last known bounds what the slope has changed by.
-      const double middle = intercept + slope * group_[group_.size() / 2].x - predict(group_[group_.size() / 2].x);
-      slope_spread_ = std::max(options_.usual_drift, since > 0.0 ? 4.0 * std::abs(middle) / since : 0.0);
+      slope_spread_ = std::max(options_.usual_drift, since > 0.0 ? 4.0 * std::abs(off) / since : 0.0);
       const double sigma = group_sigma(intercept, slope);
       for (sample& s : group_)
         s.accepted = std::abs(s.y - intercept - slope * s.x) <= std::max(options_.gate_sigmas * sigma, sigma_floor());
-      fresh = accepted_moments();
+      fresh = accepted_moments(0, group_.size());
       for (candidate& c : candidates_) {
         c.history = fresh;
         c.error = 0.0;
+      }
+      if (step_at > 0) {
+        // The suspected group keeps a segment of its own, so that events of its time are mapped by both.
+        segments_.push_back({group_[step_at - 1].x, accepted_moments(0, step_at), slope_, hold(), steps_});
+        fresh = accepted_moments(step_at, group_.size());
       }
     } else {
       for (candidate& c : candidates_) {
@@ -307,10 +342,16 @@ class dynamic_fit final : public clock_method {
     const double sigma = group_sigma(intercept_, slope_);
     sigma_ = fits_ == 0 ? sigma : 0.9 * sigma_ + 0.1 * sigma;
     ++fits_;
+    positions_.fade(0.98);
+    for (const sample& s : group_)
+      if (s.accepted && s.length < 5.0 * usual_length_) positions_.add(s.length, s.middle - predict(s.x), s.weight);
+    position_ = position_slope();
     if (segments_.size() >= std::max<std::size_t>(2, options_.kept_segments))
       segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(segments_.size() / 2));
     segments_.push_back({group_.back().x, fresh, former_slope, hold(), steps_});
     group_.clear();
+    suspects_.clear();
+    suspected_ = false;
   }
 
   dynamic_fit_options options_;
@@ -323,6 +364,8 @@ class dynamic_fit final : public clock_method {
   double last_deviation_ = 0.0;
   double slope_spread_ = 0.0;
   double usual_length_ = 0.0;
+  line_moments positions_;
+  double position_ = 0.0;
   line_moments used_;
   std::uint64_t seen_ = 0;
   std::uint64_t outliers_ = 0;
@@ -330,6 +373,8 @@ class dynamic_fit final : public clock_method {
   std::uint64_t steps_ = 0;
   std::array<candidate, 4> candidates_{{{0.98}, {0.9}, {0.6}, {0.0}}};
   std::vector<sample> group_;
+  std::vector<sample> suspects_;
+  bool suspected_ = false;
   std::vector<double> scratch_;
   std::vector<segment> segments_;
 };

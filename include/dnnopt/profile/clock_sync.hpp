@@ -74,6 +74,7 @@ struct clock_sync_options {
   bool known_clocks = true;               ///< try the host's clocks plus a constant
   bool regression = true;                 ///< try dynamic fitting
   device_timer timer{};                   ///< try the driver's timer
+  double event_bias_ns = 0.0;             ///< by which END - START of a kernel's event is too long
 };
 
 /// Feeds all methods with the same pairs, measures each before it has seen the pair, and maps with the one that errs least.
@@ -126,6 +127,7 @@ class clock_synchronizer {
       if (e.method->ready()) e.measure(e.method->map()(pair.device_ns), pair, options_.tick_ns);
       e.method->add(pair);
     }
+    lengths_.add(static_cast<double>(pair.host_end_ns - pair.host_begin_ns));
     ++pairs_;
     if ((pairs_ & (pairs_ - 1)) == 0 || pairs_ % 64 == 0) choose();
     if (latest_ != nullptr && latest_->ready()) last_device_ns_ = pair.device_ns;
@@ -211,6 +213,7 @@ class clock_synchronizer {
       event.end_ns = raw.host_end_ns;
       return event;
     }
+    event.bias_ns = counts_as_kernel(raw.kind) ? static_cast<float>(options_.event_bias_ns) : 0.0F;
     event.device_start_ns = start;
     event.device_end_ns = end;
     event.queued_ns = to_host(queued);
@@ -256,16 +259,18 @@ class clock_synchronizer {
     [[nodiscard]] double badness() const noexcept { return outside.quantile(0.9) + spread.quantile(0.9); }
   };
 
-  /// A method that estimates nothing comes first. An earlier method keeps its place unless a later one errs less by a fifth and by more than half a tick: below that the
-  /// difference is the noise of the pairs themselves.
+  /// A method that estimates nothing comes first. An earlier method keeps its place unless a later one errs less by a fifth,
+  /// by more than half a tick and by more than a quarter of the usual enqueue call: where in the call the device took its
+  /// stamp is not known, so smaller differences say nothing.
   void choose() {
     const entry* best = nullptr;
+    const double margin = std::max(0.5 * static_cast<double>(options_.tick_ns), 0.25 * lengths_.quantile(0.5));
     for (const entry& e : methods_)
       if (best == nullptr && e.method->ready() && e.method->exact()) best = &e;
     for (const entry& e : methods_) {
       if (!e.method->ready()) continue;
       if (best == nullptr || (e.count >= 8 && e.badness() < 0.8 * best->badness() &&
-                              e.badness() + 0.5 * static_cast<double>(options_.tick_ns) < best->badness()))
+                              e.badness() + margin < best->badness()))
         best = &e;
     }
     latest_ = best == nullptr ? nullptr : best->method.get();
@@ -274,6 +279,7 @@ class clock_synchronizer {
   clock_sync_options options_;
   clock_unwrapper unwrapper_;
   std::vector<entry> methods_;
+  quantile_sketch lengths_;  // of enqueue calls
   std::vector<known_clock_offset*> known_;
   bracketed_timer* bracketed_ = nullptr;
   const clock_method* latest_ = nullptr;

@@ -21,6 +21,7 @@
 #include <dnnopt/profile/clock_anchored.hpp>
 #include <dnnopt/profile/events.hpp>
 #include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/injected_copies.hpp>
 #include <dnnopt/profile/profiler.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
@@ -196,13 +197,23 @@ class kernel_injector {
  public:
   /// Builds the kernel. Throws errc::opencl_call.
   kernel_injector(cl_context context, cl_device_id device) {
-    const char* source = "__kernel void dnnopt_empty(void) {}\n";
+    const char* source =
+        "__kernel void dnnopt_empty(void) {}\n"
+        "__kernel void dnnopt_spin(__global float* x, int rounds) {\n"
+        "  float v = x[get_global_id(0)];\n"
+        "  for (int i = 0; i < rounds; ++i) v = v * 0.999f + 0.001f;\n"
+        "  x[get_global_id(0)] = v;\n"
+        "}\n";
     cl_int status = CL_SUCCESS;
     program_ = cl::Program(::clCreateProgramWithSource(context, 1, &source, nullptr, &status), false);
     opencl::check(status, "clCreateProgramWithSource");
     opencl::check(::clBuildProgram(program_(), 1, &device, "", nullptr, nullptr), "clBuildProgram");
     kernel_ = cl::Kernel(::clCreateKernel(program_(), "dnnopt_empty", &status), false);
     opencl::check(status, "clCreateKernel");
+    spin_ = cl::Kernel(::clCreateKernel(program_(), "dnnopt_spin", &status), false);
+    opencl::check(status, "clCreateKernel");
+    memory_ = cl::Buffer(::clCreateBuffer(context, CL_MEM_READ_WRITE, spin_items * sizeof(float), nullptr, &status), false);
+    opencl::check(status, "clCreateBuffer");
   }
 
   /// Enqueues `count` empty kernels, waits for them and returns the stamps of their enqueues.
@@ -243,7 +254,51 @@ class kernel_injector {
     return std::max(0.0, exact_quantile(timed, 0.5) - exact_quantile(plain, 0.5));
   }
 
+  /// Nanoseconds by which an event's START to END exceeds what the kernel adds to a stream of kernels: the median of events
+  /// against the slope of time over launches without events, for a kernel of at least `least_ns` (longer than its enqueue).
+  /// Goes into clock_sync_options::event_bias_ns. May be negative where kernels overlap. Takes some tens of milliseconds.
+  [[nodiscard]] double measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
+    const auto launch = [&](opencl::event_sink* sink) {
+      queue.launch(spin_(), {1, {spin_items, 1, 1}, {0, 0, 0}}, "dnnopt_spin", sink);
+    };
+    const auto set_rounds = [&](cl_int rounds) {
+      const cl_mem memory = memory_();
+      opencl::check(::clSetKernelArg(spin_(), 0, sizeof(memory), &memory), "clSetKernelArg");
+      opencl::check(::clSetKernelArg(spin_(), 1, sizeof(rounds), &rounds), "clSetKernelArg");
+    };
+    const auto by_events = [&] {
+      std::vector<double> times;
+      for (int round = 0; round < 5; ++round) {
+        pair_sink sink;
+        for (int i = 0; i < 20; ++i) launch(&sink);
+        queue.finish();
+        for (auto& [raw, event] : sink.events) {
+          read_event_stamps(event, raw);
+          times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
+        }
+      }
+      // The mean of the middle half: a median would stop at the clock's tick.
+      std::sort(times.begin(), times.end());
+      double sum = 0.0;
+      for (std::size_t i = times.size() / 4; i < times.size() * 3 / 4; ++i) sum += times[i];
+      return sum / static_cast<double>(times.size() * 3 / 4 - times.size() / 4);
+    };
+    cl_int rounds = 64;
+    set_rounds(rounds);
+    while (by_events() < least_ns && rounds < (1 << 22)) set_rounds(rounds *= 2);
+    const auto slope = measure_copy_slope(
+        [&](std::size_t copies) {
+          const std::int64_t begin = host_now_ns();
+          for (std::size_t i = 0; i < 5 + copies; ++i) launch(nullptr);
+          queue.finish();
+          return static_cast<double>(host_now_ns() - begin);
+        },
+        {.most_copies = 20, .rounds = 9});
+    return by_events() - slope.ns_per_copy;
+  }
+
  private:
+  static constexpr std::size_t spin_items = 4096;
   struct pair_sink final : opencl::event_sink {
     std::vector<std::pair<raw_event, cl::Event>> events;
     void on_command(const opencl::command_record& record, cl::Event event) override {
@@ -257,6 +312,8 @@ class kernel_injector {
 
   cl::Program program_;
   cl::Kernel kernel_;
+  cl::Kernel spin_;
+  cl::Buffer memory_;
 };
 
 }  // namespace dnnopt::profile

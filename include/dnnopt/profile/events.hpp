@@ -126,10 +126,13 @@ struct kernel_event {
   std::array<std::uint64_t, 3> lws{0, 0, 0};
   std::uint64_t bytes = 0;
   std::uint64_t flops = 0;
+  float bias_ns = 0.0F;  ///< by which END - START of one event is too long, as measured on the device; 0 where it was not
 
-  /// Execution time of one command in nanoseconds.
+  /// Execution time of one command in nanoseconds, the event's own bias taken off.
   [[nodiscard]] double duration_ns() const noexcept {
-    return static_cast<double>(end_ns - start_ns) / static_cast<double>(repeats == 0 ? 1 : repeats);
+    const double whole = static_cast<double>(end_ns - start_ns);
+    const double own = whole > 2.0 * static_cast<double>(bias_ns) ? whole - static_cast<double>(bias_ns) : 0.5 * whole;
+    return own / static_cast<double>(repeats == 0 ? 1 : repeats);
   }
 };
 

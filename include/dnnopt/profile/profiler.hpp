@@ -438,6 +438,7 @@ inline profile_report profiler::report() {
     result.overhead = options_.mode == profile_mode::monitor ? sampler_.overhead() : 0.0;
   }
 
+  result.event_bias_ns = options_.clock.event_bias_ns;
   const double runs = std::max<double>(1.0, static_cast<double>(result.runs));
   std::map<std::string, statistic_row> by_type;
   std::map<std::string, statistic_row> by_work;
@@ -546,7 +547,7 @@ inline profile_report profiler::report() {
   result.run_events.assign(runs_.begin(), runs_.end());
   for (const raw_event& raw : kept_)
     result.events.push_back(clock_.place(raw, raw.queued_ns, raw.submit_ns, raw.start_ns, raw.end_ns,
-                                         clock_.map_past(raw.queued_ns), false));
+                                         clock_.map_past(raw.start_ns), false));
   std::stable_sort(result.events.begin(), result.events.end(),
                    [](const kernel_event& a, const kernel_event& b) { return a.host_begin_ns < b.host_begin_ns; });
   result.origin_ns = result.events.empty() ? (runs_.empty() ? 0 : runs_.front().begin_ns) : result.events.front().host_begin_ns;

@@ -90,6 +90,7 @@ namespace dnnopt::profile {
                 {"lws", event.lws},
                 {"bytes", event.bytes},
                 {"flops", event.flops},
+                {"kernel_us", event.duration_ns() * 1e-3},
                 {"enqueue_begin_us", us(event.host_begin_ns)},
                 {"enqueue_end_us", us(event.host_end_ns)},
                 {"repeats", event.repeats}};
@@ -114,6 +115,7 @@ namespace dnnopt::profile {
   result["dropped"] = report.dropped;
   result["discarded"] = report.discarded;
   result["event_cost_us"] = report.event_cost_ns * 1e-3;
+  result["event_bias_us"] = report.event_bias_ns * 1e-3;
   result["overhead"] = report.overhead;
   return result;
 }

@@ -97,6 +97,8 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
          " order violations\n";
   out += "events: " + std::to_string(report.events.size()) + " kept, " + std::to_string(report.discarded) +
          " older ones let go, " + std::to_string(report.dropped) + " dropped\n";
+  if (report.event_bias_ns != 0.0)
+    out += "kernel times are events' START to END less " + microseconds(report.event_bias_ns) + " us of the event's own\n";
   if (report.event_cost_ns > 0.0)
     out += "timing one command costs about " + microseconds(report.event_cost_ns) + " us" +
            (report.overhead > 0.0 ? ", monitoring about " + text::fixed(report.overhead * 100.0, 3) + "% of the time" : "") +
