@@ -46,6 +46,7 @@ class opencl_executor {
       : where_(&where), program_(std::move(p)), evaluate_(evaluate), planner_(std::move(planner)), queues_(where) {
     build(programs);
     upload_constants();
+    prepare_weights(programs);
   }
   opencl_executor(const opencl_executor&) = delete;
   opencl_executor& operator=(const opencl_executor&) = delete;
@@ -140,14 +141,83 @@ class opencl_executor {
   void upload_constants() {
     const graph& g = *program_->g;
     opencl::command_queue& queue = queues_.use(false);
+    std::vector<bool> wanted = device_values_;
+    for (const placed_node& step : program_->steps)
+      for (const codegen::kernel_plan& plan : step.lowered.prepare)
+        for (const codegen::pointer_argument& argument : plan.pointers)
+          if (argument.held != no_value) wanted[program_->roots[argument.held]] = true;
     for (value_id v = 0; v < g.value_count(); ++v) {
-      if (!device_values_[v] || !g.facts(v).is_constant()) continue;
+      if (!wanted[v] || !g.facts(v).is_constant()) continue;
       const tensor& content = g.facts(v).constant;
       constants_.emplace(v,
                          where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), g.value_at(v).name));
       queue.upload(constants_.at(v), content.bytes());
     }
     queue.finish();
+  }
+
+  /// Runs the kernels that pack weights, once, and releases constants that only these read.
+  void prepare_weights(opencl::program_cache& programs) {
+    const graph& g = *program_->g;
+    opencl::command_queue& queue = queues_.use(false);
+    persistent_.resize(program_->steps.size());
+    const symbol_values none;
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+      const codegen::lowered_node& lowered = program_->steps[s].lowered;
+      persistent_[s].resize(lowered.scratch.size());
+      for (std::size_t j = 0; j < lowered.scratch.size(); ++j)
+        if (lowered.scratch[j].persistent)
+          persistent_[s][j] = where_->memory().allocate(static_cast<std::size_t>(std::max<std::int64_t>(lowered.scratch[j].bytes.evaluate(none), 1)), g.node_at(program_->steps[s].id).name);
+    }
+    std::vector<opencl::program_request> requests;
+    for (const placed_node& step : program_->steps)
+      for (const codegen::kernel_plan& plan : step.lowered.prepare) requests.push_back({g.node_at(step.id).name, plan.source, plan.options});
+    const std::vector<cl::Program> built = programs.build_all(requests);
+    std::size_t next = 0;
+    for (std::size_t s = 0; s < program_->steps.size(); ++s)
+      for (const codegen::kernel_plan& plan : program_->steps[s].lowered.prepare) {
+        const std::string& name = g.node_at(program_->steps[s].id).name;
+        const cl::Kernel kernel = make_kernel(built[next++], plan);
+        set_arguments(kernel, plan, name, none, [&](const codegen::pointer_argument& pointer) {
+          return pointer.held == no_value ? persistent_[s].at(pointer.scratch).handle() : constants_.at(program_->roots[pointer.held]).handle();
+        });
+        queue.launch(kernel(), work_size(plan, plan.bind(none), kernel()), name);
+      }
+    queue.finish();
+    std::erase_if(constants_, [this](const auto& held) { return !device_values_[held.first]; });
+  }
+
+  static cl::Kernel make_kernel(const cl::Program& built, const codegen::kernel_plan& plan) {
+    cl_int status = CL_SUCCESS;
+    cl::Kernel kernel(::clCreateKernel(built(), plan.entry.c_str(), &status), false);
+    opencl::check(status, "clCreateKernel", [&] { return plan.entry; });
+    return kernel;
+  }
+
+  /// Sets pointers (`handle_of` gives each), then the parameters' values.
+  template <class HandleOf>
+  static void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name, const symbol_values& symbols, HandleOf&& handle_of) {
+    cl_uint argument = 0;
+    const auto set = [&](std::size_t bytes, const void* content) {
+      opencl::check(::clSetKernelArg(kernel(), argument++, bytes, content), "clSetKernelArg",
+                    [&] { return "argument " + std::to_string(argument - 1) + " of '" + name + "'"; });
+    };
+    for (const codegen::pointer_argument& pointer : plan.pointers) {
+      const cl_mem handle = handle_of(pointer);
+      set(sizeof handle, &handle);
+    }
+    for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
+      const std::int64_t value = plan.parameters[i].evaluate(symbols);
+      if (plan.parameter_is_long[i]) {
+        const cl_long wide = value;
+        set(sizeof wide, &wide);
+        continue;
+      }
+      if (value != static_cast<cl_int>(value))
+        throw error(errc::overflow, "node '" + name + "': a dim of " + std::to_string(value) + " exceeds 32 bits");
+      const cl_int narrow = static_cast<cl_int>(value);
+      set(sizeof narrow, &narrow);
+    }
   }
 
   static symbol_values bind_inputs(const graph& g, std::span<const tensor> inputs) {
@@ -195,13 +265,14 @@ class opencl_executor {
     made.buffers.resize(program_->g->value_count());
     made.kernels.resize(program_->steps.size());
     made.scratch.resize(program_->steps.size());
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) made.scratch[s].resize(program_->steps[s].lowered.scratch.size());
     if (made.memory.arena_bytes != 0)
       made.arena = where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors");
     for (const planned_value& planned : made.memory.planned) {
       if (planned.held != no_value)
         made.buffers[planned.held] = made.arena.sub_buffer(planned.offset, planned.bytes);
       else
-        made.scratch[planned.step].push_back(made.arena.sub_buffer(planned.offset, planned.bytes));
+        made.scratch[planned.step].at(planned.scratch) = made.arena.sub_buffer(planned.offset, planned.bytes);
     }
     for (const planned_value& separate : made.memory.separate)
       made.buffers[separate.held] =
@@ -257,43 +328,18 @@ class opencl_executor {
     const placed_node& step = program_->steps[s];
     const codegen::kernel_plan& plan = step.lowered.kernels[k];
     prepared_kernel& prepared = state.own.kernels[s][k];
-    if (prepared.kernel() == nullptr) {
-      cl_int status = CL_SUCCESS;
-      prepared.kernel = cl::Kernel(::clCreateKernel(programs_[s][k](), plan.entry.c_str(), &status), false);
-      opencl::check(status, "clCreateKernel", [&] { return plan.entry; });
-    }
-    cl_uint argument = 0;
-    const auto set = [&](std::size_t bytes, const void* content) {
-      opencl::check(::clSetKernelArg(prepared.kernel(), argument++, bytes, content), "clSetKernelArg", [&] {
-        return "argument " + std::to_string(argument - 1) + " of '" + program_->g->node_at(step.id).name + "'";
-      });
-    };
+    if (prepared.kernel() == nullptr) prepared.kernel = make_kernel(programs_[s][k], plan);
     prepared.bytes = 0;
-    for (const codegen::pointer_argument& pointer : plan.pointers) {
-      cl_mem handle = nullptr;
+    set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols, [&](const codegen::pointer_argument& pointer) {
       if (pointer.held == no_value) {
-        handle = state.own.scratch[s].at(pointer.scratch).handle();
-      } else {
-        materialize(state, pointer.held);
-        handle = buffer_of(state, pointer.held).handle();
-        prepared.bytes += bytes_of(pointer.held, state.symbols);
+        const bool kept = step.lowered.scratch.at(pointer.scratch).persistent;
+        return (kept ? persistent_[s] : state.own.scratch[s]).at(pointer.scratch).handle();
       }
-      set(sizeof handle, &handle);
-    }
+      materialize(state, pointer.held);
+      prepared.bytes += bytes_of(pointer.held, state.symbols);
+      return buffer_of(state, pointer.held).handle();
+    });
     const symbol_values own = plan.bind(state.symbols);
-    for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
-      const std::int64_t value = plan.parameters[i].evaluate(state.symbols);
-      if (plan.parameter_is_long[i]) {
-        const cl_long wide = value;
-        set(sizeof wide, &wide);
-      } else {
-        if (value != static_cast<cl_int>(value))
-          throw error(errc::overflow, "node '" + program_->g->node_at(step.id).name + "': a dim of " +
-                                          std::to_string(value) + " exceeds 32 bits");
-        const cl_int narrow = static_cast<cl_int>(value);
-        set(sizeof narrow, &narrow);
-      }
-    }
     prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
     prepared.size = work_size(plan, own, prepared.kernel());
     prepared.ready = true;
@@ -427,6 +473,7 @@ class opencl_executor {
   std::vector<std::vector<cl::Program>> programs_;  // by step and kernel
   std::vector<bool> device_values_;                 // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
+  std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
   std::list<instance> instances_;
   instance* last_ = nullptr;
   run_figures figures_;

@@ -24,6 +24,7 @@ namespace dnnopt {
 struct planned_value {
   value_id held = no_value;
   std::size_t step = 0;        ///< of scratch
+  std::size_t scratch = 0;     ///< which scratch buffer of the step
   std::size_t offset = 0;      ///< bytes from the start of the arena
   std::size_t bytes = 0;
   std::int64_t first_step = 0; ///< the step that writes it
@@ -130,11 +131,15 @@ struct run_memory {
     usages.push_back({life.first, life.last + 1, static_cast<std::int64_t>(planned.bytes), aligned});
   }
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
-    for (const codegen::scratch_buffer& scratch : p.steps[s].lowered.scratch) {
+    for (std::size_t j = 0; j < p.steps[s].lowered.scratch.size(); ++j) {
+      const codegen::scratch_buffer& scratch = p.steps[s].lowered.scratch[j];
+      // Packed weights live as long as the weights, not as long as a run.
+      if (scratch.persistent) continue;
       const auto bytes = scratch.bytes.try_evaluate(symbols);
       if (!bytes) throw error(errc::unsupported, "scratch memory of node '" + g.node_at(p.steps[s].id).name + "' depends on data");
       planned_value planned;
       planned.step = s;
+      planned.scratch = j;
       planned.bytes = static_cast<std::size_t>(std::max<std::int64_t>(*bytes, 1));
       planned.first_step = planned.last_step = static_cast<std::int64_t>(s);
       result.planned.push_back(planned);
