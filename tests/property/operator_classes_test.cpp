@@ -1,5 +1,5 @@
-// Perturbs elements of inputs in the reference backend and checks that outputs depend on them as operators' mapping types
-// and layout classes claim.
+// Perturbs elements of inputs in the reference backend and checks that outputs depend on them as operators' mapping
+// types and layout classes claim.
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -47,7 +47,8 @@ class sample {
   }
   tensor bytes(dim_list dims) {
     tensor t(dtype::uint8, std::move(dims));
-    for (std::uint8_t& v : t.mutable_data<std::uint8_t>()) v = static_cast<std::uint8_t>(std::uniform_int_distribution<int>(1, 200)(random_));
+    for (std::uint8_t& v : t.mutable_data<std::uint8_t>())
+      v = static_cast<std::uint8_t>(std::uniform_int_distribution<int>(1, 200)(random_));
     return t;
   }
 
@@ -68,7 +69,8 @@ tensor changed(const tensor& t, std::size_t at) {
   else if (t.type() == dtype::boolean)
     result.mutable_data<bool>()[at] = !result.mutable_data<bool>()[at];
   else
-    result.mutable_data<std::uint8_t>()[at] = static_cast<std::uint8_t>(result.mutable_data<std::uint8_t>()[at] ^ 0x2BU);
+    result.mutable_data<std::uint8_t>()[at] =
+        static_cast<std::uint8_t>(result.mutable_data<std::uint8_t>()[at] ^ 0x2BU);
   return result;
 }
 
@@ -146,7 +148,8 @@ TEST_CASE("element-wise operators depend on the element at the same index only")
   sample data(Catch::rngSeed());
   int checked = 0;
   for (const dnnopt::op_info* op : set.rows()) {
-    if (op->kind != dnnopt::computation_kind::element_wise || op->scalar.empty() || op->arity.least_inputs > 2) continue;
+    if (op->kind != dnnopt::computation_kind::element_wise || op->scalar.empty() || op->arity.least_inputs > 2)
+      continue;
     if (op->name == "Cast") continue;  // needs an attribute; below
     const bool logical = op->name == "And" || op->name == "Or" || op->name == "Xor" || op->name == "Not";
     const bool bitwise = op->name.starts_with("Bit");
@@ -170,7 +173,8 @@ TEST_CASE("element-wise operators depend on the element at the same index only")
   check(set, {"Where", {data.flags({2, 3}), data.reals({3}), data.reals({2, 1})}});
   check(set, {"Clip", {data.reals({2, 3}), tensor::scalar(0.3F), tensor::scalar(0.7F)}});
   check(set, {"Max", {data.reals({2, 3}), data.reals({3}), data.reals({1})}});
-  check(set, {"BatchNormalization", {data.reals({2, 3, 2}), data.reals({3}), data.reals({3}), data.reals({3}), data.reals({3})}});
+  check(set, {"BatchNormalization",
+              {data.reals({2, 3, 2}), data.reals({3}), data.reals({3}), data.reals({3}), data.reals({3})}});
   check(set, {"QuantizeLinear", {data.reals({2, 3}), data.reals({3})}});
   check(set, {"DequantizeLinear", {data.bytes({2, 3}), data.reals({3})}});
 }
@@ -204,7 +208,9 @@ TEST_CASE("operators that claim Many-to-Many aggregate elements") {
   const std::vector<instance> instances{
       {"ArgMax", {data.reals({2, 3})}},
       {"AveragePool", {data.reals({1, 2, 4})}, {{"kernel_shape", ints{3}}}},
-      {"BatchNormalization", {data.reals({2, 3, 2}), data.reals({3}), data.reals({3}), data.reals({3}), data.reals({3})}, {{"training_mode", std::int64_t{1}}}},
+      {"BatchNormalization",
+       {data.reals({2, 3, 2}), data.reals({3}), data.reals({3}), data.reals({3}), data.reals({3})},
+       {{"training_mode", std::int64_t{1}}}},
       {"Conv", {data.reals({1, 2, 3, 3}), data.reals({2, 2, 2, 2}), data.reals({2})}},
       {"ConvTranspose", {data.reals({1, 2, 3}), data.reals({2, 2, 2}), data.reals({2})}},
       {"CumSum", {data.reals({2, 3}), numbers({1}).reshaped({})}},
@@ -212,7 +218,9 @@ TEST_CASE("operators that claim Many-to-Many aggregate elements") {
       {"Einsum", {data.reals({2, 3}), data.reals({3, 2})}, {{"equation", std::string("ij,jk->ik")}}},
       {"Gemm", {data.reals({2, 3}), data.reals({3, 2}), data.reals({2})}},
       {"GlobalAveragePool", {data.reals({1, 2, 2, 2})}},
-      {"GroupNormalization", {data.reals({1, 4, 2}), data.reals({4}), data.reals({4})}, {{"num_groups", std::int64_t{2}}}},
+      {"GroupNormalization",
+       {data.reals({1, 4, 2}), data.reals({4}), data.reals({4})},
+       {{"num_groups", std::int64_t{2}}}},
       {"InstanceNormalization", {data.reals({1, 2, 3}), data.reals({2}), data.reals({2})}},
       {"LRN", {data.reals({1, 3, 2})}, {{"size", std::int64_t{3}}, {"alpha", 1.0F}}},
       {"LayerNormalization", {data.reals({2, 3}), data.reals({3}), data.reals({3})}},

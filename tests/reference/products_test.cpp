@@ -37,7 +37,8 @@ tensor run(dnnopt::evaluate_function f, const attribute_map& attributes, std::ve
 void check_close(const tensor& found, const std::vector<double>& wanted) {
   REQUIRE(static_cast<std::size_t>(found.size()) == wanted.size());
   double worst = 0;
-  for (std::size_t i = 0; i < wanted.size(); ++i) worst = std::max(worst, std::fabs(static_cast<double>(found.data<float>()[i]) - wanted[i]));
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    worst = std::max(worst, std::fabs(static_cast<double>(found.data<float>()[i]) - wanted[i]));
   CHECK(worst < 1e-5);
 }
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -52,9 +53,12 @@ TEST_CASE("products larger than a block equal the definition") {
   std::vector<double> wanted(at(m * n));
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t c = 0; c < k; ++c) wanted[at(i * n + j)] += static_cast<double>(a.data<float>()[at(i * k + c)]) * static_cast<double>(b.data<float>()[at(c * n + j)]);
+      for (std::int64_t c = 0; c < k; ++c)
+        wanted[at(i * n + j)] +=
+            static_cast<double>(a.data<float>()[at(i * k + c)]) * static_cast<double>(b.data<float>()[at(c * n + j)]);
   check_close(run(dnnopt::reference::matrix::evaluate_matmul, {}, {a, b}), wanted);
-  check_close(run(dnnopt::reference::matrix::evaluate_einsum, with({{"equation", std::string("ik,kj")}}), {a, b}), wanted);
+  check_close(run(dnnopt::reference::matrix::evaluate_einsum, with({{"equation", std::string("ik,kj")}}), {a, b}),
+              wanted);
   check_close(run(dnnopt::reference::matrix::evaluate_gemm, {}, {a, b}), wanted);
 }
 
@@ -65,17 +69,20 @@ TEST_CASE("integer products wrap as 64-bit arithmetic does") {
 }
 
 TEST_CASE("a product over an empty inner dim is zero") {
-  const tensor c = run(dnnopt::reference::matrix::evaluate_matmul, {}, {tensor(dtype::float32, {2, 0}), tensor(dtype::float32, {0, 3})});
+  const tensor c = run(dnnopt::reference::matrix::evaluate_matmul, {},
+                       {tensor(dtype::float32, {2, 0}), tensor(dtype::float32, {0, 3})});
   CHECK(c.dims() == dim_list{2, 3});
   for (const float v : c.data<float>()) CHECK(v == 0.0F);
 }
 
-TEST_CASE("a grouped, dilated, padded convolution in three dims equals the definition, and its transpose is its adjoint") {
+TEST_CASE(
+    "a grouped, dilated, padded convolution in three dims equals the definition, and its transpose is its adjoint") {
   std::mt19937 random(Catch::rngSeed());
   const std::int64_t batch = 2, group = 2, in = 2, out = 3;  // channels per group
   const ints extent{5, 6, 7}, kernel{2, 3, 2}, stride{1, 2, 1}, dilation{2, 1, 3}, pads{1, 0, 2, 0, 1, 1};
   ints result(3);
-  for (std::size_t d = 0; d < 3; ++d) result[d] = (extent[d] + pads[d] + pads[d + 3] - ((kernel[d] - 1) * dilation[d] + 1)) / stride[d] + 1;
+  for (std::size_t d = 0; d < 3; ++d)
+    result[d] = (extent[d] + pads[d] + pads[d + 3] - ((kernel[d] - 1) * dilation[d] + 1)) / stride[d] + 1;
   const tensor x = reals({batch, group * in, extent[0], extent[1], extent[2]}, random);
   const tensor w = reals({group * out, in, kernel[0], kernel[1], kernel[2]}, random);
   const auto attributes = with({{"group", group}, {"strides", stride}, {"dilations", dilation}, {"pads", pads}});
@@ -96,7 +103,9 @@ TEST_CASE("a grouped, dilated, padded convolution in three dims equals the defin
                 inside = inside && i >= 0 && i < extent[d];
                 from = from * extent[d] + i;
               }
-              if (inside) f(at((n * group * out + o) * result[0] * result[1] * result[2] + p), at((o * in + c) * kernel[0] * kernel[1] * kernel[2] + q), at(from));
+              if (inside)
+                f(at((n * group * out + o) * result[0] * result[1] * result[2] + p),
+                  at((o * in + c) * kernel[0] * kernel[1] * kernel[2] + q), at(from));
             }
   };
   for_each_product([&](std::size_t o, std::size_t weight, std::size_t from) {
@@ -106,10 +115,12 @@ TEST_CASE("a grouped, dilated, padded convolution in three dims equals the defin
   CHECK(y.dims() == dim_list{batch, group * out, result[0], result[1], result[2]});
   check_close(y, wanted);
 
-  // The transposed convolution with the same weights sends each product the other way; output_padding restores the extent.
+  // The transposed convolution with the same weights sends each product the other way; output_padding restores the
+  // extent.
   auto inverse = attributes;
   ints extra(3);
-  for (std::size_t d = 0; d < 3; ++d) extra[d] = extent[d] - ((result[d] - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1 - pads[d] - pads[d + 3]);
+  for (std::size_t d = 0; d < 3; ++d)
+    extra[d] = extent[d] - ((result[d] - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1 - pads[d] - pads[d + 3]);
   inverse.set("output_padding", extra);
   std::vector<double> back(at(x.size()));
   for_each_product([&](std::size_t o, std::size_t weight, std::size_t from) {
@@ -118,13 +129,18 @@ TEST_CASE("a grouped, dilated, padded convolution in three dims equals the defin
   const tensor z = run(dnnopt::reference::convolution::conv_transpose, inverse, {y, w});
   REQUIRE(z.dims() == x.dims());
   double worst = 0;
-  for (std::size_t i = 0; i < back.size(); ++i) worst = std::max(worst, std::fabs(static_cast<double>(z.data<float>()[i]) - back[i]));
+  for (std::size_t i = 0; i < back.size(); ++i)
+    worst = std::max(worst, std::fabs(static_cast<double>(z.data<float>()[i]) - back[i]));
   CHECK(worst < 1e-4);
 }
 
 TEST_CASE("shapes that do not fit are refused by their dims") {
   std::mt19937 random(1);
-  CHECK_THROWS_WITH(run(dnnopt::reference::matrix::evaluate_matmul, {}, {reals({2, 3}, random), reals({4, 5}, random)}), Catch::Contains("2x3") && Catch::Contains("4x5"));
-  CHECK_THROWS_WITH(run(dnnopt::reference::convolution::conv, {}, {reals({1, 3, 4}, random), reals({2, 2, 3}, random)}), Catch::Contains("1x3x4"));
-  CHECK_THROWS_AS(run(dnnopt::reference::matrix::evaluate_einsum, with({{"equation", std::string("ij,jk->il")}}), {reals({2, 3}, random), reals({3, 2}, random)}), dnnopt::error);
+  CHECK_THROWS_WITH(run(dnnopt::reference::matrix::evaluate_matmul, {}, {reals({2, 3}, random), reals({4, 5}, random)}),
+                    Catch::Contains("2x3") && Catch::Contains("4x5"));
+  CHECK_THROWS_WITH(run(dnnopt::reference::convolution::conv, {}, {reals({1, 3, 4}, random), reals({2, 2, 3}, random)}),
+                    Catch::Contains("1x3x4"));
+  CHECK_THROWS_AS(run(dnnopt::reference::matrix::evaluate_einsum, with({{"equation", std::string("ij,jk->il")}}),
+                      {reals({2, 3}, random), reals({3, 2}, random)}),
+                  dnnopt::error);
 }

@@ -22,7 +22,8 @@ using dnnopt::tensor;
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr float inf = std::numeric_limits<float>::infinity();
 
-tensor run(dnnopt::evaluate_function f, std::vector<tensor> inputs, const std::vector<std::pair<std::string, attribute>>& named = {}) {
+tensor run(dnnopt::evaluate_function f, std::vector<tensor> inputs,
+           const std::vector<std::pair<std::string, attribute>>& named = {}) {
   dnnopt::attribute_map attributes;
   for (const auto& [name, value] : named) attributes.set(name, value);
   std::vector<tensor> outputs(1);
@@ -30,9 +31,13 @@ tensor run(dnnopt::evaluate_function f, std::vector<tensor> inputs, const std::v
   return outputs[0];
 }
 template <class T>
-tensor row(const std::vector<T>& values) { return tensor::of<T>({static_cast<std::int64_t>(values.size())}, values); }
+tensor row(const std::vector<T>& values) {
+  return tensor::of<T>({static_cast<std::int64_t>(values.size())}, values);
+}
 template <class T>
-std::vector<T> values(const tensor& t) { return {t.data<T>().begin(), t.data<T>().end()}; }
+std::vector<T> values(const tensor& t) {
+  return {t.data<T>().begin(), t.data<T>().end()};
+}
 
 }  // namespace
 
@@ -40,9 +45,11 @@ TEST_CASE("activations, limits and extremes keep NaN") {
   namespace u = dnnopt::reference::unary;
   namespace a = dnnopt::reference::arithmetic;
   const tensor x = row<float>({not_a_number});
-  for (const auto f : {u::relu, u::sigmoid, u::gelu, u::hard_sigmoid, u::hard_swish, u::leaky_relu, u::softplus, u::elu, u::selu, u::celu, u::sign, u::swish, u::mish})
+  for (const auto f : {u::relu, u::sigmoid, u::gelu, u::hard_sigmoid, u::hard_swish, u::leaky_relu, u::softplus, u::elu,
+                       u::selu, u::celu, u::sign, u::swish, u::mish})
     CHECK(std::isnan(run(f, {x}).data<float>()[0]));
-  CHECK(std::isnan(run(dnnopt::reference::conversion::clip, {x, tensor::scalar(0.0F), tensor::scalar(1.0F)}).data<float>()[0]));
+  CHECK(std::isnan(
+      run(dnnopt::reference::conversion::clip, {x, tensor::scalar(0.0F), tensor::scalar(1.0F)}).data<float>()[0]));
   const tensor one = row<float>({1.0F});
   for (const auto f : {a::max, a::min}) {
     CHECK(std::isnan(run(f, {x, one}).data<float>()[0]));
@@ -65,7 +72,8 @@ TEST_CASE("halves round to even") {
 }
 
 TEST_CASE("where limits cross, the upper one counts") {
-  CHECK(values<float>(run(dnnopt::reference::conversion::clip, {row<float>({0.0F, 5.0F}), tensor::scalar(3.0F), tensor::scalar(1.0F)})) ==
+  CHECK(values<float>(run(dnnopt::reference::conversion::clip,
+                          {row<float>({0.0F, 5.0F}), tensor::scalar(3.0F), tensor::scalar(1.0F)})) ==
         std::vector<float>{1.0F, 1.0F});
 }
 
@@ -74,13 +82,17 @@ TEST_CASE("integer arithmetic wraps and truncates, and a zero divisor does not t
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   CHECK(values<std::int64_t>(run(a::div, {row<std::int64_t>({7, -7, 5, least}), row<std::int64_t>({-2, 2, 0, -1})})) ==
         std::vector<std::int64_t>{-3, -3, 0, least});
-  CHECK(values<std::int64_t>(run(a::mod, {row<std::int64_t>({7, -7, 7, 5, least}), row<std::int64_t>({-3, 3, 3, 0, -1})})) ==
+  CHECK(values<std::int64_t>(
+            run(a::mod, {row<std::int64_t>({7, -7, 7, 5, least}), row<std::int64_t>({-3, 3, 3, 0, -1})})) ==
         std::vector<std::int64_t>{-2, 2, 1, 0, 0});
-  CHECK(values<std::int64_t>(run(a::mod, {row<std::int64_t>({7, -7}), row<std::int64_t>({-3, 3})}, {{"fmod", std::int64_t{1}}})) ==
-        std::vector<std::int64_t>{1, -1});
-  CHECK(values<std::int8_t>(run(a::add, {row<std::int8_t>({127}), row<std::int8_t>({1})})) == std::vector<std::int8_t>{-128});
-  CHECK(values<std::int64_t>(run(a::mul, {row<std::int64_t>({least}), row<std::int64_t>({-1})})) == std::vector<std::int64_t>{least});
-  CHECK(values<std::uint64_t>(run(a::div, {row<std::uint64_t>({~0ULL}), row<std::uint64_t>({2})})) == std::vector<std::uint64_t>{~0ULL / 2});
+  CHECK(values<std::int64_t>(run(a::mod, {row<std::int64_t>({7, -7}), row<std::int64_t>({-3, 3})},
+                                 {{"fmod", std::int64_t{1}}})) == std::vector<std::int64_t>{1, -1});
+  CHECK(values<std::int8_t>(run(a::add, {row<std::int8_t>({127}), row<std::int8_t>({1})})) ==
+        std::vector<std::int8_t>{-128});
+  CHECK(values<std::int64_t>(run(a::mul, {row<std::int64_t>({least}), row<std::int64_t>({-1})})) ==
+        std::vector<std::int64_t>{least});
+  CHECK(values<std::uint64_t>(run(a::div, {row<std::uint64_t>({~0ULL}), row<std::uint64_t>({2})})) ==
+        std::vector<std::uint64_t>{~0ULL / 2});
   CHECK(values<std::int64_t>(run(a::pow, {row<std::int64_t>({3, 2, -1, 2}), row<std::int64_t>({40, 62, -3, -1})})) ==
         std::vector<std::int64_t>{-6289078614652622815LL, std::int64_t{1} << 62, -1, 0});  // 3^40 modulo 2^64
 }
@@ -92,21 +104,25 @@ TEST_CASE("unsigned 64-bit numbers beyond the signed range compare and convert e
   CHECK(values<bool>(run(a::greater, {x, y})) == std::vector<bool>{true, false});
   CHECK(values<std::uint64_t>(run(a::max, {x, y})) == std::vector<std::uint64_t>{~0ULL, ~0ULL});
   CHECK(values<float>(dnnopt::reference::conversion::cast(x, dtype::float32))[0] == 18446744073709551616.0F);
-  CHECK(values<std::uint64_t>(dnnopt::reference::conversion::cast(row<double>({1e19}), dtype::uint64))[0] == 10000000000000000000ULL);
+  CHECK(values<std::uint64_t>(dnnopt::reference::conversion::cast(row<double>({1e19}), dtype::uint64))[0] ==
+        10000000000000000000ULL);
 }
 
 TEST_CASE("shifts beyond the width leave what sign extension gives") {
   namespace a = dnnopt::reference::arithmetic;
   const tensor x = row<std::int8_t>({-128, 64, -128, -1});
   const tensor amount = row<std::int8_t>({1, 1, 8, -1});
-  CHECK(values<std::int8_t>(run(a::bit_shift, {x, amount}, {{"direction", std::string("RIGHT")}})) == std::vector<std::int8_t>{-64, 32, -1, -1});
-  CHECK(values<std::int8_t>(run(a::bit_shift, {x, amount}, {{"direction", std::string("LEFT")}})) == std::vector<std::int8_t>{0, -128, 0, 0});
+  CHECK(values<std::int8_t>(run(a::bit_shift, {x, amount}, {{"direction", std::string("RIGHT")}})) ==
+        std::vector<std::int8_t>{-64, 32, -1, -1});
+  CHECK(values<std::int8_t>(run(a::bit_shift, {x, amount}, {{"direction", std::string("LEFT")}})) ==
+        std::vector<std::int8_t>{0, -128, 0, 0});
   CHECK_THROWS_AS(run(a::bit_shift, {x, amount}, {{"direction", std::string("UP")}}), dnnopt::error);
 }
 
 TEST_CASE("the floating remainder follows the divisor's sign, also at infinity") {
   namespace a = dnnopt::reference::arithmetic;
-  const auto r = values<float>(run(a::mod, {row<float>({5.0F, -5.0F, 5.0F, 5.0F}), row<float>({-3.0F, 3.0F, inf, -inf})}));
+  const auto r =
+      values<float>(run(a::mod, {row<float>({5.0F, -5.0F, 5.0F, 5.0F}), row<float>({-3.0F, 3.0F, inf, -inf})}));
   CHECK(r == std::vector<float>{-1.0F, 1.0F, 5.0F, -inf});
   CHECK(std::isnan(values<float>(run(a::mod, {row<float>({1.0F}), row<float>({0.0F})}))[0]));
 }
@@ -127,7 +143,8 @@ TEST_CASE("conversions to 8-bit floating point saturate or not, as told") {
 TEST_CASE("narrow integers wrap to their bits") {
   using dnnopt::reference::conversion::cast;
   CHECK(values<std::int8_t>(cast(row<std::int64_t>({7, 8, -9}), dtype::int4)) == std::vector<std::int8_t>{7, -8, 7});
-  CHECK(values<std::uint8_t>(cast(row<std::int64_t>({15, 16, -1}), dtype::uint4)) == std::vector<std::uint8_t>{15, 0, 15});
+  CHECK(values<std::uint8_t>(cast(row<std::int64_t>({15, 16, -1}), dtype::uint4)) ==
+        std::vector<std::uint8_t>{15, 0, 15});
   CHECK(values<std::int8_t>(cast(row<std::int64_t>({1, 2, -3}), dtype::int2)) == std::vector<std::int8_t>{1, -2, 1});
 }
 
@@ -146,11 +163,14 @@ TEST_CASE("text and numbers convert into each other") {
 
 TEST_CASE("operands that do not fit are refused by name") {
   namespace a = dnnopt::reference::arithmetic;
-  CHECK_THROWS_WITH(run(a::add, {row<float>({1, 2}), row<float>({1, 2, 3})}), Catch::Contains("2") && Catch::Contains("3"));
-  CHECK_THROWS_WITH(run(a::add, {row<float>({1}), row<double>({1})}), Catch::Contains("float32") && Catch::Contains("float64"));
+  CHECK_THROWS_WITH(run(a::add, {row<float>({1, 2}), row<float>({1, 2, 3})}),
+                    Catch::Contains("2") && Catch::Contains("3"));
+  CHECK_THROWS_WITH(run(a::add, {row<float>({1}), row<double>({1})}),
+                    Catch::Contains("float32") && Catch::Contains("float64"));
   CHECK_THROWS_WITH(run(dnnopt::reference::unary::exp, {row<std::int32_t>({1})}), Catch::Contains("int32"));
 }
 
 TEST_CASE("an empty operand gives an empty result") {
-  CHECK(run(dnnopt::reference::arithmetic::add, {tensor(dtype::float32, {0, 3}), tensor(dtype::float32, {3})}).dims() == dnnopt::dim_list{0, 3});
+  CHECK(run(dnnopt::reference::arithmetic::add, {tensor(dtype::float32, {0, 3}), tensor(dtype::float32, {3})}).dims() ==
+        dnnopt::dim_list{0, 3});
 }

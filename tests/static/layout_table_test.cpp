@@ -11,8 +11,8 @@ using enum dnnopt::layout_class;
 using action = dnnopt::layout_action;
 using search = dnnopt::layout_search;
 
-consteval bool cell(dnnopt::layout_class first, dnnopt::layout_class second, action wanted, std::optional<dnnopt::layout_class> result,
-                    search where) {
+consteval bool cell(dnnopt::layout_class first, dnnopt::layout_class second, action wanted,
+                    std::optional<dnnopt::layout_class> result, search where) {
   const auto& found = dnnopt::combine(first, second);
   return found.action == wanted && found.result == result && found.search == where;
 }

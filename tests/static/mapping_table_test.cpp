@@ -8,7 +8,8 @@ namespace {
 using enum dnnopt::mapping_type;
 using enum dnnopt::fusion_verdict;
 
-consteval bool cell(dnnopt::mapping_type first, dnnopt::mapping_type second, dnnopt::fusion_verdict verdict, dnnopt::mapping_type result) {
+consteval bool cell(dnnopt::mapping_type first, dnnopt::mapping_type second, dnnopt::fusion_verdict verdict,
+                    dnnopt::mapping_type result) {
   const auto& found = dnnopt::fuse(first, second);
   return found.verdict == verdict && found.result == result;
 }

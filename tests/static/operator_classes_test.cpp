@@ -18,20 +18,26 @@ using dnnopt::layout_class;
 using dnnopt::mapping_type;
 
 template <class... Ops>
-consteval bool map_as(mapping_type type) { return ((Ops::mapping == type) && ...); }
+consteval bool map_as(mapping_type type) {
+  return ((Ops::mapping == type) && ...);
+}
 template <class... Ops>
-consteval bool lay_out_as(layout_class c) { return ((Ops::layout == c) && ...); }
+consteval bool lay_out_as(layout_class c) {
+  return ((Ops::layout == c) && ...);
+}
 template <class... Ops>
-consteval bool vary_as(dynamism_class c) { return ((Ops::dynamism == c) && ...); }
+consteval bool vary_as(dynamism_class c) {
+  return ((Ops::dynamism == c) && ...);
+}
 
 // DNNFusion, Table 2.
-static_assert(map_as<add_op, asin_op, batch_normalization_op, cast_op, ceil_op, clip_op, concat_op, cos_op, erf_op, exp_op,
-                     greater_op, leaky_relu_op, log_op, not_op, prelu_op, reciprocal_op, relu_op, round_op, sigmoid_op,
-                     sin_op, slice_op, split_op, sqrt_op, tanh_op, where_op>(mapping_type::one_to_one));
+static_assert(map_as<add_op, asin_op, batch_normalization_op, cast_op, ceil_op, clip_op, concat_op, cos_op, erf_op,
+                     exp_op, greater_op, leaky_relu_op, log_op, not_op, prelu_op, reciprocal_op, relu_op, round_op,
+                     sigmoid_op, sin_op, slice_op, split_op, sqrt_op, tanh_op, where_op>(mapping_type::one_to_one));
 static_assert(map_as<expand_op, gather_op, resize_op, upsample_op>(mapping_type::one_to_many));
-static_assert(map_as<average_pool_op, conv_op, conv_transpose_op, cum_sum_op, einsum_op, gemm_op, instance_normalization_op,
-                     max_pool_op, softmax_op, reduce_l1_op, reduce_l2_op, reduce_log_sum_op, reduce_log_sum_exp_op,
-                     reduce_max_op, reduce_mean_op, reduce_min_op, reduce_prod_op, reduce_sum_op,
+static_assert(map_as<average_pool_op, conv_op, conv_transpose_op, cum_sum_op, einsum_op, gemm_op,
+                     instance_normalization_op, max_pool_op, softmax_op, reduce_l1_op, reduce_l2_op, reduce_log_sum_op,
+                     reduce_log_sum_exp_op, reduce_max_op, reduce_mean_op, reduce_min_op, reduce_prod_op, reduce_sum_op,
                      reduce_sum_square_op>(mapping_type::many_to_many));
 static_assert(map_as<flatten_op, reshape_op, squeeze_op, unsqueeze_op>(mapping_type::reorganize));
 static_assert(map_as<depth_to_space_op, space_to_depth_op, transpose_op>(mapping_type::shuffle));
@@ -44,10 +50,10 @@ static_assert(lay_out_as<gather_op, slice_op>(layout_class::ili_fixed));
 
 // SoD2, Table 2. Switch and Combine are no ONNX operators.
 static_assert(vary_as<shape_op, constant_of_shape_op, eye_like_op>(dynamism_class::isdo));
-static_assert(vary_as<add_op, average_pool_op, cast_op, concat_op, conv_op, gather_op, matmul_op, max_pool_op, relu_op,
-                      round_op, sigmoid_op, softmax_op, reduce_l1_op, reduce_l2_op, reduce_log_sum_op,
-                      reduce_log_sum_exp_op, reduce_max_op, reduce_mean_op, reduce_min_op, reduce_prod_op, reduce_sum_op,
-                      reduce_sum_square_op>(dynamism_class::isdos));
+static_assert(
+    vary_as<add_op, average_pool_op, cast_op, concat_op, conv_op, gather_op, matmul_op, max_pool_op, relu_op, round_op,
+            sigmoid_op, softmax_op, reduce_l1_op, reduce_l2_op, reduce_log_sum_op, reduce_log_sum_exp_op, reduce_max_op,
+            reduce_mean_op, reduce_min_op, reduce_prod_op, reduce_sum_op, reduce_sum_square_op>(dynamism_class::isdos));
 static_assert(vary_as<expand_op, max_unpool_op, one_hot_op, range_op, reshape_op, resize_op, slice_op, top_k_op,
                       upsample_op>(dynamism_class::isvdos));
 static_assert(vary_as<if_op, loop_op, non_max_suppression_op, non_zero_op>(dynamism_class::edo));
@@ -88,7 +94,9 @@ struct node {
 };
 
 template <class Op>
-mapping_type mapping(node& n, std::size_t input) { return dnnopt::mapping_of(dnnopt::op_row<Op>, n.facts(), input); }
+mapping_type mapping(node& n, std::size_t input) {
+  return dnnopt::mapping_of(dnnopt::op_row<Op>, n.facts(), input);
+}
 
 }  // namespace
 

@@ -28,7 +28,9 @@ using namespace dnnopt::ops;
 /// A node whose inputs are added one by one; index 0 is the first.
 class node {
  public:
-  [[nodiscard]] index_expr symbol(const std::string& name, std::int64_t low = 1) { return expressions_.symbol(name, {low, dnnopt::unbounded}); }
+  [[nodiscard]] index_expr symbol(const std::string& name, std::int64_t low = 1) {
+    return expressions_.symbol(name, {low, dnnopt::unbounded});
+  }
   node& set(const std::string& name, dnnopt::attribute value) {
     attributes_.set(name, std::move(value));
     return *this;
@@ -254,7 +256,11 @@ TEST_CASE("a last window that would start in the end padding does not count") {
   n.of({1, 1, 4}).set("kernel_shape", ints{1}).set("strides", ints{2}).set("ceil_mode", std::int64_t{1});
   CHECK(n.infer<max_pool_op>().dims == shape{1, 1, 2});
   node padded;
-  padded.of({1, 1, 2}).set("kernel_shape", ints{3}).set("strides", ints{2}).set("pads", ints{1, 1}).set("ceil_mode", std::int64_t{1});
+  padded.of({1, 1, 2})
+      .set("kernel_shape", ints{3})
+      .set("strides", ints{2})
+      .set("pads", ints{1, 1})
+      .set("ceil_mode", std::int64_t{1});
   CHECK(padded.infer<average_pool_op>().dims == shape{1, 1, 2});
 }
 

@@ -18,8 +18,8 @@ struct attention_classes {
   static constexpr computation_kind kind = computation_kind::attention;
 };
 
-/// Scaled dot product attention. Inputs: query, key, value, mask, past key, past value, lengths without padding; each of
-/// the first three is [batch, head, position, size] or [batch, position, head * size]. Outputs: result, present key,
+/// Scaled dot product attention. Inputs: query, key, value, mask, past key, past value, lengths without padding; each
+/// of the first three is [batch, head, position, size] or [batch, position, head * size]. Outputs: result, present key,
 /// present value, and scores at one of four stages.
 struct attention_op : attention_classes {
   static constexpr std::string_view name = "Attention";
@@ -42,7 +42,8 @@ struct attention_op : attention_classes {
     if (packed) {
       const auto heads = [&](const char* name) {
         const auto count = facts.attributes->require<std::int64_t>(name);
-        if (count < 1) throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' is " + std::to_string(count));
+        if (count < 1)
+          throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' is " + std::to_string(count));
         return index_expr(count);
       };
       e.query_heads = heads("q_num_heads");

@@ -1,4 +1,5 @@
-// Owns the traits of ONNX's type conversions, quantization, and of operators that limit or drop elements (Clip, Dropout).
+// Owns the traits of ONNX's type conversions, quantization, and of operators that limit or drop elements (Clip,
+// Dropout).
 #ifndef DNNOPT_OPS_CONVERSION_HPP
 #define DNNOPT_OPS_CONVERSION_HPP
 
@@ -15,8 +16,8 @@ namespace dnnopt::ops {
 [[nodiscard]] inline dtype type_attribute(const attribute_map& attributes, std::string_view name, dtype fallback) {
   const std::int64_t number = attributes.get_int(name, static_cast<std::int64_t>(fallback));
   if (number < 0 || number >= static_cast<std::int64_t>(dtype_table.size()))
-    throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' names element type " + std::to_string(number) +
-                                         ", which is not known");
+    throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' names element type " +
+                                         std::to_string(number) + ", which is not known");
   return static_cast<dtype>(number);
 }
 

@@ -27,7 +27,8 @@ struct convolution_classes {
   static std::optional<std::vector<std::int64_t>> kernel(const node_facts& facts) {
     std::vector<std::int64_t> result = kernel_of(*facts.attributes);
     const shape* weights = facts.dims(Weights);
-    if (!result.empty() || weights == nullptr || weights->size() < 2) return result.empty() ? std::nullopt : std::optional(result);
+    if (!result.empty() || weights == nullptr || weights->size() < 2)
+      return result.empty() ? std::nullopt : std::optional(result);
     return static_dims(shape(weights->begin() + 2, weights->end()));
   }
   /// Errors: shape_mismatch for ranks below 3, unequal ranks, or channels that do not fit groups.
@@ -36,14 +37,15 @@ struct convolution_classes {
     const shape* weights = facts.dims(Weights);
     if (data == nullptr || weights == nullptr) return;
     if (data->size() < 3 || weights->size() != data->size())
-      throw error(errc::shape_mismatch, "a convolution of " + to_string(*data) + " with weights " + to_string(*weights));
+      throw error(errc::shape_mismatch,
+                  "a convolution of " + to_string(*data) + " with weights " + to_string(*weights));
     const std::int64_t group = facts.attributes->get_int("group", 1);
     if (group < 1) throw error(errc::bad_attribute, "attribute 'group' is " + std::to_string(group));
     const auto channels = (*data)[1].as_constant();
     const auto weight_channels = (*weights)[transposed ? 0 : 1].as_constant();
     if (channels && weight_channels && *channels != *weight_channels * (transposed ? 1 : group))
-      throw error(errc::shape_mismatch, "a convolution of " + to_string(*data) + " with weights " + to_string(*weights) +
-                                            " in " + std::to_string(group) + " groups");
+      throw error(errc::shape_mismatch, "a convolution of " + to_string(*data) + " with weights " +
+                                            to_string(*weights) + " in " + std::to_string(group) + " groups");
   }
   static void infer_shape(const node_facts& facts, value_facts& output) {
     check(facts, false);
@@ -52,7 +54,8 @@ struct convolution_classes {
     if (data == nullptr || data->size() < 3) return;
     shape dims{(*data)[0], weights != nullptr ? (*weights)[0] : facts.data_dim(0, 1)};
     if (const auto extents = kernel(facts))
-      for (const window_axis& axis : windows(*facts.attributes, std::span(*data).subspan(2), *extents)) dims.push_back(axis.output);
+      for (const window_axis& axis : windows(*facts.attributes, std::span(*data).subspan(2), *extents))
+        dims.push_back(axis.output);
     else
       for (std::size_t i = 2; i < data->size(); ++i) dims.push_back(facts.data_dim(0, i));
     output.dims = std::move(dims);
@@ -92,7 +95,8 @@ struct conv_transpose_op : convolution_classes<0, 1> {
     const shape* data = facts.dims(0);
     const shape* weights = facts.dims(1);
     if (data == nullptr || data->size() < 3) return;
-    shape dims{(*data)[0], weights != nullptr ? (*weights)[1] * facts.attributes->get_int("group", 1) : facts.data_dim(0, 1)};
+    shape dims{(*data)[0],
+               weights != nullptr ? (*weights)[1] * facts.attributes->get_int("group", 1) : facts.data_dim(0, 1)};
     if (const auto extents = kernel(facts))
       for (const window_axis& axis : transposed_windows(*facts.attributes, std::span(*data).subspan(2), *extents))
         dims.push_back(axis.output);
@@ -174,7 +178,8 @@ struct causal_conv_with_state_op : convolution_classes<0, 1> {
   }
 };
 
-/// Sums columns [batch, channels * block, blocks] into the image whose dims input 1 gives; input 2 is the block's shape.
+/// Sums columns [batch, channels * block, blocks] into the image whose dims input 1 gives; input 2 is the block's
+/// shape.
 struct col2im_op {
   static constexpr std::string_view name = "Col2Im";
   static constexpr int since = 18;

@@ -24,12 +24,14 @@ namespace detail {
 inline constexpr std::string_view einsum_ellipsis = "...";
 
 /// The labels of one term whose ellipsis stands for `ellipsis_rank` dims, the last of `broadcast_rank`.
-inline einsum_equation::labels einsum_term(std::string_view term, std::size_t ellipsis_rank, std::size_t broadcast_rank) {
+inline einsum_equation::labels einsum_term(std::string_view term, std::size_t ellipsis_rank,
+                                           std::size_t broadcast_rank) {
   einsum_equation::labels result;
   for (std::size_t i = 0; i < term.size(); ++i) {
     const char c = term[i];
     if (term.substr(i, 3) == einsum_ellipsis) {
-      for (std::size_t d = 0; d < ellipsis_rank; ++d) result.push_back(static_cast<int>(broadcast_rank - ellipsis_rank + d));
+      for (std::size_t d = 0; d < ellipsis_rank; ++d)
+        result.push_back(static_cast<int>(broadcast_rank - ellipsis_rank + d));
       i += 2;
     } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       result.push_back(c);

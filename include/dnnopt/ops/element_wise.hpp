@@ -79,8 +79,8 @@ inline void require_one_type(const node_facts& facts, std::size_t first, std::si
 }
 
 /// Sets the elements of `output` from those of the inputs: `rule` maps one element of each input to an element, or to
-/// nothing where it cannot tell. Elements stay unknown where one element is, or where a constant leaves the output type.
-/// Precondition: output type and dims are set. Complexity: elements of the output times inputs.
+/// nothing where it cannot tell. Elements stay unknown where one element is, or where a constant leaves the output
+/// type. Precondition: output type and dims are set. Complexity: elements of the output times inputs.
 template <class Rule>
 void infer_elements(const node_facts& facts, value_facts& output, Rule rule) {
   if (!(is_integer(output.type) || output.type == dtype::boolean) || !output.dims) return;
@@ -159,7 +159,8 @@ struct element_wise_classes {
   static mapping_type mapping_of(const node_facts& facts, std::size_t input, std::size_t) {
     return broadcast_mapping(facts, input);
   }
-  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
+                             std::span<value_facts> inputs) {
     infer_broadcast_backward(facts, outputs, inputs);
   }
 };
@@ -169,7 +170,8 @@ namespace detail {
 template <class Op>
 void infer_value(const node_facts& facts, value_facts& output) {
   if constexpr (requires(index_expr a) { Op::value(a); })
-    infer_elements(facts, output, [](std::span<const index_expr> x) -> std::optional<index_expr> { return Op::value(x[0]); });
+    infer_elements(facts, output,
+                   [](std::span<const index_expr> x) -> std::optional<index_expr> { return Op::value(x[0]); });
   else if constexpr (requires(index_expr a) { Op::value(a, a); })
     infer_elements(facts, output, [](std::span<const index_expr> x) -> std::optional<index_expr> {
       std::optional<index_expr> total = x[0];

@@ -1,4 +1,5 @@
-// Owns SmartMem's tables of operator pairs: what to do with two layout classes, what results, and where to search layouts.
+// Owns SmartMem's tables of operator pairs: what to do with two layout classes, what results, and where to search
+// layouts.
 #ifndef DNNOPT_OPS_LAYOUT_TABLE_HPP
 #define DNNOPT_OPS_LAYOUT_TABLE_HPP
 
@@ -42,10 +43,22 @@ inline constexpr auto layout_table = [] {
   constexpr auto ili = std::optional(layout_class::ili_variable);
   constexpr std::optional<layout_class> gone = std::nullopt;
   return std::array<std::array<layout_combination, layout_class_count>, layout_class_count>{{
-      {{{a::keep_both, ild, s::both}, {a::try_fuse, ild, s::fused}, {a::eliminate_second, ild, s::first}, {a::eliminate_second, ild, s::first}}},
-      {{{a::try_fuse, ild, s::fused}, {a::try_fuse, ili, s::none}, {a::eliminate_second, ili, s::none}, {a::eliminate_second, ili, s::none}}},
-      {{{a::eliminate_first, ild, s::second}, {a::eliminate_first, ili, s::none}, {a::eliminate_both, gone, s::none}, {a::eliminate_both, gone, s::none}}},
-      {{{a::eliminate_first, ild, s::second}, {a::eliminate_first, ili, s::none}, {a::eliminate_both, gone, s::none}, {a::eliminate_both, gone, s::none}}},
+      {{{a::keep_both, ild, s::both},
+        {a::try_fuse, ild, s::fused},
+        {a::eliminate_second, ild, s::first},
+        {a::eliminate_second, ild, s::first}}},
+      {{{a::try_fuse, ild, s::fused},
+        {a::try_fuse, ili, s::none},
+        {a::eliminate_second, ili, s::none},
+        {a::eliminate_second, ili, s::none}}},
+      {{{a::eliminate_first, ild, s::second},
+        {a::eliminate_first, ili, s::none},
+        {a::eliminate_both, gone, s::none},
+        {a::eliminate_both, gone, s::none}}},
+      {{{a::eliminate_first, ild, s::second},
+        {a::eliminate_first, ili, s::none},
+        {a::eliminate_both, gone, s::none},
+        {a::eliminate_both, gone, s::none}}},
   }};
 }();
 }  // namespace detail
@@ -58,11 +71,16 @@ inline constexpr auto layout_table = [] {
 /// The table's wording of an action.
 [[nodiscard]] constexpr std::string_view name_of(layout_action action) noexcept {
   switch (action) {
-    case layout_action::keep_both: return "keep both";
-    case layout_action::try_fuse: return "try fuse";
-    case layout_action::eliminate_first: return "eliminate 1st";
-    case layout_action::eliminate_second: return "eliminate 2nd";
-    case layout_action::eliminate_both: return "eliminate both";
+    case layout_action::keep_both:
+      return "keep both";
+    case layout_action::try_fuse:
+      return "try fuse";
+    case layout_action::eliminate_first:
+      return "eliminate 1st";
+    case layout_action::eliminate_second:
+      return "eliminate 2nd";
+    case layout_action::eliminate_both:
+      return "eliminate both";
   }
   return "";
 }

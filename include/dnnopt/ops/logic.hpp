@@ -88,7 +88,9 @@ struct xor_op : predicate<xor_op> {
   static constexpr int since = 7;
   static constexpr algebra properties = algebra::associative | algebra::commutative;
   static constexpr std::string_view scalar = "!x0 != !x1";
-  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return negate(decide_equal(a, b)); }
+  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) {
+    return negate(decide_equal(a, b));
+  }
 };
 
 struct not_op : unary<not_op> {
@@ -138,15 +140,18 @@ struct is_nan_op : unary<is_nan_op> {
   static constexpr std::string_view name = "IsNaN";
   static constexpr int since = 20;
   static constexpr std::string_view scalar = "x0 != x0";
-  static void infer(const node_facts& facts, std::span<value_facts> outputs) { infer_broadcast(facts, outputs[0], dtype::boolean); }
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    infer_broadcast(facts, outputs[0], dtype::boolean);
+  }
 };
 
 struct is_inf_op : unary<is_inf_op> {
   static constexpr std::string_view name = "IsInf";
   static constexpr int since = 20;
-  static constexpr std::string_view scalar =
-      "isinf(x0) && (x0 > 0.0f ? {detect_positive=1} : {detect_negative=1})";
-  static void infer(const node_facts& facts, std::span<value_facts> outputs) { infer_broadcast(facts, outputs[0], dtype::boolean); }
+  static constexpr std::string_view scalar = "isinf(x0) && (x0 > 0.0f ? {detect_positive=1} : {detect_negative=1})";
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    infer_broadcast(facts, outputs[0], dtype::boolean);
+  }
 };
 
 /// The second operand where the condition holds, else the third.
@@ -172,11 +177,13 @@ struct where_op : element_wise_classes {
 /// Adds ONNX's comparisons, logical and bitwise operators, and Where.
 inline void add_logic(op_set& set) {
   set.add<equal_op, greater_op, greater_or_equal_op, less_op, less_or_equal_op, and_op, or_op, xor_op, not_op,
-          bitwise_and_op, bitwise_or_op, bitwise_xor_op, bitwise_not_op, bit_shift_op, is_nan_op, is_inf_op, where_op>();
+          bitwise_and_op, bitwise_or_op, bitwise_xor_op, bitwise_not_op, bit_shift_op, is_nan_op, is_inf_op,
+          where_op>();
 }
 
 static_assert(Operator<equal_op> && Operator<greater_op> && Operator<greater_or_equal_op> && Operator<less_op>);
-static_assert(Operator<less_or_equal_op> && Operator<and_op> && Operator<or_op> && Operator<xor_op> && Operator<not_op>);
+static_assert(Operator<less_or_equal_op> && Operator<and_op> && Operator<or_op> && Operator<xor_op> &&
+              Operator<not_op>);
 static_assert(Operator<bitwise_and_op> && Operator<bitwise_or_op> && Operator<bitwise_xor_op>);
 static_assert(Operator<bitwise_not_op> && Operator<bit_shift_op> && Operator<is_nan_op> && Operator<is_inf_op>);
 static_assert(Operator<where_op>);

@@ -9,8 +9,8 @@
 
 namespace dnnopt::ops {
 
-/// Scores [batch, class, ...] against labels [batch, ...] with optional weights per class; a scalar, or one loss per label
-/// with reduction=none.
+/// Scores [batch, class, ...] against labels [batch, ...] with optional weights per class; a scalar, or one loss per
+/// label with reduction=none.
 struct loss_classes {
   static constexpr op_arity arity{2, 3};
   static constexpr mapping_type mapping = mapping_type::many_to_many;

@@ -62,17 +62,20 @@ inline constexpr auto fusion_table = [] {
 /// section 3.2, "transformation impedance").
 [[nodiscard]] constexpr int transformation_impedance(mapping_type m) noexcept {
   switch (m) {
-    case mapping_type::one_to_one: return 0;
+    case mapping_type::one_to_one:
+      return 0;
     case mapping_type::reorganize:
-    case mapping_type::shuffle: return 1;
+    case mapping_type::shuffle:
+      return 1;
     case mapping_type::one_to_many:
-    case mapping_type::many_to_many: return 2;
+    case mapping_type::many_to_many:
+      return 2;
   }
   return 2;
 }
 
-/// The mapping type of a whole node: the most complex of its given inputs towards output 0. A node without inputs has its
-/// operator's class.
+/// The mapping type of a whole node: the most complex of its given inputs towards output 0. A node without inputs has
+/// its operator's class.
 [[nodiscard]] inline mapping_type node_mapping(const op_info& op, const node_facts& facts) {
   if (op.mapping_of == nullptr) return op.mapping;
   mapping_type result = mapping_type::one_to_one;
@@ -88,9 +91,12 @@ inline constexpr auto fusion_table = [] {
 /// "through", "depends" or "never".
 [[nodiscard]] constexpr std::string_view name_of(fusion_verdict verdict) noexcept {
   switch (verdict) {
-    case fusion_verdict::through: return "through";
-    case fusion_verdict::depends: return "depends";
-    case fusion_verdict::never: return "never";
+    case fusion_verdict::through:
+      return "through";
+    case fusion_verdict::depends:
+      return "depends";
+    case fusion_verdict::never:
+      return "never";
   }
   return "";
 }

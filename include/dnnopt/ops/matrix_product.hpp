@@ -49,7 +49,8 @@ struct matmul_op : matrix_product_classes {
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     require_one_type(facts, 0, 2);
     outputs[0].type = common_type(facts, 0, 2);
-    if (facts.dims(0) != nullptr && facts.dims(1) != nullptr) outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(1));
+    if (facts.dims(0) != nullptr && facts.dims(1) != nullptr)
+      outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(1));
   }
   /// A matrix operand of unknown rank next to a known matrix and a known matrix result (SoD2 Fig. 3b).
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
@@ -150,7 +151,8 @@ struct matmul_integer_op : matrix_product_classes {
   }
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = dtype::int32;
-    if (facts.dims(0) != nullptr && facts.dims(1) != nullptr) outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(1));
+    if (facts.dims(0) != nullptr && facts.dims(1) != nullptr)
+      outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(1));
   }
   static index_expr macs(const node_facts& facts) { return matmul_op::macs(facts); }
 };
@@ -166,7 +168,8 @@ struct qlinear_matmul_op : matrix_product_classes {
   }
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = facts.type(7);
-    if (facts.dims(0) != nullptr && facts.dims(3) != nullptr) outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(3));
+    if (facts.dims(0) != nullptr && facts.dims(3) != nullptr)
+      outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(3));
   }
   static index_expr macs(const node_facts& facts) {
     if (facts.dims(0) == nullptr || facts.dims(3) == nullptr) return 0;

@@ -10,8 +10,8 @@
 
 namespace dnnopt::ops {
 
-/// Output 0 has the type and shape of input 0, every element of which may reach many output elements; further inputs are
-/// parameters that broadcast.
+/// Output 0 has the type and shape of input 0, every element of which may reach many output elements; further inputs
+/// are parameters that broadcast.
 struct aggregating_classes {
   static constexpr mapping_type mapping = mapping_type::many_to_many;
   static constexpr layout_class layout = layout_class::ild_variable;

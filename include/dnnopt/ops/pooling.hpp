@@ -115,7 +115,8 @@ struct max_unpool_op : pooling_classes {
 struct region_pool_classes : pooling_classes {
   static constexpr int since = 22;
 
-  static void infer_patches(const node_facts& facts, std::span<value_facts> outputs, const std::vector<std::int64_t>& patch) {
+  static void infer_patches(const node_facts& facts, std::span<value_facts> outputs,
+                            const std::vector<std::int64_t>& patch) {
     outputs[0].type = facts.type(0);
     const shape* data = facts.dims(0);
     const shape* regions = facts.dims(1);
@@ -140,7 +141,8 @@ struct roi_align_op : region_pool_classes {
   static constexpr op_arity arity{3, 3};
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
-    infer_patches(facts, outputs, {facts.attributes->get_int("output_height", 1), facts.attributes->get_int("output_width", 1)});
+    infer_patches(facts, outputs,
+                  {facts.attributes->get_int("output_height", 1), facts.attributes->get_int("output_width", 1)});
   }
 };
 

@@ -15,8 +15,8 @@ namespace dnnopt::ops {
 
 /// Which dims a reduction folds, one flag per dim. `axes` empty or absent means all of them, or none with
 /// `noop_with_empty_axes`. Errors: invalid_argument for an axis outside the rank.
-[[nodiscard]] inline std::vector<bool> reduced_dims(const std::optional<std::vector<std::int64_t>>& axes, std::size_t rank,
-                                                    bool noop_with_empty_axes) {
+[[nodiscard]] inline std::vector<bool> reduced_dims(const std::optional<std::vector<std::int64_t>>& axes,
+                                                    std::size_t rank, bool noop_with_empty_axes) {
   if (!axes || axes->empty()) return std::vector<bool>(rank, !noop_with_empty_axes);
   std::vector<bool> reduced(rank, false);
   for (const std::int64_t axis : *axes) reduced[normalize_axis(axis, rank)] = true;
@@ -55,7 +55,8 @@ inline void infer_reduced_shape(const node_facts& facts, value_facts& output) {
   std::optional<std::size_t> rank;
   if (keepdims) rank = dims->size();
   if (const shape* axes_dims = facts.dims(1); !keepdims && axes_dims != nullptr && axes_dims->size() == 1)
-    if (const auto count = (*axes_dims)[0].as_constant(); count && *count > 0 && *count <= static_cast<std::int64_t>(dims->size()))
+    if (const auto count = (*axes_dims)[0].as_constant();
+        count && *count > 0 && *count <= static_cast<std::int64_t>(dims->size()))
       rank = dims->size() - static_cast<std::size_t>(*count);
   if (!rank) return;
   shape result;
@@ -166,8 +167,8 @@ struct reduce_sum_square_op : reduction<reduce_sum_square_op> {
   static constexpr int since = 18;
 };
 
-/// The index of the greatest or least element along attribute `axis`; ties take the first, or with select_last_index the
-/// last.
+/// The index of the greatest or least element along attribute `axis`; ties take the first, or with select_last_index
+/// the last.
 struct arg_classes {
   static constexpr op_arity arity{1, 1};
   static constexpr mapping_type mapping = mapping_type::many_to_many;
@@ -179,8 +180,9 @@ struct arg_classes {
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = dtype::int64;
     if (const shape* dims = facts.dims(0))
-      outputs[0].dims = reduced_shape(*dims, reduced_dims(std::vector{facts.attributes->get_int("axis", 0)}, dims->size(), false),
-                                      facts.attributes->get_int("keepdims", 1) != 0);
+      outputs[0].dims =
+          reduced_shape(*dims, reduced_dims(std::vector{facts.attributes->get_int("axis", 0)}, dims->size(), false),
+                        facts.attributes->get_int("keepdims", 1) != 0);
   }
 };
 struct arg_max_op : arg_classes {

@@ -162,7 +162,8 @@ inline void add_unary_math(op_set& set) {
 static_assert(Operator<abs_op> && Operator<acos_op> && Operator<acosh_op> && Operator<asin_op> && Operator<asinh_op>);
 static_assert(Operator<atan_op> && Operator<atanh_op> && Operator<ceil_op> && Operator<cos_op> && Operator<cosh_op>);
 static_assert(Operator<erf_op> && Operator<exp_op> && Operator<floor_op> && Operator<log_op> && Operator<neg_op>);
-static_assert(Operator<reciprocal_op> && Operator<round_op> && Operator<sign_op> && Operator<sin_op> && Operator<sinh_op>);
+static_assert(Operator<reciprocal_op> && Operator<round_op> && Operator<sign_op> && Operator<sin_op> &&
+              Operator<sinh_op>);
 static_assert(Operator<sqrt_op> && Operator<tan_op>);
 
 }  // namespace dnnopt::ops

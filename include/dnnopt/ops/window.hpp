@@ -40,8 +40,7 @@ inline std::vector<std::int64_t> window_ints(const attribute_map& attributes, st
     throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' has " + std::to_string(values.size()) +
                                          " values, " + std::to_string(count) + " are needed");
   for (const std::int64_t v : values)
-    if (v < least)
-      throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' holds " + std::to_string(v));
+    if (v < least) throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' holds " + std::to_string(v));
   return values;
 }
 
@@ -71,10 +70,11 @@ inline bool pads_automatically(const std::string& auto_pad) {
 }
 }  // namespace detail
 
-/// The windows of a convolution or pool over `spatial` input dims, from attributes strides, dilations, pads and auto_pad.
-/// With `ceil_mode` a last window may reach beyond the padded input, unless it would start in the end padding.
-/// Errors: bad_attribute, shape_mismatch.
-[[nodiscard]] inline std::vector<window_axis> windows(const attribute_map& attributes, std::span<const index_expr> spatial,
+/// The windows of a convolution or pool over `spatial` input dims, from attributes strides, dilations, pads and
+/// auto_pad. With `ceil_mode` a last window may reach beyond the padded input, unless it would start in the end
+/// padding. Errors: bad_attribute, shape_mismatch.
+[[nodiscard]] inline std::vector<window_axis> windows(const attribute_map& attributes,
+                                                      std::span<const index_expr> spatial,
                                                       std::span<const std::int64_t> kernel, bool ceil_mode = false) {
   std::vector<window_axis> axes = detail::window_axes(attributes, spatial, kernel);
   const std::string auto_pad = attributes.get_string("auto_pad", "NOTSET");
@@ -98,7 +98,8 @@ inline bool pads_automatically(const std::string& auto_pad) {
     if (ceil_mode && axis.stride > 1)
       axis.output = min(ceildiv(slack, axis.stride) + 1, floordiv(axis.input + axis.pad_begin - 1, axis.stride) + 1);
     if (axis.output.range().high < 0)
-      throw error(errc::shape_mismatch, "a window of " + std::to_string(axis.extent()) + " elements exceeds the padded input");
+      throw error(errc::shape_mismatch,
+                  "a window of " + std::to_string(axis.extent()) + " elements exceeds the padded input");
     axis.output = max(axis.output, 0);
   }
   return axes;
@@ -115,7 +116,8 @@ inline bool pads_automatically(const std::string& auto_pad) {
   const auto pads = detail::window_ints(attributes, "pads", 2 * axes.size(), 0, 0);
   const auto extra = detail::window_ints(attributes, "output_padding", axes.size(), 0, 0);
   std::vector<std::int64_t> wanted = attributes.get_ints("output_shape");
-  if (wanted.size() > axes.size()) wanted.erase(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(axes.size()));
+  if (wanted.size() > axes.size())
+    wanted.erase(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(axes.size()));
   if (!wanted.empty() && wanted.size() != axes.size())
     throw error(errc::bad_attribute, "attribute 'output_shape' has " + std::to_string(wanted.size()) + " values");
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -137,7 +139,8 @@ inline bool pads_automatically(const std::string& auto_pad) {
 }
 
 /// Attribute kernel_shape, or `fallback` where it is absent.
-[[nodiscard]] inline std::vector<std::int64_t> kernel_of(const attribute_map& attributes, std::vector<std::int64_t> fallback = {}) {
+[[nodiscard]] inline std::vector<std::int64_t> kernel_of(const attribute_map& attributes,
+                                                         std::vector<std::int64_t> fallback = {}) {
   std::vector<std::int64_t> kernel = attributes.get_ints("kernel_shape");
   return kernel.empty() ? fallback : kernel;
 }

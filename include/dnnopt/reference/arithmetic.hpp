@@ -68,20 +68,24 @@ template <class T>
 }
 
 inline void add(const attribute_map&, inputs x, outputs y) {
-  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]}, [](auto a, auto b) { return wrapping(a, b, [](auto p, auto q) { return p + q; }); });
+  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]},
+                     [](auto a, auto b) { return wrapping(a, b, [](auto p, auto q) { return p + q; }); });
 }
 inline void sub(const attribute_map&, inputs x, outputs y) {
-  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]}, [](auto a, auto b) { return wrapping(a, b, [](auto p, auto q) { return p - q; }); });
+  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]},
+                     [](auto a, auto b) { return wrapping(a, b, [](auto p, auto q) { return p - q; }); });
 }
 inline void mul(const attribute_map&, inputs x, outputs y) {
-  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]}, [](auto a, auto b) { return wrapping(a, b, [](auto p, auto q) { return p * q; }); });
+  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]},
+                     [](auto a, auto b) { return wrapping(a, b, [](auto p, auto q) { return p * q; }); });
 }
 inline void div(const attribute_map&, inputs x, outputs y) {
   y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]}, [](auto a, auto b) { return quotient(a, b); });
 }
 inline void mod(const attribute_map& attributes, inputs x, outputs y) {
   const bool truncated = attributes.get_int("fmod", 0) != 0;
-  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]}, [truncated](auto a, auto b) { return remainder(a, b, truncated); });
+  y[0] = map_numbers(x[0].type(), std::array{&x[0], &x[1]},
+                     [truncated](auto a, auto b) { return remainder(a, b, truncated); });
 }
 inline void pow(const attribute_map&, inputs x, outputs y) {
   const dim_list dims = broadcast_dims(x[0].dims(), x[1].dims());
@@ -89,7 +93,8 @@ inline void pow(const attribute_map&, inputs x, outputs y) {
   if (is_floating(x[0].type()) || is_floating(x[1].type()))
     y[0] = map_scalars<double>(x[0].type(), dims, operands, [](double a, double b) { return std::pow(a, b); });
   else
-    y[0] = map_scalars<std::int64_t>(x[0].type(), dims, operands, [](std::int64_t a, std::int64_t b) { return integer_power(a, b); });
+    y[0] = map_scalars<std::int64_t>(x[0].type(), dims, operands,
+                                     [](std::int64_t a, std::int64_t b) { return integer_power(a, b); });
 }
 
 /// Folds all operands from the left with a function generic over double, int64 and uint64.
@@ -99,7 +104,8 @@ template <class F>
   std::vector<const tensor*> operands;
   for (const tensor& t : x) {
     if (t.type() != x[0].type())
-      throw error(errc::type_mismatch, "operands of types " + std::string(name_of(x[0].type())) + " and " + std::string(name_of(t.type())));
+      throw error(errc::type_mismatch,
+                  "operands of types " + std::string(name_of(x[0].type())) + " and " + std::string(name_of(t.type())));
     operands.push_back(&t);
   }
   struct state_type {
@@ -108,13 +114,14 @@ template <class F>
   } const state{&f, operands.size()};
   const auto run = [&]<class C>(type_tag<C>) {
     const block_function<C> function{&state, [](const void* raw, std::size_t count, const C* const* in, C* out) {
-      const auto& s = *static_cast<const state_type*>(raw);
-      for (std::size_t i = 0; i < count; ++i) {
-        C total = in[0][i];
-        for (std::size_t k = 1; k < s.count; ++k) total = static_cast<C>((*s.f)(total, in[k][i]));
-        out[i] = total;
-      }
-    }};
+                                       const auto& s = *static_cast<const state_type*>(raw);
+                                       for (std::size_t i = 0; i < count; ++i) {
+                                         C total = in[0][i];
+                                         for (std::size_t k = 1; k < s.count; ++k)
+                                           total = static_cast<C>((*s.f)(total, in[k][i]));
+                                         out[i] = total;
+                                       }
+                                     }};
     return map_blocks<C>(x[0].type(), dims, operands, function);
   };
   if (is_floating(x[0].type())) return run(type_tag<double>{});
@@ -138,14 +145,16 @@ inline void mean(const attribute_map&, inputs x, outputs y) {
   struct state_type {
     double count;
   } const state{count};
-  const block_function<double> function{&state, [](const void* raw, std::size_t block, const double* const* in, double* out) {
-    const double divisor = static_cast<const state_type*>(raw)->count;
-    for (std::size_t i = 0; i < block; ++i) {
-      double total = 0;
-      for (std::size_t k = 0; k < static_cast<std::size_t>(divisor); ++k) total += in[k][i];
-      out[i] = total / divisor;
-    }
-  }};
+  const block_function<double> function{&state,
+                                        [](const void* raw, std::size_t block, const double* const* in, double* out) {
+                                          const double divisor = static_cast<const state_type*>(raw)->count;
+                                          for (std::size_t i = 0; i < block; ++i) {
+                                            double total = 0;
+                                            for (std::size_t k = 0; k < static_cast<std::size_t>(divisor); ++k)
+                                              total += in[k][i];
+                                            out[i] = total / divisor;
+                                          }
+                                        }};
   y[0] = map_blocks<double>(x[0].type(), broadcast_dims(x), operands, function);
 }
 
@@ -214,7 +223,8 @@ inline void bitwise_not(const attribute_map&, inputs x, outputs y) {
 }
 inline void bit_shift(const attribute_map& attributes, inputs x, outputs y) {
   const std::string& direction = attributes.require<std::string>("direction");
-  if (direction != "LEFT" && direction != "RIGHT") throw error(errc::bad_attribute, "attribute 'direction' is '" + direction + "'");
+  if (direction != "LEFT" && direction != "RIGHT")
+    throw error(errc::bad_attribute, "attribute 'direction' is '" + direction + "'");
   const bool left = direction == "LEFT";
   const std::uint64_t bits = row_of(x[0].type()).packed_bits;
   y[0] = map_integers(x[0].type(), std::array{&x[0], &x[1]}, [left, bits]<class T>(T a, T amount) -> T {
@@ -233,7 +243,8 @@ inline void is_inf(const attribute_map& attributes, inputs x, outputs y) {
 }
 inline void where(const attribute_map&, inputs x, outputs y) {
   if (x[1].type() != x[2].type())
-    throw error(errc::type_mismatch, "Where of " + std::string(name_of(x[1].type())) + " and " + std::string(name_of(x[2].type())));
+    throw error(errc::type_mismatch,
+                "Where of " + std::string(name_of(x[1].type())) + " and " + std::string(name_of(x[2].type())));
   const dim_list dims = broadcast_dims(x);
   const std::array operands{&x[0], &x[1], &x[2]};
   const auto choose = [](auto condition, auto a, auto b) { return condition != 0 ? a : b; };

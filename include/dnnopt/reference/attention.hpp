@@ -24,13 +24,16 @@ namespace attention {
 using inputs = std::span<const tensor>;
 using outputs = std::span<tensor>;
 
-/// A tensor of heads as [batch, head, position, size] in double, from that layout or from [batch, position, head * size].
+/// A tensor of heads as [batch, head, position, size] in double, from that layout or from [batch, position, head *
+/// size].
 struct heads {
   std::int64_t batch, head, position, size;
   std::vector<double> data;
 
   /// The row-major matrix [position, size] of one head.
-  [[nodiscard]] const double* matrix(std::int64_t b, std::int64_t h) const { return data.data() + (b * head + h) * position * size; }
+  [[nodiscard]] const double* matrix(std::int64_t b, std::int64_t h) const {
+    return data.data() + (b * head + h) * position * size;
+  }
   [[nodiscard]] dim_list dims() const { return {batch, head, position, size}; }
 };
 [[nodiscard]] inline heads split_heads(const tensor& t, std::int64_t count) {
@@ -103,34 +106,41 @@ inline void attention(const attribute_map& attributes, inputs x, outputs y) {
   heads k = split_heads(x[1], attributes.get_int("kv_num_heads", 0));
   heads v = split_heads(x[2], attributes.get_int("kv_num_heads", 0));
   std::int64_t past = 0;
-  if (has_input(x, 4) != has_input(x, 5)) throw error(errc::missing_input, "Attention needs past key and past value together");
+  if (has_input(x, 4) != has_input(x, 5))
+    throw error(errc::missing_input, "Attention needs past key and past value together");
   if (has_input(x, 4)) {
     past = x[4].dims().at(2);
     k = join_past(split_heads(x[4], 0), k);
     v = join_past(split_heads(x[5], 0), v);
   }
-  if (k.head == 0 || q.head % k.head != 0 || q.size != k.size || v.position != k.position || k.batch != q.batch || v.batch != q.batch || v.head != k.head)
-    throw error(errc::shape_mismatch, "Attention of " + to_string(q.dims()) + ", " + to_string(k.dims()) + ", " + to_string(v.dims()));
+  if (k.head == 0 || q.head % k.head != 0 || q.size != k.size || v.position != k.position || k.batch != q.batch ||
+      v.batch != q.batch || v.head != k.head)
+    throw error(errc::shape_mismatch,
+                "Attention of " + to_string(q.dims()) + ", " + to_string(k.dims()) + ", " + to_string(v.dims()));
   const dim_list score_dims{q.batch, q.head, q.position, k.position};
   const std::vector<double> bias = mask_bias(input_or_empty(x, 3, none), score_dims);
   const std::vector<std::int64_t> lengths = has_input(x, 6) ? integers_of(x[6]) : std::vector<std::int64_t>{};
   if (!lengths.empty() && static_cast<std::int64_t>(lengths.size()) != q.batch)
-    throw error(errc::shape_mismatch, "Attention has " + std::to_string(lengths.size()) + " lengths for batch " + std::to_string(q.batch));
-  const double scale = attributes.contains("scale") ? static_cast<double>(attributes.get_float("scale", 1.0F)) : 1.0 / std::sqrt(static_cast<double>(q.size));
+    throw error(errc::shape_mismatch,
+                "Attention has " + std::to_string(lengths.size()) + " lengths for batch " + std::to_string(q.batch));
+  const double scale = attributes.contains("scale") ? static_cast<double>(attributes.get_float("scale", 1.0F))
+                                                    : 1.0 / std::sqrt(static_cast<double>(q.size));
   const double softcap = attributes.get_float("softcap", 0.0F);
   const bool causal = attributes.get_int("is_causal", 0) != 0;
   const std::int64_t left = attributes.get_int("left_window_size", -1);
   const std::int64_t right = attributes.get_int("right_window_size", -1);
   const std::int64_t mode = attributes.get_int("qk_matmul_output_mode", 0);
   const double masked = -std::numeric_limits<double>::infinity();
-  heads result{q.batch, q.head, q.position, v.size, std::vector<double>(static_cast<std::size_t>(q.batch * q.head * q.position * v.size))};
+  heads result{q.batch, q.head, q.position, v.size,
+               std::vector<double>(static_cast<std::size_t>(q.batch * q.head * q.position * v.size))};
   std::vector<double> scores(static_cast<std::size_t>(element_count(score_dims)));
   parallel_ranges(q.batch * q.head, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> s(static_cast<std::size_t>(q.position * k.position));
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t b = task / q.head;
       const std::int64_t h = task % q.head / (q.head / k.head);
-      const std::int64_t offset = past > 0 || lengths.empty() ? past : lengths[static_cast<std::size_t>(b)] - q.position;
+      const std::int64_t offset =
+          past > 0 || lengths.empty() ? past : lengths[static_cast<std::size_t>(b)] - q.position;
       const std::vector<double> keys = transposed(k.matrix(b, h), k.position, k.size);
       dense_product(q.matrix(b, task % q.head), keys.data(), s.data(), q.position, q.size, k.position);
       for (double& value : s) value *= scale;
@@ -149,7 +159,8 @@ inline void attention(const attribute_map& attributes, inputs x, outputs y) {
           const std::int64_t at = offset + i;
           const bool hidden = (causal && j > at) || (left >= 0 && j < at - left) || (right >= 0 && j > at + right) ||
                               (!lengths.empty() && j >= lengths[static_cast<std::size_t>(b)]);
-          const double added = hidden ? masked : bias[static_cast<std::size_t>((task * q.position + i) * k.position + j)];
+          const double added =
+              hidden ? masked : bias[static_cast<std::size_t>((task * q.position + i) * k.position + j)];
           row[j] += added;
           any = any || added != masked;
         }
@@ -164,7 +175,8 @@ inline void attention(const attribute_map& attributes, inputs x, outputs y) {
         for (std::int64_t j = 0; j < k.position; ++j) row[j] /= total;
       }
       show(3);
-      dense_product(s.data(), v.matrix(b, h), result.data.data() + task * q.position * v.size, q.position, k.position, v.size);
+      dense_product(s.data(), v.matrix(b, h), result.data.data() + task * q.position * v.size, q.position, k.position,
+                    v.size);
     }
   });
   const bool packed = x[0].rank() == 3;
@@ -179,26 +191,31 @@ inline void linear_attention(const attribute_map& attributes, inputs x, outputs 
   const std::string rule = attributes.get_string("update_rule", "gated_delta");
   const bool gated = rule == "gated" || rule == "gated_delta";
   const bool delta = rule == "delta" || rule == "gated_delta";
-  if (!gated && !delta && rule != "linear") throw error(errc::bad_attribute, "attribute 'update_rule' is '" + rule + "'");
+  if (!gated && !delta && rule != "linear")
+    throw error(errc::bad_attribute, "attribute 'update_rule' is '" + rule + "'");
   if (gated != has_input(x, 4) || delta != has_input(x, 5))
-    throw error(errc::missing_input, "LinearAttention with update_rule '" + rule + "' needs " + (gated ? "a" : "no") + " decay and " + (delta ? "a" : "no") + " beta");
+    throw error(errc::missing_input, "LinearAttention with update_rule '" + rule + "' needs " + (gated ? "a" : "no") +
+                                         " decay and " + (delta ? "a" : "no") + " beta");
   const heads q = split_heads(x[0], attributes.require<std::int64_t>("q_num_heads"));
   const heads k = split_heads(x[1], attributes.require<std::int64_t>("kv_num_heads"));
   const heads v = split_heads(x[2], attributes.require<std::int64_t>("kv_num_heads"));
   if (q.head % k.head != 0 || q.size != k.size || q.position != k.position || v.position != k.position)
-    throw error(errc::shape_mismatch, "LinearAttention of " + to_string(q.dims()) + ", " + to_string(k.dims()) + ", " + to_string(v.dims()));
+    throw error(errc::shape_mismatch,
+                "LinearAttention of " + to_string(q.dims()) + ", " + to_string(k.dims()) + ", " + to_string(v.dims()));
   const double stated = attributes.get_float("scale", 0.0F);
   const double scale = stated == 0 ? 1.0 / std::sqrt(static_cast<double>(q.size)) : stated;
   std::vector<double> state(static_cast<std::size_t>(k.batch * k.head * k.size * v.size), 0.0);
   if (has_input(x, 3)) {
-    if (x[3].size() != static_cast<std::int64_t>(state.size())) throw error(errc::shape_mismatch, "a past state of " + to_string(x[3].dims()));
+    if (x[3].size() != static_cast<std::int64_t>(state.size()))
+      throw error(errc::shape_mismatch, "a past state of " + to_string(x[3].dims()));
     state = load_all<double>(x[3]);
   }
   const std::vector<double> decay = gated ? load_all<double>(x[4]) : std::vector<double>{};
   const std::vector<double> beta = delta ? load_all<double>(x[5]) : std::vector<double>{};
   const std::int64_t decays = gated ? x[4].dims().back() : 0;  // per head, or per head and key element
   const std::int64_t betas = delta ? x[5].dims().back() : 0;   // per head, or one
-  heads result{q.batch, q.head, q.position, v.size, std::vector<double>(static_cast<std::size_t>(q.batch * q.head * q.position * v.size))};
+  heads result{q.batch, q.head, q.position, v.size,
+               std::vector<double>(static_cast<std::size_t>(q.batch * q.head * q.position * v.size))};
   const std::int64_t share = q.head / k.head;
   for (std::int64_t b = 0; b < k.batch; ++b)
     for (std::int64_t h = 0; h < k.head; ++h) {
@@ -208,16 +225,19 @@ inline void linear_attention(const attribute_map& attributes, inputs x, outputs 
         const auto line = static_cast<std::size_t>(b * k.position + t);
         if (gated)
           for (std::int64_t i = 0; i < k.size * v.size; ++i)
-            s[i] *= std::exp(decay.at(line * static_cast<std::size_t>(decays) + static_cast<std::size_t>(decays == k.head ? h : h * k.size + i / v.size)));
+            s[i] *= std::exp(decay.at(line * static_cast<std::size_t>(decays) +
+                                      static_cast<std::size_t>(decays == k.head ? h : h * k.size + i / v.size)));
         const double* const key = k.matrix(b, h) + t * k.size;
         std::copy_n(v.matrix(b, h) + t * v.size, v.size, value.begin());
         if (delta) {
           std::vector<double> known(value.size());
           dense_product(key, s, known.data(), 1, k.size, v.size);
-          const double rate = beta.at(line * static_cast<std::size_t>(betas) + static_cast<std::size_t>(betas == 1 ? 0 : h));
+          const double rate =
+              beta.at(line * static_cast<std::size_t>(betas) + static_cast<std::size_t>(betas == 1 ? 0 : h));
           for (std::size_t i = 0; i < value.size(); ++i) value[i] = rate * (value[i] - known[i]);
         }
-        for (std::int64_t i = 0; i < k.size * v.size; ++i) s[i] += key[i / v.size] * value[static_cast<std::size_t>(i % v.size)];
+        for (std::int64_t i = 0; i < k.size * v.size; ++i)
+          s[i] += key[i / v.size] * value[static_cast<std::size_t>(i % v.size)];
         for (std::int64_t g = h * share; g < (h + 1) * share; ++g) {
           double* const to = result.data.data() + ((b * q.head + g) * q.position + t) * v.size;
           dense_product(q.matrix(b, g) + t * q.size, s, to, 1, k.size, v.size);
@@ -226,7 +246,8 @@ inline void linear_attention(const attribute_map& attributes, inputs x, outputs 
       }
     }
   y[0] = store_all<double>(x[0].type(), {q.batch, q.position, q.head * v.size}, pack_heads(result));
-  if (y.size() > 1) y[1] = store_all<double>(has_input(x, 3) ? x[3].type() : x[0].type(), {k.batch, k.head, k.size, v.size}, state);
+  if (y.size() > 1)
+    y[1] = store_all<double>(has_input(x, 3) ? x[3].type() : x[0].type(), {k.batch, k.head, k.size, v.size}, state);
 }
 
 inline void rotary_embedding(const attribute_map& attributes, inputs x, outputs y) {
@@ -240,10 +261,12 @@ inline void rotary_embedding(const attribute_map& attributes, inputs x, outputs 
   const std::vector<std::int64_t> positions = has_input(x, 3) ? integers_of(x[3]) : std::vector<std::int64_t>{};
   if (x[1].rank() == 0 || x[1].dims().back() != half || x[1].dims() != x[2].dims() || rotated > data.size ||
       (!positions.empty() && static_cast<std::int64_t>(positions.size()) != data.batch * data.position))
-    throw error(errc::shape_mismatch, "RotaryEmbedding of " + to_string(x[0].dims()) + " with angles " + to_string(x[1].dims()));
+    throw error(errc::shape_mismatch,
+                "RotaryEmbedding of " + to_string(x[0].dims()) + " with angles " + to_string(x[1].dims()));
   for (std::int64_t b = 0; b < data.batch; ++b)
     for (std::int64_t p = 0; p < data.position; ++p) {
-      const std::int64_t line = positions.empty() ? b * data.position + p : positions[static_cast<std::size_t>(b * data.position + p)];
+      const std::int64_t line =
+          positions.empty() ? b * data.position + p : positions[static_cast<std::size_t>(b * data.position + p)];
       for (std::int64_t h = 0; h < data.head; ++h) {
         double* const row = data.data.data() + ((b * data.head + h) * data.position + p) * data.size;
         for (std::int64_t i = 0; i < half; ++i) {

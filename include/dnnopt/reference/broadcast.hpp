@@ -24,7 +24,8 @@ namespace dnnopt::reference {
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     std::int64_t& dim = result[offset + i];
     if (dim == shorter[i] || shorter[i] == 1) continue;
-    if (dim != 1) throw error(errc::shape_mismatch, "dims " + to_string(a) + " and " + to_string(b) + " do not broadcast");
+    if (dim != 1)
+      throw error(errc::shape_mismatch, "dims " + to_string(a) + " and " + to_string(b) + " do not broadcast");
     dim = shorter[i];
   }
   return result;
@@ -97,7 +98,8 @@ struct block_function {
 /// A tensor of `type` and `dims` whose elements `function` computes from the operands broadcast to `dims`.
 /// Errors: as visit_type. Complexity: elements times operands.
 template <class C>
-[[nodiscard]] tensor map_blocks(dtype type, const dim_list& dims, std::span<const tensor* const> operands, block_function<C> function) {
+[[nodiscard]] tensor map_blocks(dtype type, const dim_list& dims, std::span<const tensor* const> operands,
+                                block_function<C> function) {
   constexpr std::size_t block = 512;
   tensor result(type, dims);
   std::vector<broadcast_reader<C>> readers;
@@ -121,18 +123,19 @@ template <class C>
 
 /// As map_blocks, with a scalar function of as many arguments as there are operands.
 template <class C, class F, std::size_t N>
-[[nodiscard]] tensor map_scalars(dtype type, const dim_list& dims, const std::array<const tensor*, N>& operands, const F& f) {
+[[nodiscard]] tensor map_scalars(dtype type, const dim_list& dims, const std::array<const tensor*, N>& operands,
+                                 const F& f) {
   const block_function<C> function{&f, [](const void* state, std::size_t count, const C* const* x, C* y) {
-    const F& scalar = *static_cast<const F*>(state);
-    for (std::size_t i = 0; i < count; ++i) {
-      if constexpr (N == 1)
-        y[i] = static_cast<C>(scalar(x[0][i]));
-      else if constexpr (N == 2)
-        y[i] = static_cast<C>(scalar(x[0][i], x[1][i]));
-      else
-        y[i] = static_cast<C>(scalar(x[0][i], x[1][i], x[2][i]));
-    }
-  }};
+                                     const F& scalar = *static_cast<const F*>(state);
+                                     for (std::size_t i = 0; i < count; ++i) {
+                                       if constexpr (N == 1)
+                                         y[i] = static_cast<C>(scalar(x[0][i]));
+                                       else if constexpr (N == 2)
+                                         y[i] = static_cast<C>(scalar(x[0][i], x[1][i]));
+                                       else
+                                         y[i] = static_cast<C>(scalar(x[0][i], x[1][i], x[2][i]));
+                                     }
+                                   }};
   return map_blocks<C>(type, dims, operands, function);
 }
 
@@ -167,7 +170,8 @@ template <class F, std::size_t N>
   for (const tensor* operand : operands) {
     dims = broadcast_dims(dims, operand->dims());
     if (operand->type() != operands[0]->type() || is_floating(operand->type()))
-      throw error(errc::type_mismatch, "integer operands of one type are needed, got " + std::string(name_of(operand->type())));
+      throw error(errc::type_mismatch,
+                  "integer operands of one type are needed, got " + std::string(name_of(operand->type())));
   }
   if (operands[0]->type() == dtype::uint64) return map_scalars<std::uint64_t>(type, dims, operands, f);
   return map_scalars<std::int64_t>(type, dims, operands, f);

@@ -83,7 +83,8 @@ template <class T>
     char* end = nullptr;
     numbers[i] = std::strtod(text[i].c_str(), &end);
     if (text[i].empty() || *end != '\0') throw error(errc::invalid_argument, "'" + text[i] + "' is no number");
-    if (whole && std::from_chars(text[i].data(), text[i].data() + text[i].size(), integers[i]).ptr != text[i].data() + text[i].size())
+    if (whole && std::from_chars(text[i].data(), text[i].data() + text[i].size(), integers[i]).ptr !=
+                     text[i].data() + text[i].size())
       integers[i] = narrow<std::int64_t>(numbers[i]);
   }
   return whole ? store_all<std::int64_t>(to, x.dims(), integers) : store_all<double>(to, x.dims(), numbers);
@@ -100,22 +101,27 @@ template <class T, class F>
 }
 
 /// The tensor converted to another element type as ONNX's Cast does. Errors: unsupported, invalid_argument.
-[[nodiscard]] inline tensor cast(const tensor& x, dtype to, bool saturate = true, const std::string& round_mode = "up") {
+[[nodiscard]] inline tensor cast(const tensor& x, dtype to, bool saturate = true,
+                                 const std::string& round_mode = "up") {
   if (x.type() == to) return x;
   if (x.type() == dtype::string) return from_strings(x, to);
-  if (to == dtype::string)
-    return visit_type(x.type(), [&]<class T>(type_tag<T>) { return to_strings<T>(x); });
+  if (to == dtype::string) return visit_type(x.type(), [&]<class T>(type_tag<T>) { return to_strings<T>(x); });
   const auto eight_bits = [&]<class T>(type_tag<T>) {
     return through_float<T>(x, to, [saturate](float v) { return saturate ? T::saturated(v) : T(v); });
   };
   switch (to) {
-    case dtype::float8e4m3fn: return eight_bits(type_tag<float8e4m3fn>{});
-    case dtype::float8e4m3fnuz: return eight_bits(type_tag<float8e4m3fnuz>{});
-    case dtype::float8e5m2: return eight_bits(type_tag<float8e5m2>{});
-    case dtype::float8e5m2fnuz: return eight_bits(type_tag<float8e5m2fnuz>{});
+    case dtype::float8e4m3fn:
+      return eight_bits(type_tag<float8e4m3fn>{});
+    case dtype::float8e4m3fnuz:
+      return eight_bits(type_tag<float8e4m3fnuz>{});
+    case dtype::float8e5m2:
+      return eight_bits(type_tag<float8e5m2>{});
+    case dtype::float8e5m2fnuz:
+      return eight_bits(type_tag<float8e5m2fnuz>{});
     case dtype::float8e8m0:
       return through_float<float8e8m0>(x, to, [&](float v) { return power_of_two(v, saturate, round_mode); });
-    default: break;
+    default:
+      break;
   }
   const auto same = [](auto v) { return v; };
   if (is_floating(x.type())) return map_scalars<double>(to, x.dims(), std::array{&x}, same);
@@ -134,7 +140,8 @@ inline void evaluate_bit_cast(const attribute_map& attributes, inputs x, outputs
   const auto to = static_cast<dtype>(attributes.require<std::int64_t>("to"));
   const int bits = row_of(to).packed_bits;
   if (bits == 0 || bits != row_of(x[0].type()).packed_bits)
-    throw error(errc::type_mismatch, "BitCast from " + std::string(name_of(x[0].type())) + " to " + std::string(name_of(to)));
+    throw error(errc::type_mismatch,
+                "BitCast from " + std::string(name_of(x[0].type())) + " to " + std::string(name_of(to)));
   tensor result(to, x[0].dims());
   const auto out = result.mutable_bytes();
   if (!out.empty()) std::memcpy(out.data(), x[0].bytes().data(), out.size());
@@ -156,14 +163,16 @@ inline void evaluate_bit_cast(const attribute_map& attributes, inputs x, outputs
 }
 
 /// Scale or zero point made broadcastable to `x`: per tensor, along `axis`, or repeated by blocks along it.
-[[nodiscard]] inline tensor per_element(const tensor& parameter, const tensor& x, std::int64_t axis, std::int64_t block) {
+[[nodiscard]] inline tensor per_element(const tensor& parameter, const tensor& x, std::int64_t axis,
+                                        std::int64_t block) {
   if (parameter.size() == 1 && block == 0) return parameter.reshaped({});
   const std::size_t at = normalize_axis(axis, x.rank());
   if (block == 0) {
     dim_list dims(x.rank(), 1);
     dims[at] = parameter.size();
     if (dims[at] != x.dims()[at])
-      throw error(errc::shape_mismatch, std::to_string(dims[at]) + " scales for an axis of " + std::to_string(x.dims()[at]));
+      throw error(errc::shape_mismatch,
+                  std::to_string(dims[at]) + " scales for an axis of " + std::to_string(x.dims()[at]));
     return parameter.reshaped(dims);
   }
   if (parameter.rank() != x.rank())
@@ -176,8 +185,10 @@ inline void evaluate_bit_cast(const attribute_map& attributes, inputs x, outputs
   for (std::size_t i = at + 1; i < x.rank(); ++i) inner *= x.dims()[i];
   const std::int64_t extent = x.dims()[at];
   for (std::int64_t i = 0; i < x.size(); ++i) {
-    const std::int64_t from = ((i / inner / extent) * parameter.dims()[at] + i / inner % extent / block) * inner + i % inner;
-    std::memcpy(out.data() + static_cast<std::size_t>(i) * size, in.data() + static_cast<std::size_t>(from) * size, size);
+    const std::int64_t from =
+        ((i / inner / extent) * parameter.dims()[at] + i / inner % extent / block) * inner + i % inner;
+    std::memcpy(out.data() + static_cast<std::size_t>(i) * size, in.data() + static_cast<std::size_t>(from) * size,
+                size);
   }
   return result;
 }
@@ -190,18 +201,19 @@ inline void quantize_linear(const attribute_map& attributes, inputs x, outputs y
   const dtype type = has_input(x, 2) ? x[2].type() : named != dtype::undefined ? named : dtype::uint8;
   const tensor scale = per_element(x[1], x[0], axis, block);
   if (is_floating(type)) {
-    const tensor quotient = map_scalars<double>(dtype::float32, x[0].dims(), std::array{&x[0], &scale}, [](double v, double s) {
-      return static_cast<double>(static_cast<float>(v) / static_cast<float>(s));
-    });
+    const tensor quotient = map_scalars<double>(
+        dtype::float32, x[0].dims(), std::array{&x[0], &scale},
+        [](double v, double s) { return static_cast<double>(static_cast<float>(v) / static_cast<float>(s)); });
     y[0] = cast(quotient, type, attributes.get_int("saturate", 1) != 0);
     return;
   }
   const tensor zero = has_input(x, 2) ? per_element(x[2], x[0], axis, block) : tensor::scalar<float>(0.0F);
   const auto [low, high] = limits_of(type);
-  y[0] = map_scalars<double>(type, x[0].dims(), std::array{&x[0], &scale, &zero}, [low = low, high = high](double v, double s, double z) {
-    const double q = std::nearbyint(static_cast<float>(v) / static_cast<float>(s)) + z;
-    return q < low ? low : q > high ? high : std::isnan(q) ? z : q;
-  });
+  y[0] = map_scalars<double>(type, x[0].dims(), std::array{&x[0], &scale, &zero},
+                             [low = low, high = high](double v, double s, double z) {
+                               const double q = std::nearbyint(static_cast<float>(v) / static_cast<float>(s)) + z;
+                               return q < low ? low : q > high ? high : std::isnan(q) ? z : q;
+                             });
 }
 inline void dequantize_linear(const attribute_map& attributes, inputs x, outputs y) {
   const std::int64_t axis = attributes.get_int("axis", 1);

@@ -1,4 +1,5 @@
-// Owns the reference evaluation of convolutions and Col2Im: windows gathered into matrices, products on Eigen in double.
+// Owns the reference evaluation of convolutions and Col2Im: windows gathered into matrices, products on Eigen in
+// double.
 #ifndef DNNOPT_REFERENCE_CONVOLUTION_HPP
 #define DNNOPT_REFERENCE_CONVOLUTION_HPP
 
@@ -28,22 +29,25 @@ struct channel_split {
 };
 
 /// Errors: shape_mismatch where ranks or channels do not fit.
-[[nodiscard]] inline channel_split split_channels(const attribute_map& attributes, const tensor& x, const tensor& w, bool transposed) {
+[[nodiscard]] inline channel_split split_channels(const attribute_map& attributes, const tensor& x, const tensor& w,
+                                                  bool transposed) {
   const std::int64_t group = attributes.get_int("group", 1);
   const bool fits = x.rank() >= 3 && w.rank() == x.rank() && group > 0 &&
                     (transposed ? w.dims()[0] == x.dims()[1] && x.dims()[1] % group == 0
                                 : x.dims()[1] == w.dims()[1] * group && w.dims()[0] % group == 0);
   if (!fits)
-    throw error(errc::shape_mismatch, "a convolution of " + to_string(x.dims()) + " with weights " + to_string(w.dims()) +
-                                          " in " + std::to_string(group) + " groups");
-  return transposed ? channel_split{group, w.dims()[0] / group, w.dims()[1]} : channel_split{group, w.dims()[1], w.dims()[0] / group};
+    throw error(errc::shape_mismatch, "a convolution of " + to_string(x.dims()) + " with weights " +
+                                          to_string(w.dims()) + " in " + std::to_string(group) + " groups");
+  return transposed ? channel_split{group, w.dims()[0] / group, w.dims()[1]}
+                    : channel_split{group, w.dims()[1], w.dims()[0] / group};
 }
 
 /// The weights' spatial dims, which a given kernel_shape must equal.
 [[nodiscard]] inline std::vector<std::int64_t> kernel_dims(const attribute_map& attributes, const tensor& w) {
   const std::vector<std::int64_t> own(w.dims().begin() + 2, w.dims().end());
   const auto stated = kernel_of(attributes, own);
-  if (stated != own) throw error(errc::shape_mismatch, "kernel_shape differs from the weights' dims " + to_string(w.dims()));
+  if (stated != own)
+    throw error(errc::shape_mismatch, "kernel_shape differs from the weights' dims " + to_string(w.dims()));
   return own;
 }
 
@@ -51,7 +55,8 @@ struct channel_split {
 /// `finish(channel, sum)`. Complexity: one product per output element and weight of its channel; per thread, memory for
 /// one block of windows.
 template <class Finish>
-[[nodiscard]] tensor convolve(const attribute_map& attributes, const tensor& x, const tensor& w, dtype type, const Finish& finish) {
+[[nodiscard]] tensor convolve(const attribute_map& attributes, const tensor& x, const tensor& w, dtype type,
+                              const Finish& finish) {
   const channel_split split = split_channels(attributes, x, w, false);
   const auto axes = fixed(windows(attributes, spatial_dims(x.dims()), kernel_dims(attributes, w)));
   const window_sizes sizes = sizes_of(axes);
@@ -70,32 +75,35 @@ template <class Finish>
   const std::int64_t block = std::clamp<std::int64_t>((sizes.outputs + 1) / 2, 1, 256);
   const std::int64_t blocks = (sizes.outputs + block - 1) / block;
   const std::int64_t work = std::max<std::int64_t>(1, out_channels * depth * block);
-  parallel_ranges(batch * blocks, std::max<std::int64_t>(1, (1 << 18) / work), [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> columns;
-    std::vector<double> product;
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t entry = task / blocks;
-      const std::int64_t first = task % blocks * block;
-      const std::int64_t count = std::min(block, sizes.outputs - first);
-      const std::vector<std::int64_t> offsets = window_offsets(axes, first, count);
-      columns.resize(static_cast<std::size_t>(depth * count));
-      product.resize(static_cast<std::size_t>(split.out * count));
-      for (std::int64_t g = 0; g < split.group; ++g) {
-        for (std::int64_t c = 0; c < split.in; ++c) {
-          const double* const channel = data.data() + (entry * channels + g * split.in + c) * sizes.inputs;
-          double* const rows = columns.data() + c * sizes.elements * count;
-          for (std::size_t i = 0; i < offsets.size(); ++i) rows[i] = offsets[i] < 0 ? 0.0 : channel[offsets[i]];
+  parallel_ranges(
+      batch * blocks, std::max<std::int64_t>(1, (1 << 18) / work), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<double> columns;
+        std::vector<double> product;
+        for (std::int64_t task = begin; task < end; ++task) {
+          const std::int64_t entry = task / blocks;
+          const std::int64_t first = task % blocks * block;
+          const std::int64_t count = std::min(block, sizes.outputs - first);
+          const std::vector<std::int64_t> offsets = window_offsets(axes, first, count);
+          columns.resize(static_cast<std::size_t>(depth * count));
+          product.resize(static_cast<std::size_t>(split.out * count));
+          for (std::int64_t g = 0; g < split.group; ++g) {
+            for (std::int64_t c = 0; c < split.in; ++c) {
+              const double* const channel = data.data() + (entry * channels + g * split.in + c) * sizes.inputs;
+              double* const rows = columns.data() + c * sizes.elements * count;
+              for (std::size_t i = 0; i < offsets.size(); ++i) rows[i] = offsets[i] < 0 ? 0.0 : channel[offsets[i]];
+            }
+            dense_product(weights.data() + g * split.out * depth, columns.data(), product.data(), split.out, depth,
+                          count);
+            for (std::int64_t o = 0; o < split.out; ++o) {
+              const std::int64_t out_channel = g * split.out + o;
+              double* const line = product.data() + o * count;
+              for (std::int64_t i = 0; i < count; ++i) line[i] = finish(out_channel, line[i]);
+              store(out, (entry * out_channels + out_channel) * sizes.outputs + first, static_cast<std::size_t>(count),
+                    line);
+            }
+          }
         }
-        dense_product(weights.data() + g * split.out * depth, columns.data(), product.data(), split.out, depth, count);
-        for (std::int64_t o = 0; o < split.out; ++o) {
-          const std::int64_t out_channel = g * split.out + o;
-          double* const line = product.data() + o * count;
-          for (std::int64_t i = 0; i < count; ++i) line[i] = finish(out_channel, line[i]);
-          store(out, (entry * out_channels + out_channel) * sizes.outputs + first, static_cast<std::size_t>(count), line);
-        }
-      }
-    }
-  });
+      });
   return result;
 }
 
@@ -104,13 +112,15 @@ template <class Finish>
   std::vector<double> bias(static_cast<std::size_t>(channels), 0.0);
   if (!has_input(x, input)) return bias;
   if (x[input].size() != channels)
-    throw error(errc::shape_mismatch, std::to_string(x[input].size()) + " biases for " + std::to_string(channels) + " channels");
+    throw error(errc::shape_mismatch,
+                std::to_string(x[input].size()) + " biases for " + std::to_string(channels) + " channels");
   return load_all<double>(x[input]);
 }
 
 inline void conv(const attribute_map& attributes, inputs x, outputs y) {
   const std::vector<double> bias = bias_of(x, 2, x[1].rank() > 0 ? x[1].dims()[0] : 0);
-  y[0] = convolve(attributes, x[0], x[1], x[0].type(), [&](std::int64_t c, double v) { return v + bias[static_cast<std::size_t>(c)]; });
+  y[0] = convolve(attributes, x[0], x[1], x[0].type(),
+                  [&](std::int64_t c, double v) { return v + bias[static_cast<std::size_t>(c)]; });
 }
 
 /// Weights less a zero point that is a scalar or one per output channel.
@@ -121,7 +131,8 @@ inline void conv(const attribute_map& attributes, inputs x, outputs y) {
     if (x[input].size() != 1) dims[0] = x[input].size();
     zero = x[input].reshaped(dims);
   }
-  return map_scalars<double>(dtype::float64, w.dims(), std::array<const tensor*, 2>{&w, &zero}, [](double v, double z) { return v - z; });
+  return map_scalars<double>(dtype::float64, w.dims(), std::array<const tensor*, 2>{&w, &zero},
+                             [](double v, double z) { return v - z; });
 }
 [[nodiscard]] inline tensor data_less_zero(const tensor& data, inputs x, std::size_t input) {
   const double zero = scalar_or(x, input, 0.0);
@@ -140,7 +151,8 @@ inline void qlinear_conv(const attribute_map& attributes, inputs x, outputs y) {
   y[0] = convolve(attributes, data_less_zero(x[0], x, 2), weights_less_zero(x[3], x, 5), x[7].type(),
                   [&, low = low, high = high](std::int64_t c, double v) {
                     const double scale = weight_scales[weight_scales.size() == 1 ? 0 : static_cast<std::size_t>(c)];
-                    return std::clamp(std::nearbyint((v + bias[static_cast<std::size_t>(c)]) * factor * scale) + zero, low, high);
+                    return std::clamp(std::nearbyint((v + bias[static_cast<std::size_t>(c)]) * factor * scale) + zero,
+                                      low, high);
                   });
 }
 
@@ -170,7 +182,8 @@ inline void conv_transpose(const attribute_map& attributes, inputs x, outputs y)
       const std::int64_t entry = task / split.group;
       const std::int64_t g = task % split.group;
       const std::vector<double> filter = transposed(weights.data() + g * split.in * depth, split.in, depth);
-      dense_product(filter.data(), data.data() + task * split.in * sizes.outputs, columns.data(), depth, split.in, sizes.outputs);
+      dense_product(filter.data(), data.data() + task * split.in * sizes.outputs, columns.data(), depth, split.in,
+                    sizes.outputs);
       for (std::int64_t o = 0; o < split.out; ++o) {
         double* const to = result.data() + (entry * out_channels + g * split.out + o) * sizes.inputs;
         std::fill(to, to + sizes.inputs, bias[static_cast<std::size_t>(g * split.out + o)]);
@@ -184,8 +197,10 @@ inline void conv_transpose(const attribute_map& attributes, inputs x, outputs y)
 }
 
 /// The element at a fractional position of a 2-D channel, zero outside.
-[[nodiscard]] inline double bilinear(const double* channel, std::int64_t height, std::int64_t width, double row, double column) {
-  if (row <= -1.0 || row >= static_cast<double>(height) || column <= -1.0 || column >= static_cast<double>(width)) return 0.0;
+[[nodiscard]] inline double bilinear(const double* channel, std::int64_t height, std::int64_t width, double row,
+                                     double column) {
+  if (row <= -1.0 || row >= static_cast<double>(height) || column <= -1.0 || column >= static_cast<double>(width))
+    return 0.0;
   const auto top = static_cast<std::int64_t>(std::floor(row));
   const auto left = static_cast<std::int64_t>(std::floor(column));
   const double down = row - static_cast<double>(top);
@@ -199,7 +214,8 @@ inline void conv_transpose(const attribute_map& attributes, inputs x, outputs y)
 
 inline void deform_conv(const attribute_map& attributes, inputs x, outputs y) {
   const channel_split split = split_channels(attributes, x[0], x[1], false);
-  if (x[0].rank() != 4) throw error(errc::unsupported, "DeformConv of " + to_string(x[0].dims()) + ": two spatial dims are computed");
+  if (x[0].rank() != 4)
+    throw error(errc::unsupported, "DeformConv of " + to_string(x[0].dims()) + ": two spatial dims are computed");
   const auto axes = fixed(windows(attributes, spatial_dims(x[0].dims()), kernel_dims(attributes, x[1])));
   const window_sizes sizes = sizes_of(axes);
   const std::int64_t offset_groups = attributes.get_int("offset_group", 1);
@@ -208,8 +224,10 @@ inline void deform_conv(const attribute_map& attributes, inputs x, outputs y) {
   const std::int64_t out_channels = x[1].dims()[0];
   const std::int64_t height = axes[0].input;
   const std::int64_t width = axes[1].input;
-  if (offset_groups < 1 || channels % offset_groups != 0 || x[2].size() != batch * offset_groups * sizes.elements * 2 * sizes.outputs)
-    throw error(errc::shape_mismatch, "DeformConv of " + to_string(x[0].dims()) + " with offsets " + to_string(x[2].dims()));
+  if (offset_groups < 1 || channels % offset_groups != 0 ||
+      x[2].size() != batch * offset_groups * sizes.elements * 2 * sizes.outputs)
+    throw error(errc::shape_mismatch,
+                "DeformConv of " + to_string(x[0].dims()) + " with offsets " + to_string(x[2].dims()));
   const std::vector<double> data = load_all<double>(x[0]);
   const std::vector<double> weights = load_all<double>(x[1]);
   const std::vector<double> offsets = load_all<double>(x[2]);
@@ -225,8 +243,11 @@ inline void deform_conv(const attribute_map& attributes, inputs x, outputs y) {
         for (std::int64_t k = 0; k < sizes.elements; ++k) {
           const std::int64_t slot = (n * offset_groups + c / (channels / offset_groups)) * sizes.elements + k;
           const auto at = static_cast<std::size_t>(slot * 2 * sizes.outputs + o);
-          const double row = static_cast<double>(out_row * axes[0].stride - axes[0].pad_begin + k / axes[1].kernel * axes[0].dilation) + offsets[at];
-          const double column = static_cast<double>(out_column * axes[1].stride - axes[1].pad_begin + k % axes[1].kernel * axes[1].dilation) +
+          const double row = static_cast<double>(out_row * axes[0].stride - axes[0].pad_begin +
+                                                 k / axes[1].kernel * axes[0].dilation) +
+                             offsets[at];
+          const double column = static_cast<double>(out_column * axes[1].stride - axes[1].pad_begin +
+                                                    k % axes[1].kernel * axes[1].dilation) +
                                 offsets[at + static_cast<std::size_t>(sizes.outputs)];
           const double scale = mask.empty() ? 1.0 : mask.at(static_cast<std::size_t>(slot * sizes.outputs + o));
           columns[static_cast<std::size_t>(c * sizes.elements + k)] =
@@ -246,7 +267,8 @@ inline void deform_conv(const attribute_map& attributes, inputs x, outputs y) {
 
 inline void causal_conv_with_state(const attribute_map& attributes, inputs x, outputs y) {
   if (x[0].rank() != 3 || x[1].rank() != 3 || x[1].dims()[0] != x[0].dims()[1] || x[1].dims()[1] != 1)
-    throw error(errc::shape_mismatch, "CausalConvWithState of " + to_string(x[0].dims()) + " with weights " + to_string(x[1].dims()));
+    throw error(errc::shape_mismatch,
+                "CausalConvWithState of " + to_string(x[0].dims()) + " with weights " + to_string(x[1].dims()));
   const std::string activation = attributes.get_string("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     throw error(errc::bad_attribute, "attribute 'activation' is '" + activation + "'");
@@ -273,7 +295,8 @@ inline void causal_conv_with_state(const attribute_map& attributes, inputs x, ou
       double total = bias[static_cast<std::size_t>(r % channels)];
       for (std::int64_t k = 0; k < kernel; ++k)
         total += line[static_cast<std::size_t>(i + k)] * weights[static_cast<std::size_t>(r % channels * kernel + k)];
-      result[static_cast<std::size_t>(r * length + i)] = activation == "none" ? total : total / (1.0 + std::exp(-total));
+      result[static_cast<std::size_t>(r * length + i)] =
+          activation == "none" ? total : total / (1.0 + std::exp(-total));
     }
     std::copy_n(line.end() - carried, carried, present.begin() + r * carried);
   }
@@ -287,15 +310,19 @@ inline void col2im(const attribute_map& attributes, inputs x, outputs y) {
   const std::vector<index_expr> spatial(image.begin(), image.end());
   const auto axes = fixed(windows(attributes, spatial, block));
   const window_sizes sizes = sizes_of(axes);
-  if (x[0].rank() != 3 || sizes.elements == 0 || x[0].dims()[1] % sizes.elements != 0 || x[0].dims()[2] != sizes.outputs)
-    throw error(errc::shape_mismatch, "Col2Im of " + to_string(x[0].dims()) + " into " + to_string(image) + " by blocks " + to_string(block));
+  if (x[0].rank() != 3 || sizes.elements == 0 || x[0].dims()[1] % sizes.elements != 0 ||
+      x[0].dims()[2] != sizes.outputs)
+    throw error(errc::shape_mismatch,
+                "Col2Im of " + to_string(x[0].dims()) + " into " + to_string(image) + " by blocks " + to_string(block));
   const std::vector<double> data = load_all<double>(x[0]);
   const std::vector<std::int64_t> offsets = window_offsets(axes, 0, sizes.outputs);
   const std::int64_t channels = x[0].dims()[1] / sizes.elements;
   std::vector<double> result(static_cast<std::size_t>(x[0].dims()[0] * channels * sizes.inputs), 0.0);
   for (std::int64_t c = 0; c < x[0].dims()[0] * channels; ++c)
     for (std::size_t i = 0; i < offsets.size(); ++i)
-      if (offsets[i] >= 0) result[static_cast<std::size_t>(c * sizes.inputs + offsets[i])] += data[static_cast<std::size_t>(c) * offsets.size() + i];
+      if (offsets[i] >= 0)
+        result[static_cast<std::size_t>(c * sizes.inputs + offsets[i])] +=
+            data[static_cast<std::size_t>(c) * offsets.size() + i];
   dim_list dims{x[0].dims()[0], channels};
   dims.insert(dims.end(), image.begin(), image.end());
   y[0] = store_all<double>(x[0].type(), std::move(dims), result);

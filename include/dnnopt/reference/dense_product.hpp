@@ -1,4 +1,5 @@
-// Owns the one dense matrix product of the reference backend, on Eigen in double; a single instantiation keeps compiling short.
+// Owns the one dense matrix product of the reference backend, on Eigen in double; a single instantiation keeps
+// compiling short.
 #ifndef DNNOPT_REFERENCE_DENSE_PRODUCT_HPP
 #define DNNOPT_REFERENCE_DENSE_PRODUCT_HPP
 
@@ -11,7 +12,8 @@
 namespace dnnopt::reference {
 
 /// Row-major `c` [rows, columns] becomes `a` [rows, inner] times `b` [inner, columns]; `c` overlaps neither operand.
-inline void dense_product(const double* a, const double* b, double* c, std::int64_t rows, std::int64_t inner, std::int64_t columns) {
+inline void dense_product(const double* a, const double* b, double* c, std::int64_t rows, std::int64_t inner,
+                          std::int64_t columns) {
   using matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   if (inner == 0) {
     std::fill(c, c + rows * columns, 0.0);

@@ -28,29 +28,48 @@ struct type_tag {
 template <class F>
 decltype(auto) visit_type(dtype type, F&& f) {
   switch (type) {
-    case dtype::float32: return f(type_tag<float>{});
-    case dtype::float64: return f(type_tag<double>{});
-    case dtype::float16: return f(type_tag<float16>{});
-    case dtype::bfloat16: return f(type_tag<bfloat16>{});
-    case dtype::int64: return f(type_tag<std::int64_t>{});
-    case dtype::int32: return f(type_tag<std::int32_t>{});
-    case dtype::int16: return f(type_tag<std::int16_t>{});
+    case dtype::float32:
+      return f(type_tag<float>{});
+    case dtype::float64:
+      return f(type_tag<double>{});
+    case dtype::float16:
+      return f(type_tag<float16>{});
+    case dtype::bfloat16:
+      return f(type_tag<bfloat16>{});
+    case dtype::int64:
+      return f(type_tag<std::int64_t>{});
+    case dtype::int32:
+      return f(type_tag<std::int32_t>{});
+    case dtype::int16:
+      return f(type_tag<std::int16_t>{});
     case dtype::int8:
     case dtype::int4:
-    case dtype::int2: return f(type_tag<std::int8_t>{});
-    case dtype::uint64: return f(type_tag<std::uint64_t>{});
-    case dtype::uint32: return f(type_tag<std::uint32_t>{});
-    case dtype::uint16: return f(type_tag<std::uint16_t>{});
+    case dtype::int2:
+      return f(type_tag<std::int8_t>{});
+    case dtype::uint64:
+      return f(type_tag<std::uint64_t>{});
+    case dtype::uint32:
+      return f(type_tag<std::uint32_t>{});
+    case dtype::uint16:
+      return f(type_tag<std::uint16_t>{});
     case dtype::uint8:
     case dtype::uint4:
-    case dtype::uint2: return f(type_tag<std::uint8_t>{});
-    case dtype::boolean: return f(type_tag<bool>{});
-    case dtype::float8e4m3fn: return f(type_tag<float8e4m3fn>{});
-    case dtype::float8e4m3fnuz: return f(type_tag<float8e4m3fnuz>{});
-    case dtype::float8e5m2: return f(type_tag<float8e5m2>{});
-    case dtype::float8e5m2fnuz: return f(type_tag<float8e5m2fnuz>{});
-    case dtype::float4e2m1: return f(type_tag<float4e2m1>{});
-    case dtype::float8e8m0: return f(type_tag<float8e8m0>{});
+    case dtype::uint2:
+      return f(type_tag<std::uint8_t>{});
+    case dtype::boolean:
+      return f(type_tag<bool>{});
+    case dtype::float8e4m3fn:
+      return f(type_tag<float8e4m3fn>{});
+    case dtype::float8e4m3fnuz:
+      return f(type_tag<float8e4m3fnuz>{});
+    case dtype::float8e5m2:
+      return f(type_tag<float8e5m2>{});
+    case dtype::float8e5m2fnuz:
+      return f(type_tag<float8e5m2fnuz>{});
+    case dtype::float4e2m1:
+      return f(type_tag<float4e2m1>{});
+    case dtype::float8e8m0:
+      return f(type_tag<float8e8m0>{});
     default:
       throw error(errc::unsupported, "the reference backend computes no numbers of type " + std::string(name_of(type)));
   }
@@ -73,7 +92,8 @@ template <class T, class C>
     return value != C{0};
   } else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<C>) {
     constexpr double limit = 9223372036854775808.0;
-    if (std::is_same_v<T, std::uint64_t> && value >= limit && value < 2 * limit) return static_cast<T>(static_cast<std::uint64_t>(value));
+    if (std::is_same_v<T, std::uint64_t> && value >= limit && value < 2 * limit)
+      return static_cast<T>(static_cast<std::uint64_t>(value));
     if (!(value >= -limit && value < limit)) return static_cast<T>(std::numeric_limits<std::int64_t>::min());
     return static_cast<T>(static_cast<std::int64_t>(value));
   } else if constexpr (std::is_arithmetic_v<T>) {
@@ -85,7 +105,8 @@ template <class T, class C>
 
 /// Reads `count` elements at `offset`, `offset + stride`, ... of a tensor's storage.
 template <class C>
-using load_function = void (*)(const std::byte* data, std::int64_t offset, std::int64_t stride, std::size_t count, C* out);
+using load_function = void (*)(const std::byte* data, std::int64_t offset, std::int64_t stride, std::size_t count,
+                               C* out);
 /// Writes `count` elements from `offset` on.
 template <class C>
 using store_function = void (*)(std::byte* data, std::int64_t offset, std::size_t count, const C* in);
@@ -109,7 +130,8 @@ template <class C>
 [[nodiscard]] store_function<C> storer(dtype type) {
   if (type == dtype::int4 || type == dtype::int2 || type == dtype::uint4 || type == dtype::uint2) {
     // Narrow integers live one per byte; their value must stay what their few bits say.
-    const auto wrap = []<int Bits, bool Signed>(std::integral_constant<int, Bits>, std::bool_constant<Signed>) -> store_function<C> {
+    const auto wrap = []<int Bits, bool Signed>(std::integral_constant<int, Bits>,
+                                                std::bool_constant<Signed>) -> store_function<C> {
       return [](std::byte* data, std::int64_t offset, std::size_t count, const C* in) {
         auto* to = reinterpret_cast<std::uint8_t*>(data) + offset;
         for (std::size_t i = 0; i < count; ++i) {

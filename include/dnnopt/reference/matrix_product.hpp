@@ -1,4 +1,5 @@
-// Owns the reference evaluation of matrix products (MatMul, Gemm, Einsum, quantized ones) and Det, on Eigen where floating point.
+// Owns the reference evaluation of matrix products (MatMul, Gemm, Einsum, quantized ones) and Det, on Eigen where
+// floating point.
 #ifndef DNNOPT_REFERENCE_MATRIX_PRODUCT_HPP
 #define DNNOPT_REFERENCE_MATRIX_PRODUCT_HPP
 
@@ -77,29 +78,30 @@ void load_block(const matrix_view& view, std::int64_t row, std::int64_t rows, st
 /// Multiplies `count` pairs of matrices, a(i) of rows x inner and b(i) of inner x columns, and gives blocks of each
 /// product to `sink(i, row, column, block)`. Calls come from several threads, each element of each product once.
 template <class C, class A, class B, class Sink>
-void multiply_blocks(std::int64_t count, std::int64_t rows, std::int64_t inner, std::int64_t columns, const A& a, const B& b,
-                     const Sink& sink) {
+void multiply_blocks(std::int64_t count, std::int64_t rows, std::int64_t inner, std::int64_t columns, const A& a,
+                     const B& b, const Sink& sink) {
   constexpr std::int64_t block_rows = 256;
   const std::int64_t block_columns = std::clamp<std::int64_t>((columns + 1) / 2, 1, 256);
   const std::int64_t column_blocks = (columns + block_columns - 1) / block_columns;
   const std::int64_t work = std::max<std::int64_t>(1, rows * inner * block_columns);
-  parallel_ranges(count * column_blocks, std::max<std::int64_t>(1, (1 << 20) / work), [&](std::int64_t begin, std::int64_t end) {
-    wide_matrix<C> left;
-    wide_matrix<C> right;
-    wide_matrix<C> product;
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t i = task / column_blocks;
-      const std::int64_t column = task % column_blocks * block_columns;
-      const std::int64_t width = std::min(block_columns, columns - column);
-      load_block<C>(b(i), 0, inner, column, width, right);
-      for (std::int64_t row = 0; row < rows; row += block_rows) {
-        const std::int64_t height = std::min(block_rows, rows - row);
-        load_block<C>(a(i), row, height, 0, inner, left);
-        product_of(left, right, product);
-        sink(i, row, column, product);
-      }
-    }
-  });
+  parallel_ranges(count * column_blocks, std::max<std::int64_t>(1, (1 << 20) / work),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    wide_matrix<C> left;
+                    wide_matrix<C> right;
+                    wide_matrix<C> product;
+                    for (std::int64_t task = begin; task < end; ++task) {
+                      const std::int64_t i = task / column_blocks;
+                      const std::int64_t column = task % column_blocks * block_columns;
+                      const std::int64_t width = std::min(block_columns, columns - column);
+                      load_block<C>(b(i), 0, inner, column, width, right);
+                      for (std::int64_t row = 0; row < rows; row += block_rows) {
+                        const std::int64_t height = std::min(block_rows, rows - row);
+                        load_block<C>(a(i), row, height, 0, inner, left);
+                        product_of(left, right, product);
+                        sink(i, row, column, product);
+                      }
+                    }
+                  });
 }
 
 namespace matrix {
@@ -109,7 +111,8 @@ using outputs = std::span<tensor>;
 /// numpy's matmul: the product's elements have `type`. Errors: shape_mismatch.
 template <class C>
 [[nodiscard]] tensor matmul(const tensor& a, const tensor& b, dtype type) {
-  if (a.rank() == 0 || b.rank() == 0) throw error(errc::shape_mismatch, "a matrix product needs operands of rank 1 or more");
+  if (a.rank() == 0 || b.rank() == 0)
+    throw error(errc::shape_mismatch, "a matrix product needs operands of rank 1 or more");
   dim_list a_dims = a.dims();
   dim_list b_dims = b.dims();
   if (a_dims.size() == 1) a_dims.insert(a_dims.begin(), 1);
@@ -148,20 +151,23 @@ template <class C>
       [&](std::int64_t i) { return view(b, at_b[static_cast<std::size_t>(i)], inner, columns); },
       [&](std::int64_t i, std::int64_t row, std::int64_t column, const wide_matrix<C>& product) {
         for (std::int64_t r = 0; r < product.rows; ++r)
-          store(out, (i * rows + row + r) * columns + column, static_cast<std::size_t>(product.columns), product.row(r));
+          store(out, (i * rows + row + r) * columns + column, static_cast<std::size_t>(product.columns),
+                product.row(r));
       });
   return result;
 }
 
 inline void evaluate_matmul(const attribute_map&, inputs x, outputs y) {
-  y[0] = is_floating(x[0].type()) ? matmul<double>(x[0], x[1], x[0].type()) : matmul<std::int64_t>(x[0], x[1], x[0].type());
+  y[0] = is_floating(x[0].type()) ? matmul<double>(x[0], x[1], x[0].type())
+                                  : matmul<std::int64_t>(x[0], x[1], x[0].type());
 }
 
 template <class C>
 [[nodiscard]] tensor gemm(const attribute_map& attributes, inputs x) {
   const tensor& a = x[0];
   const tensor& b = x[1];
-  if (a.rank() != 2 || b.rank() != 2) throw error(errc::shape_mismatch, "Gemm of " + to_string(a.dims()) + " and " + to_string(b.dims()));
+  if (a.rank() != 2 || b.rank() != 2)
+    throw error(errc::shape_mismatch, "Gemm of " + to_string(a.dims()) + " and " + to_string(b.dims()));
   const bool transposed_a = attributes.get_int("transA", 0) != 0;
   const bool transposed_b = attributes.get_int("transB", 0) != 0;
   const double alpha = attributes.get_float("alpha", 1.0F);
@@ -193,7 +199,8 @@ template <class C>
           const std::int64_t at = (row + r) * columns + column;
           if (addend) addend->read(at, added.size(), added.data());
           for (std::size_t c = 0; c < line.size(); ++c)
-            line[c] = static_cast<C>(alpha * static_cast<double>(product.row(r)[c]) + beta * static_cast<double>(added[c]));
+            line[c] =
+                static_cast<C>(alpha * static_cast<double>(product.row(r)[c]) + beta * static_cast<double>(added[c]));
           store(out, at, line.size(), line.data());
         }
       });
@@ -204,7 +211,8 @@ inline void evaluate_gemm(const attribute_map& attributes, inputs x, outputs y) 
 }
 
 /// Elements less their zero point; a zero point of rank 1 goes along `axis` from the end (2: rows, 1: columns).
-[[nodiscard]] inline tensor less_zero_point(const tensor& x, inputs all, std::size_t zero_input, std::size_t axis_from_end) {
+[[nodiscard]] inline tensor less_zero_point(const tensor& x, inputs all, std::size_t zero_input,
+                                            std::size_t axis_from_end) {
   tensor zero = tensor::scalar<float>(0.0F);
   if (has_input(all, zero_input)) {
     zero = all[zero_input];
@@ -213,7 +221,8 @@ inline void evaluate_gemm(const attribute_map& attributes, inputs x, outputs y) 
     else if (zero.rank() == 1 && axis_from_end == 2)
       zero = zero.reshaped({zero.size(), 1});
   }
-  return map_scalars<double>(dtype::float64, x.dims(), std::array<const tensor*, 2>{&x, &zero}, [](double v, double z) { return v - z; });
+  return map_scalars<double>(dtype::float64, x.dims(), std::array<const tensor*, 2>{&x, &zero},
+                             [](double v, double z) { return v - z; });
 }
 inline void matmul_integer(const attribute_map&, inputs x, outputs y) {
   // Products and sums of 8-bit integers are exact in double.
@@ -229,13 +238,16 @@ inline void qlinear_matmul(const attribute_map&, inputs x, outputs y) {
   const tensor product = matmul<double>(less_zero_point(x[0], x, 2, 2), less_zero_point(x[3], x, 5, 1), dtype::float64);
   const tensor scale_a = along(x[1], 2);
   const tensor scale_b = along(x[4], 1);
-  const tensor scaled = map_scalars<double>(dtype::float64, product.dims(), std::array<const tensor*, 3>{&product, &scale_a, &scale_b},
-                                            [](double v, double sa, double sb) { return v * sa * sb; });
+  const tensor scaled =
+      map_scalars<double>(dtype::float64, product.dims(), std::array<const tensor*, 3>{&product, &scale_a, &scale_b},
+                          [](double v, double sa, double sb) { return v * sa * sb; });
   const tensor scale_y = along(x[6], 2);
   const tensor zero_y = along(x[7], 2);
   const auto [low, high] = conversion::limits_of(x[7].type());
   y[0] = map_scalars<double>(x[7].type(), product.dims(), std::array<const tensor*, 3>{&scaled, &scale_y, &zero_y},
-                             [low = low, high = high](double v, double s, double z) { return std::clamp(std::nearbyint(v / s) + z, low, high); });
+                             [low = low, high = high](double v, double s, double z) {
+                               return std::clamp(std::nearbyint(v / s) + z, low, high);
+                             });
 }
 
 template <class C>
@@ -249,7 +261,8 @@ template <class C>
       std::int64_t& extent = extents.emplace(equation.operands[i][d], 1).first->second;
       const std::int64_t own = x[i].dims()[d];
       if (extent != 1 && own != 1 && extent != own)
-        throw error(errc::shape_mismatch, "Einsum dims " + std::to_string(extent) + " and " + std::to_string(own) + " share a label");
+        throw error(errc::shape_mismatch,
+                    "Einsum dims " + std::to_string(extent) + " and " + std::to_string(own) + " share a label");
       if (extent == 1) extent = own;
     }
   // Loop order: output labels, then the labels that are summed.
@@ -260,7 +273,8 @@ template <class C>
   for (std::size_t i = 0; i < x.size(); ++i) {
     std::int64_t stride = 1;
     for (std::size_t d = ranks[i]; d-- > 0;) {
-      const auto at = static_cast<std::size_t>(std::find(order.begin(), order.end(), equation.operands[i][d]) - order.begin());
+      const auto at =
+          static_cast<std::size_t>(std::find(order.begin(), order.end(), equation.operands[i][d]) - order.begin());
       if (x[i].dims()[d] != 1) steps[i][at] += stride;
       stride *= x[i].dims()[d];
     }
@@ -275,34 +289,36 @@ template <class C>
   std::vector<std::vector<C>> values;
   for (const tensor& t : x) values.push_back(load_all<C>(t));
   std::vector<C> result(static_cast<std::size_t>(outer));
-  parallel_ranges(outer, std::max<std::int64_t>(1, (1 << 16) / std::max<std::int64_t>(1, summed)), [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int64_t> base(x.size());
-    std::vector<std::int64_t> offset(x.size());
-    std::vector<std::int64_t> index(loop.size());
-    for (std::int64_t flat = begin; flat < end; ++flat) {
-      std::int64_t rest = flat;
-      std::fill(base.begin(), base.end(), 0);
-      for (std::size_t d = dims.size(); d-- > 0;) {
-        for (std::size_t i = 0; i < x.size(); ++i) base[i] += rest % loop[d] * steps[i][d];
-        rest /= loop[d];
-      }
-      C total{};
-      offset = base;
-      std::fill(index.begin(), index.end(), 0);
-      for (std::int64_t s = 0; s < summed; ++s) {
-        C product = values[0][static_cast<std::size_t>(offset[0])];
-        for (std::size_t i = 1; i < x.size(); ++i) product *= values[i][static_cast<std::size_t>(offset[i])];
-        total += product;
-        for (std::size_t d = loop.size(); d-- > dims.size();) {
-          for (std::size_t i = 0; i < x.size(); ++i) offset[i] += steps[i][d];
-          if (++index[d] < loop[d]) break;
-          for (std::size_t i = 0; i < x.size(); ++i) offset[i] -= steps[i][d] * loop[d];
-          index[d] = 0;
-        }
-      }
-      result[static_cast<std::size_t>(flat)] = total;
-    }
-  });
+  parallel_ranges(outer, std::max<std::int64_t>(1, (1 << 16) / std::max<std::int64_t>(1, summed)),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    std::vector<std::int64_t> base(x.size());
+                    std::vector<std::int64_t> offset(x.size());
+                    std::vector<std::int64_t> index(loop.size());
+                    for (std::int64_t flat = begin; flat < end; ++flat) {
+                      std::int64_t rest = flat;
+                      std::fill(base.begin(), base.end(), 0);
+                      for (std::size_t d = dims.size(); d-- > 0;) {
+                        for (std::size_t i = 0; i < x.size(); ++i) base[i] += rest % loop[d] * steps[i][d];
+                        rest /= loop[d];
+                      }
+                      C total{};
+                      offset = base;
+                      std::fill(index.begin(), index.end(), 0);
+                      for (std::int64_t s = 0; s < summed; ++s) {
+                        C product = values[0][static_cast<std::size_t>(offset[0])];
+                        for (std::size_t i = 1; i < x.size(); ++i)
+                          product *= values[i][static_cast<std::size_t>(offset[i])];
+                        total += product;
+                        for (std::size_t d = loop.size(); d-- > dims.size();) {
+                          for (std::size_t i = 0; i < x.size(); ++i) offset[i] += steps[i][d];
+                          if (++index[d] < loop[d]) break;
+                          for (std::size_t i = 0; i < x.size(); ++i) offset[i] -= steps[i][d] * loop[d];
+                          index[d] = 0;
+                        }
+                      }
+                      result[static_cast<std::size_t>(flat)] = total;
+                    }
+                  });
   return store_all<C>(x[0].type(), dims, result);
 }
 inline void evaluate_einsum(const attribute_map& attributes, inputs x, outputs y) {

@@ -42,14 +42,16 @@ template <class F>
 void for_each_group(std::vector<double>& data, const grouping& groups, const F& f) {
   const auto size = std::max<std::int64_t>(1, static_cast<std::int64_t>(groups.offsets.size()));
   if (groups.offsets.empty()) return;
-  parallel_ranges(static_cast<std::int64_t>(groups.bases.size()), std::max<std::int64_t>(1, (1 << 14) / size), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t g = begin; g < end; ++g)
-      f(data.data() + groups.bases[static_cast<std::size_t>(g)], std::span<const std::int64_t>(groups.offsets), static_cast<std::size_t>(g));
-  });
+  parallel_ranges(static_cast<std::int64_t>(groups.bases.size()), std::max<std::int64_t>(1, (1 << 14) / size),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t g = begin; g < end; ++g)
+                      f(data.data() + groups.bases[static_cast<std::size_t>(g)],
+                        std::span<const std::int64_t>(groups.offsets), static_cast<std::size_t>(g));
+                  });
 }
 
-/// Softmax of one group in place; with `logarithm`, its logarithm. A group whose greatest element is not finite gives NaN
-/// as the formula does.
+/// Softmax of one group in place; with `logarithm`, its logarithm. A group whose greatest element is not finite gives
+/// NaN as the formula does.
 inline void softmax_group(double* data, std::span<const std::int64_t> offsets, bool logarithm) {
   double greatest = -std::numeric_limits<double>::infinity();
   for (const std::int64_t o : offsets) greatest = std::max(greatest, data[o]);
@@ -72,11 +74,13 @@ inline void log_softmax(const attribute_map& attributes, inputs x, outputs y) {
 }
 inline void hardmax(const attribute_map& attributes, inputs x, outputs y) {
   std::vector<double> data = load_all<double>(x[0]);
-  for_each_group(data, group_axis(x[0], attributes.get_int("axis", -1)), [](double* d, std::span<const std::int64_t> o, std::size_t) {
-    const auto best = std::max_element(o.begin(), o.end(), [d](std::int64_t a, std::int64_t b) { return d[a] < d[b]; });
-    const std::int64_t chosen = *best;
-    for (const std::int64_t at : o) d[at] = at == chosen ? 1.0 : 0.0;
-  });
+  for_each_group(data, group_axis(x[0], attributes.get_int("axis", -1)),
+                 [](double* d, std::span<const std::int64_t> o, std::size_t) {
+                   const auto best = std::max_element(o.begin(), o.end(),
+                                                      [d](std::int64_t a, std::int64_t b) { return d[a] < d[b]; });
+                   const std::int64_t chosen = *best;
+                   for (const std::int64_t at : o) d[at] = at == chosen ? 1.0 : 0.0;
+                 });
   y[0] = store_all<double>(x[0].type(), x[0].dims(), data);
 }
 
@@ -98,7 +102,8 @@ struct moments {
 /// Scales and shifts by parameters that broadcast to the data.
 [[nodiscard]] inline tensor scale_and_shift(const tensor& x, const tensor& scale, const tensor* shift) {
   if (shift == nullptr)
-    return map_scalars<double>(x.type(), x.dims(), std::array<const tensor*, 2>{&x, &scale}, [](double v, double s) { return v * s; });
+    return map_scalars<double>(x.type(), x.dims(), std::array<const tensor*, 2>{&x, &scale},
+                               [](double v, double s) { return v * s; });
   return map_scalars<double>(x.type(), x.dims(), std::array<const tensor*, 3>{&x, &scale, shift},
                              [](double v, double s, double b) { return v * s + b; });
 }
@@ -106,12 +111,15 @@ struct moments {
 [[nodiscard]] inline tensor per_channel(const tensor& parameter, const tensor& x) {
   const std::int64_t channels = x.rank() > 1 ? x.dims()[1] : 1;
   if (parameter.size() != channels)
-    throw error(errc::shape_mismatch, std::to_string(parameter.size()) + " parameters for " + std::to_string(channels) + " channels");
+    throw error(errc::shape_mismatch,
+                std::to_string(parameter.size()) + " parameters for " + std::to_string(channels) + " channels");
   dim_list dims(x.rank(), 1);
   if (x.rank() > 1) dims[1] = channels;
   return parameter.reshaped(dims);
 }
-[[nodiscard]] inline tensor in_double(const tensor& x, const std::vector<double>& data) { return store_all<double>(dtype::float64, x.dims(), data); }
+[[nodiscard]] inline tensor in_double(const tensor& x, const std::vector<double>& data) {
+  return store_all<double>(dtype::float64, x.dims(), data);
+}
 /// The double tensor with the element type of `like`.
 [[nodiscard]] inline tensor as_type(const tensor& x, dtype type) {
   return map_scalars<double>(type, x.dims(), std::array{&x}, [](double v) { return v; });
@@ -126,7 +134,8 @@ inline void batch_normalization(const attribute_map& attributes, inputs x, outpu
   std::vector<double> variance = load_all<double>(x[4]);
   const std::size_t channels = x[0].rank() > 1 ? static_cast<std::size_t>(x[0].dims()[1]) : 1;
   if (scale.size() != channels || shift.size() != channels || mean.size() != channels || variance.size() != channels)
-    throw error(errc::shape_mismatch, "BatchNormalization of " + to_string(x[0].dims()) + " with " + std::to_string(scale.size()) + " channels");
+    throw error(errc::shape_mismatch, "BatchNormalization of " + to_string(x[0].dims()) + " with " +
+                                          std::to_string(scale.size()) + " channels");
   std::vector<bool> together(x[0].rank(), true);
   if (x[0].rank() > 1) together[1] = false;
   const grouping groups = group_dims(x[0].dims(), together);
@@ -158,7 +167,8 @@ inline void standardize(std::vector<double>& data, const grouping& groups, doubl
 
 inline void instance_normalization(const attribute_map& attributes, inputs x, outputs y) {
   std::vector<bool> together(x[0].rank(), true);
-  std::fill(together.begin(), together.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, together.size())), false);
+  std::fill(together.begin(), together.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, together.size())),
+            false);
   std::vector<double> data = load_all<double>(x[0]);
   standardize(data, group_dims(x[0].dims(), together), attributes.get_float("epsilon", 1e-5F));
   const tensor shift = per_channel(x[2], x[0]);
@@ -168,7 +178,8 @@ inline void instance_normalization(const attribute_map& attributes, inputs x, ou
 inline void group_normalization(const attribute_map& attributes, inputs x, outputs y) {
   const std::int64_t group = attributes.require<std::int64_t>("num_groups");
   if (x[0].rank() < 2 || group < 1 || x[0].dims()[1] % group != 0)
-    throw error(errc::shape_mismatch, "GroupNormalization of " + to_string(x[0].dims()) + " in " + std::to_string(group) + " groups");
+    throw error(errc::shape_mismatch,
+                "GroupNormalization of " + to_string(x[0].dims()) + " in " + std::to_string(group) + " groups");
   std::vector<double> data = load_all<double>(x[0]);
   const dim_list grouped{x[0].dims()[0], group, x[0].size() / std::max<std::int64_t>(1, x[0].dims()[0] * group)};
   standardize(data, group_dims(grouped, {false, false, true}), attributes.get_float("epsilon", 1e-5F));
@@ -207,12 +218,13 @@ inline void layer_normalization(const attribute_map& attributes, inputs x, outpu
 inline void rms_normalization(const attribute_map& attributes, inputs x, outputs y) {
   const double epsilon = attributes.get_float("epsilon", 1e-5F);
   std::vector<double> data = load_all<double>(x[0]);
-  for_each_group(data, group_dims(x[0].dims(), from_axis(attributes, x[0])), [epsilon](double* d, std::span<const std::int64_t> offsets, std::size_t) {
-    double total = 0;
-    for (const std::int64_t o : offsets) total += d[o] * d[o];
-    const double factor = 1.0 / std::sqrt(total / static_cast<double>(offsets.size()) + epsilon);
-    for (const std::int64_t o : offsets) d[o] *= factor;
-  });
+  for_each_group(data, group_dims(x[0].dims(), from_axis(attributes, x[0])),
+                 [epsilon](double* d, std::span<const std::int64_t> offsets, std::size_t) {
+                   double total = 0;
+                   for (const std::int64_t o : offsets) total += d[o] * d[o];
+                   const double factor = 1.0 / std::sqrt(total / static_cast<double>(offsets.size()) + epsilon);
+                   for (const std::int64_t o : offsets) d[o] *= factor;
+                 });
   y[0] = as_type(scale_and_shift(in_double(x[0], data), x[1], nullptr), x[0].type());
 }
 
@@ -221,7 +233,9 @@ inline void lrn(const attribute_map& attributes, inputs x, outputs y) {
   const double alpha = attributes.get_float("alpha", 1e-4F);
   const double beta = attributes.get_float("beta", 0.75F);
   const double bias = attributes.get_float("bias", 1.0F);
-  if (x[0].rank() < 2 || size < 1) throw error(errc::shape_mismatch, "LRN of " + to_string(x[0].dims()) + " over " + std::to_string(size) + " channels");
+  if (x[0].rank() < 2 || size < 1)
+    throw error(errc::shape_mismatch,
+                "LRN of " + to_string(x[0].dims()) + " over " + std::to_string(size) + " channels");
   std::vector<double> data = load_all<double>(x[0]);
   const std::int64_t before = (size - 1) / 2;
   const std::int64_t after = size / 2;
@@ -242,38 +256,43 @@ inline void lrn(const attribute_map& attributes, inputs x, outputs y) {
 inline void lp_normalization(const attribute_map& attributes, inputs x, outputs y) {
   const bool absolute = attributes.get_int("p", 2) == 1;
   std::vector<double> data = load_all<double>(x[0]);
-  for_each_group(data, group_axis(x[0], attributes.get_int("axis", -1)), [absolute](double* d, std::span<const std::int64_t> offsets, std::size_t) {
-    double total = 0;
-    for (const std::int64_t o : offsets) total += absolute ? std::fabs(d[o]) : d[o] * d[o];
-    const double norm = absolute ? total : std::sqrt(total);
-    for (const std::int64_t o : offsets) d[o] = norm == 0 ? 0.0 : d[o] / norm;
-  });
+  for_each_group(data, group_axis(x[0], attributes.get_int("axis", -1)),
+                 [absolute](double* d, std::span<const std::int64_t> offsets, std::size_t) {
+                   double total = 0;
+                   for (const std::int64_t o : offsets) total += absolute ? std::fabs(d[o]) : d[o] * d[o];
+                   const double norm = absolute ? total : std::sqrt(total);
+                   for (const std::int64_t o : offsets) d[o] = norm == 0 ? 0.0 : d[o] / norm;
+                 });
   y[0] = store_all<double>(x[0].type(), x[0].dims(), data);
 }
 
 inline void mean_variance_normalization(const attribute_map& attributes, inputs x, outputs y) {
   std::vector<double> data = load_all<double>(x[0]);
   const std::vector<bool> together = ops::reduced_dims(attributes.get_ints("axes", {0, 2, 3}), x[0].rank(), false);
-  for_each_group(data, group_dims(x[0].dims(), together), [](double* d, std::span<const std::int64_t> offsets, std::size_t) {
-    const moments m = moments_of(d, offsets);
-    // ONNX's function body adds this to the deviation.
-    const double deviation = std::sqrt(m.variance) + 1e-9;
-    for (const std::int64_t o : offsets) d[o] = (d[o] - m.mean) / deviation;
-  });
+  for_each_group(data, group_dims(x[0].dims(), together),
+                 [](double* d, std::span<const std::int64_t> offsets, std::size_t) {
+                   const moments m = moments_of(d, offsets);
+                   // ONNX's function body adds this to the deviation.
+                   const double deviation = std::sqrt(m.variance) + 1e-9;
+                   for (const std::int64_t o : offsets) d[o] = (d[o] - m.mean) / deviation;
+                 });
   y[0] = store_all<double>(x[0].type(), x[0].dims(), data);
 }
 
 /// The losses of log-probabilities [batch, class, ...] against labels, reduced as attribute `reduction` says.
-[[nodiscard]] inline tensor losses(const attribute_map& attributes, inputs x, const std::vector<double>& log_probabilities) {
+[[nodiscard]] inline tensor losses(const attribute_map& attributes, inputs x,
+                                   const std::vector<double>& log_probabilities) {
   const std::string how = attributes.get_string("reduction", "mean");
-  if (how != "none" && how != "sum" && how != "mean") throw error(errc::bad_attribute, "attribute 'reduction' is '" + how + "'");
+  if (how != "none" && how != "sum" && how != "mean")
+    throw error(errc::bad_attribute, "attribute 'reduction' is '" + how + "'");
   const std::vector<std::int64_t> labels = integers_of(x[1]);
   const std::int64_t batch = x[0].dims().at(0);
   const std::int64_t classes = x[0].dims().at(1);
   const std::int64_t inner = x[0].size() / std::max<std::int64_t>(1, batch * classes);
   if (static_cast<std::int64_t>(labels.size()) != batch * inner)
     throw error(errc::shape_mismatch, "labels " + to_string(x[1].dims()) + " for scores " + to_string(x[0].dims()));
-  const std::vector<double> weights = has_input(x, 2) ? load_all<double>(x[2]) : std::vector<double>(static_cast<std::size_t>(classes), 1.0);
+  const std::vector<double> weights =
+      has_input(x, 2) ? load_all<double>(x[2]) : std::vector<double>(static_cast<std::size_t>(classes), 1.0);
   const bool ignores = attributes.contains("ignore_index");
   const std::int64_t ignored = attributes.get_int("ignore_index", 0);
   std::vector<double> result(labels.size(), 0.0);
@@ -282,7 +301,9 @@ inline void mean_variance_normalization(const attribute_map& attributes, inputs 
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::int64_t label = labels[i];
     if (ignores && label == ignored) continue;
-    if (label < 0 || label >= classes) throw error(errc::invalid_argument, "label " + std::to_string(label) + " of " + std::to_string(classes) + " classes");
+    if (label < 0 || label >= classes)
+      throw error(errc::invalid_argument,
+                  "label " + std::to_string(label) + " of " + std::to_string(classes) + " classes");
     const std::int64_t entry = static_cast<std::int64_t>(i) / inner;
     const std::int64_t at = (entry * classes + label) * inner + static_cast<std::int64_t>(i) % inner;
     const double weight = weights.at(static_cast<std::size_t>(label));
@@ -298,7 +319,8 @@ inline void negative_log_likelihood_loss(const attribute_map& attributes, inputs
 }
 inline void softmax_cross_entropy_loss(const attribute_map& attributes, inputs x, outputs y) {
   std::vector<double> data = load_all<double>(x[0]);
-  for_each_group(data, group_axis(x[0], 1), [](double* d, std::span<const std::int64_t> o, std::size_t) { softmax_group(d, o, true); });
+  for_each_group(data, group_axis(x[0], 1),
+                 [](double* d, std::span<const std::int64_t> o, std::size_t) { softmax_group(d, o, true); });
   y[0] = losses(attributes, x, data);
   if (y.size() > 1) y[1] = store_all<double>(x[0].type(), x[0].dims(), data);
 }

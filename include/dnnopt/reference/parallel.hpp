@@ -45,8 +45,8 @@ inline void run_parallel_ranges(std::int64_t count, std::int64_t grain, range_ta
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Calls `f(begin, end)` for ranges that together are [0, count), each once, on as many threads as the machine has where
-/// there are at least two ranges of `grain`. `f` is called concurrently. The first exception is thrown on.
+/// Calls `f(begin, end)` for ranges that together are [0, count), each once, on as many threads as the machine has
+/// where there are at least two ranges of `grain`. `f` is called concurrently. The first exception is thrown on.
 template <class F>
 void parallel_ranges(std::int64_t count, std::int64_t grain, F f) {
   run_parallel_ranges(count, grain, {&f, [](void* callable, std::int64_t begin, std::int64_t end) {

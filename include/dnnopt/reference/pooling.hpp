@@ -26,7 +26,8 @@ using outputs = std::span<tensor>;
 /// The windows of a sliding pool over [batch, channel, ...].
 [[nodiscard]] inline std::vector<fixed_axis> pool_axes(const attribute_map& attributes, const tensor& x) {
   if (x.rank() < 3) throw error(errc::shape_mismatch, "a pool slides over " + to_string(x.dims()));
-  return fixed(windows(attributes, spatial_dims(x.dims()), attributes.require<std::vector<std::int64_t>>("kernel_shape"),
+  return fixed(windows(attributes, spatial_dims(x.dims()),
+                       attributes.require<std::vector<std::int64_t>>("kernel_shape"),
                        attributes.get_int("ceil_mode", 0) != 0));
 }
 
@@ -37,10 +38,11 @@ using outputs = std::span<tensor>;
   return dims;
 }
 
-/// Calls `f(channel_data, channel, window, offsets, stride)` for each window of each channel; element k of the window has
-/// offset offsets[k * stride]. Calls come from several threads.
+/// Calls `f(channel_data, channel, window, offsets, stride)` for each window of each channel; element k of the window
+/// has offset offsets[k * stride]. Calls come from several threads.
 template <class F>
-void for_each_window(const std::vector<double>& data, std::int64_t channels, const std::vector<fixed_axis>& axes, const F& f) {
+void for_each_window(const std::vector<double>& data, std::int64_t channels, const std::vector<fixed_axis>& axes,
+                     const F& f) {
   const window_sizes sizes = sizes_of(axes);
   const std::vector<std::int64_t> offsets = window_offsets(axes, 0, sizes.outputs);
   const std::int64_t work = std::max<std::int64_t>(1, sizes.outputs * sizes.elements);
@@ -58,24 +60,30 @@ inline void average_pool(const attribute_map& attributes, inputs x, outputs y) {
   const std::vector<double> data = load_all<double>(x[0]);
   const std::int64_t channels = x[0].dims()[0] * x[0].dims()[1];
   std::vector<double> result(static_cast<std::size_t>(channels * sizes.outputs));
-  for_each_window(data, channels, axes, [&](const double* channel, std::int64_t c, std::int64_t w, const std::int64_t* offsets, std::int64_t stride) {
-    double total = 0;
-    std::int64_t count = 0;
-    for (std::int64_t k = 0; k < sizes.elements; ++k) {
-      const std::int64_t at = offsets[k * stride];
-      if (at >= 0) total += channel[at];
-      if (at >= 0 || (count_padding && at == in_padding)) ++count;
-    }
-    result[static_cast<std::size_t>(c * sizes.outputs + w)] = total / static_cast<double>(count);
-  });
+  for_each_window(
+      data, channels, axes,
+      [&](const double* channel, std::int64_t c, std::int64_t w, const std::int64_t* offsets, std::int64_t stride) {
+        double total = 0;
+        std::int64_t count = 0;
+        for (std::int64_t k = 0; k < sizes.elements; ++k) {
+          const std::int64_t at = offsets[k * stride];
+          if (at >= 0) total += channel[at];
+          if (at >= 0 || (count_padding && at == in_padding)) ++count;
+        }
+        result[static_cast<std::size_t>(c * sizes.outputs + w)] = total / static_cast<double>(count);
+      });
   y[0] = store_all<double>(x[0].type(), pooled_dims(x[0], axes), result);
 }
 
 /// The p-norm of magnitudes: a running sum of powers and its root.
 struct p_norm {
   double p;
-  [[nodiscard]] double power(double v) const { return p == 1 ? std::fabs(v) : p == 2 ? v * v : std::pow(std::fabs(v), p); }
-  [[nodiscard]] double root(double total) const { return p == 1 ? total : p == 2 ? std::sqrt(total) : std::pow(total, 1.0 / p); }
+  [[nodiscard]] double power(double v) const {
+    return p == 1 ? std::fabs(v) : p == 2 ? v * v : std::pow(std::fabs(v), p);
+  }
+  [[nodiscard]] double root(double total) const {
+    return p == 1 ? total : p == 2 ? std::sqrt(total) : std::pow(total, 1.0 / p);
+  }
 };
 
 inline void lp_pool(const attribute_map& attributes, inputs x, outputs y) {
@@ -85,12 +93,14 @@ inline void lp_pool(const attribute_map& attributes, inputs x, outputs y) {
   const std::vector<double> data = load_all<double>(x[0]);
   const std::int64_t channels = x[0].dims()[0] * x[0].dims()[1];
   std::vector<double> result(static_cast<std::size_t>(channels * sizes.outputs));
-  for_each_window(data, channels, axes, [&](const double* channel, std::int64_t c, std::int64_t w, const std::int64_t* offsets, std::int64_t stride) {
-    double total = 0;
-    for (std::int64_t k = 0; k < sizes.elements; ++k)
-      if (const std::int64_t at = offsets[k * stride]; at >= 0) total += norm.power(channel[at]);
-    result[static_cast<std::size_t>(c * sizes.outputs + w)] = norm.root(total);
-  });
+  for_each_window(
+      data, channels, axes,
+      [&](const double* channel, std::int64_t c, std::int64_t w, const std::int64_t* offsets, std::int64_t stride) {
+        double total = 0;
+        for (std::int64_t k = 0; k < sizes.elements; ++k)
+          if (const std::int64_t at = offsets[k * stride]; at >= 0) total += norm.power(channel[at]);
+        result[static_cast<std::size_t>(c * sizes.outputs + w)] = norm.root(total);
+      });
   y[0] = store_all<double>(x[0].type(), pooled_dims(x[0], axes), result);
 }
 
@@ -102,32 +112,34 @@ inline void max_pool(const attribute_map& attributes, inputs x, outputs y) {
   const std::int64_t channels = x[0].dims()[0] * x[0].dims()[1];
   std::vector<double> result(static_cast<std::size_t>(channels * sizes.outputs));
   std::vector<std::int64_t> places(y.size() > 1 ? result.size() : 0);
-  for_each_window(data, channels, axes, [&](const double* channel, std::int64_t c, std::int64_t w, const std::int64_t* offsets, std::int64_t stride) {
-    double best = -std::numeric_limits<double>::infinity();
-    std::int64_t place = -1;
-    for (std::int64_t k = 0; k < sizes.elements; ++k) {
-      const std::int64_t at = offsets[k * stride];
-      if (at < 0 || (place >= 0 && !(channel[at] > best) && !std::isnan(channel[at]))) continue;
-      best = channel[at];
-      place = at;
-      if (std::isnan(best)) break;
-    }
-    result[static_cast<std::size_t>(c * sizes.outputs + w)] = best;
-    if (places.empty()) return;
-    if (column_major) {
-      // The same element counted with the first spatial dim fastest.
-      std::int64_t rest = place;
-      std::int64_t scale = sizes.inputs;
-      std::int64_t turned = 0;
-      for (std::size_t d = axes.size(); d-- > 0;) {
-        scale /= axes[d].input;
-        turned += rest % axes[d].input * scale;
-        rest /= axes[d].input;
-      }
-      place = turned;
-    }
-    places[static_cast<std::size_t>(c * sizes.outputs + w)] = c * sizes.inputs + place;
-  });
+  for_each_window(
+      data, channels, axes,
+      [&](const double* channel, std::int64_t c, std::int64_t w, const std::int64_t* offsets, std::int64_t stride) {
+        double best = -std::numeric_limits<double>::infinity();
+        std::int64_t place = -1;
+        for (std::int64_t k = 0; k < sizes.elements; ++k) {
+          const std::int64_t at = offsets[k * stride];
+          if (at < 0 || (place >= 0 && !(channel[at] > best) && !std::isnan(channel[at]))) continue;
+          best = channel[at];
+          place = at;
+          if (std::isnan(best)) break;
+        }
+        result[static_cast<std::size_t>(c * sizes.outputs + w)] = best;
+        if (places.empty()) return;
+        if (column_major) {
+          // The same element counted with the first spatial dim fastest.
+          std::int64_t rest = place;
+          std::int64_t scale = sizes.inputs;
+          std::int64_t turned = 0;
+          for (std::size_t d = axes.size(); d-- > 0;) {
+            scale /= axes[d].input;
+            turned += rest % axes[d].input * scale;
+            rest /= axes[d].input;
+          }
+          place = turned;
+        }
+        places[static_cast<std::size_t>(c * sizes.outputs + w)] = c * sizes.inputs + place;
+      });
   y[0] = store_all<double>(x[0].type(), pooled_dims(x[0], axes), result);
   if (y.size() > 1) y[1] = tensor::of<std::int64_t>(pooled_dims(x[0], axes), places);
 }
@@ -188,7 +200,8 @@ inline void max_unpool(const attribute_map& attributes, inputs x, outputs y) {
     for (std::size_t d = dims.size(); d-- > 0;) {
       const std::int64_t index = d == 0 ? rest : rest % implied[d];
       if (index < 0 || index >= dims[d])
-        throw error(errc::invalid_argument, "MaxUnpool index " + std::to_string(places[i]) + " lies outside " + to_string(dims));
+        throw error(errc::invalid_argument,
+                    "MaxUnpool index " + std::to_string(places[i]) + " lies outside " + to_string(dims));
       at += index * stride;
       stride *= dims[d];
       rest /= implied[d];
@@ -202,7 +215,8 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
   const auto pooled = attributes.require<std::vector<std::int64_t>>("pooled_shape");
   const double scale = attributes.get_float("spatial_scale", 1.0F);
   if (x[0].rank() != 4 || x[1].rank() != 2 || x[1].dims()[1] != 5 || pooled.size() != 2)
-    throw error(errc::shape_mismatch, "MaxRoiPool of " + to_string(x[0].dims()) + " with regions " + to_string(x[1].dims()));
+    throw error(errc::shape_mismatch,
+                "MaxRoiPool of " + to_string(x[0].dims()) + " with regions " + to_string(x[1].dims()));
   const std::vector<double> data = load_all<double>(x[0]);
   const std::vector<double> regions = load_all<double>(x[1]);
   const std::int64_t channels = x[0].dims()[1];
@@ -213,10 +227,13 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
   for (std::int64_t r = 0; r < count; ++r) {
     const double* const region = regions.data() + r * 5;
     const auto entry = static_cast<std::int64_t>(region[0]);
-    if (entry < 0 || entry >= x[0].dims()[0]) throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
+    if (entry < 0 || entry >= x[0].dims()[0])
+      throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
     const auto corner = [&](int i) { return static_cast<std::int64_t>(std::round(region[i] * scale)); };
-    const double bin_height = static_cast<double>(std::max<std::int64_t>(corner(4) - corner(2) + 1, 1)) / static_cast<double>(pooled[0]);
-    const double bin_width = static_cast<double>(std::max<std::int64_t>(corner(3) - corner(1) + 1, 1)) / static_cast<double>(pooled[1]);
+    const double bin_height =
+        static_cast<double>(std::max<std::int64_t>(corner(4) - corner(2) + 1, 1)) / static_cast<double>(pooled[0]);
+    const double bin_width =
+        static_cast<double>(std::max<std::int64_t>(corner(3) - corner(1) + 1, 1)) / static_cast<double>(pooled[1]);
     const auto bound = [](double v, std::int64_t start, std::int64_t most) {
       return std::clamp<std::int64_t>(static_cast<std::int64_t>(v) + start, 0, most);
     };
@@ -237,10 +254,12 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
   y[0] = store_all<double>(x[0].type(), {count, channels, pooled[0], pooled[1]}, result);
 }
 
-/// The four products of weight and element whose sum is the bilinear sample at a position of a region; positions more than
-/// one element outside count as zero, others are moved to the border.
-[[nodiscard]] inline std::array<double, 4> bilinear_terms(const double* channel, std::int64_t height, std::int64_t width, double row, double column) {
-  if (row < -1.0 || row > static_cast<double>(height) || column < -1.0 || column > static_cast<double>(width)) return {0, 0, 0, 0};
+/// The four products of weight and element whose sum is the bilinear sample at a position of a region; positions more
+/// than one element outside count as zero, others are moved to the border.
+[[nodiscard]] inline std::array<double, 4> bilinear_terms(const double* channel, std::int64_t height,
+                                                          std::int64_t width, double row, double column) {
+  if (row < -1.0 || row > static_cast<double>(height) || column < -1.0 || column > static_cast<double>(width))
+    return {0, 0, 0, 0};
   row = std::max(row, 0.0);
   column = std::max(column, 0.0);
   auto top = static_cast<std::int64_t>(row);
@@ -257,7 +276,8 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
 
 inline void roi_align(const attribute_map& attributes, inputs x, outputs y) {
   if (x[0].rank() != 4 || x[1].rank() != 2 || x[1].dims()[1] != 4)
-    throw error(errc::shape_mismatch, "RoiAlign of " + to_string(x[0].dims()) + " with regions " + to_string(x[1].dims()));
+    throw error(errc::shape_mismatch,
+                "RoiAlign of " + to_string(x[0].dims()) + " with regions " + to_string(x[1].dims()));
   const std::string mode = attributes.get_string("mode", "avg");
   const bool half_pixel = attributes.get_string("coordinate_transformation_mode", "half_pixel") == "half_pixel";
   const std::int64_t out_height = attributes.get_int("output_height", 1);
@@ -271,12 +291,14 @@ inline void roi_align(const attribute_map& attributes, inputs x, outputs y) {
   const std::vector<double> data = load_all<double>(x[0]);
   const std::vector<double> regions = load_all<double>(x[1]);
   const std::vector<std::int64_t> entries = integers_of(x[2]);
-  if (static_cast<std::int64_t>(entries.size()) != count) throw error(errc::shape_mismatch, "RoiAlign has " + std::to_string(entries.size()) + " batch indices");
+  if (static_cast<std::int64_t>(entries.size()) != count)
+    throw error(errc::shape_mismatch, "RoiAlign has " + std::to_string(entries.size()) + " batch indices");
   std::vector<double> result(static_cast<std::size_t>(count * channels * out_height * out_width));
   parallel_ranges(count, 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t entry = entries[static_cast<std::size_t>(r)];
-      if (entry < 0 || entry >= x[0].dims()[0]) throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
+      if (entry < 0 || entry >= x[0].dims()[0])
+        throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
       const double shift = half_pixel ? 0.5 : 0.0;
       const double* const region = regions.data() + r * 4;
       const double left = region[0] * scale - shift;
@@ -294,8 +316,12 @@ inline void roi_align(const attribute_map& attributes, inputs x, outputs y) {
           double total = 0;
           bool first = true;
           for (std::int64_t s = 0; s < rows * columns; ++s) {
-            const double row = top + (static_cast<double>(o / out_width) + (static_cast<double>(s / columns) + 0.5) / static_cast<double>(rows)) * bin_height;
-            const double column = left + (static_cast<double>(o % out_width) + (static_cast<double>(s % columns) + 0.5) / static_cast<double>(columns)) * bin_width;
+            const double row = top + (static_cast<double>(o / out_width) +
+                                      (static_cast<double>(s / columns) + 0.5) / static_cast<double>(rows)) *
+                                         bin_height;
+            const double column = left + (static_cast<double>(o % out_width) +
+                                          (static_cast<double>(s % columns) + 0.5) / static_cast<double>(columns)) *
+                                             bin_width;
             const auto terms = bilinear_terms(channel, height, width, row, column);
             if (mode == "avg") {
               total += terms[0] + terms[1] + terms[2] + terms[3];

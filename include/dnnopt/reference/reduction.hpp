@@ -24,7 +24,8 @@ using inputs = std::span<const tensor>;
 using outputs = std::span<tensor>;
 
 /// Flat offsets of all positions along the dims whose flag is `chosen`, in row-major order.
-[[nodiscard]] inline std::vector<std::int64_t> offsets_along(const dim_list& dims, const std::vector<bool>& flags, bool chosen) {
+[[nodiscard]] inline std::vector<std::int64_t> offsets_along(const dim_list& dims, const std::vector<bool>& flags,
+                                                             bool chosen) {
   std::vector<std::int64_t> offsets{0};
   std::int64_t stride = element_count(dims);
   for (std::size_t d = 0; d < dims.size(); ++d) {
@@ -72,11 +73,14 @@ template <class C, class F>
   const auto bases = offsets_along(x[0].dims(), reduced, false);
   const auto offsets = offsets_along(x[0].dims(), reduced, true);
   std::vector<C> result(bases.size());
-  parallel_ranges(static_cast<std::int64_t>(bases.size()), std::max<std::int64_t>(1, (1 << 16) / std::max<std::int64_t>(1, static_cast<std::int64_t>(offsets.size()))),
-                  [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      result[static_cast<std::size_t>(i)] = static_cast<C>(f(slice<C>{data.data() + bases[static_cast<std::size_t>(i)], offsets}));
-  });
+  parallel_ranges(
+      static_cast<std::int64_t>(bases.size()),
+      std::max<std::int64_t>(1, (1 << 16) / std::max<std::int64_t>(1, static_cast<std::int64_t>(offsets.size()))),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+          result[static_cast<std::size_t>(i)] =
+              static_cast<C>(f(slice<C>{data.data() + bases[static_cast<std::size_t>(i)], offsets}));
+      });
   return store_all<C>(x[0].type(), kept_dims(x[0].dims(), reduced, keepdims), result);
 }
 
@@ -131,7 +135,8 @@ inline void l1(const attribute_map& a, inputs x, outputs y) {
 /// The value that a maximum (`sign` 1) or minimum (-1) of no elements has.
 template <class C>
 [[nodiscard]] C extreme(int sign, dtype type) {
-  if constexpr (std::is_floating_point_v<C>) return sign > 0 ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::infinity();
+  if constexpr (std::is_floating_point_v<C>)
+    return sign > 0 ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::infinity();
   const expr_range range = ops::values_of(type);
   if (range == expr_range{}) return sign > 0 ? std::numeric_limits<C>::lowest() : std::numeric_limits<C>::max();
   return static_cast<C>(sign > 0 ? range.low : range.high);
@@ -185,7 +190,8 @@ void arg(const attribute_map& attributes, inputs x, outputs y, const Before& bef
   const bool last = attributes.get_int("select_last_index", 0) != 0;
   const auto bases = offsets_along(x[0].dims(), reduced, false);
   const auto offsets = offsets_along(x[0].dims(), reduced, true);
-  if (offsets.empty() && !bases.empty()) throw error(errc::shape_mismatch, "ArgMax or ArgMin along an empty dim of " + to_string(x[0].dims()));
+  if (offsets.empty() && !bases.empty())
+    throw error(errc::shape_mismatch, "ArgMax or ArgMin along an empty dim of " + to_string(x[0].dims()));
   const auto run = [&]<class C>(type_tag<C>) {
     const std::vector<C> data = load_all<C>(x[0]);
     std::vector<std::int64_t> result(bases.size(), 0);
@@ -253,20 +259,13 @@ inline void cum_prod(const attribute_map& a, inputs x, outputs y) {
 
 /// Evaluations of reductions and running totals.
 inline constexpr std::array reduction_rows{
-    reference_row{"", "ArgMax", reduction::arg_max},
-    reference_row{"", "ArgMin", reduction::arg_min},
-    reference_row{"", "CumProd", reduction::cum_prod},
-    reference_row{"", "CumSum", reduction::cum_sum},
-    reference_row{"", "ReduceL1", reduction::l1},
-    reference_row{"", "ReduceL2", reduction::l2},
-    reference_row{"", "ReduceLogSum", reduction::log_sum},
-    reference_row{"", "ReduceLogSumExp", reduction::log_sum_exp},
-    reference_row{"", "ReduceMax", reduction::max},
-    reference_row{"", "ReduceMean", reduction::mean},
-    reference_row{"", "ReduceMin", reduction::min},
-    reference_row{"", "ReduceProd", reduction::prod},
-    reference_row{"", "ReduceSum", reduction::sum},
-    reference_row{"", "ReduceSumSquare", reduction::sum_square},
+    reference_row{"", "ArgMax", reduction::arg_max},       reference_row{"", "ArgMin", reduction::arg_min},
+    reference_row{"", "CumProd", reduction::cum_prod},     reference_row{"", "CumSum", reduction::cum_sum},
+    reference_row{"", "ReduceL1", reduction::l1},          reference_row{"", "ReduceL2", reduction::l2},
+    reference_row{"", "ReduceLogSum", reduction::log_sum}, reference_row{"", "ReduceLogSumExp", reduction::log_sum_exp},
+    reference_row{"", "ReduceMax", reduction::max},        reference_row{"", "ReduceMean", reduction::mean},
+    reference_row{"", "ReduceMin", reduction::min},        reference_row{"", "ReduceProd", reduction::prod},
+    reference_row{"", "ReduceSum", reduction::sum},        reference_row{"", "ReduceSumSquare", reduction::sum_square},
 };
 
 }  // namespace dnnopt::reference

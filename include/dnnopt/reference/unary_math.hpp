@@ -29,38 +29,80 @@ inline void neg(const attribute_map&, inputs x, outputs y) {
   });
 }
 inline void sign(const attribute_map&, inputs x, outputs y) {
-  y[0] = map_numbers(x[0].type(), std::array{&x[0]}, []<class T>(T v) { return v > 0 ? T(1) : v < 0 ? T(-1) : v == 0 ? T(0) : v; });
+  y[0] = map_numbers(x[0].type(), std::array{&x[0]}, []<class T>(T v) {
+    return v > 0 ? T(1) : v < 0 ? T(-1) : v == 0 ? T(0) : v;
+  });
 }
-inline void acos(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::acos(v); }); }
-inline void acosh(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::acosh(v); }); }
-inline void asin(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::asin(v); }); }
-inline void asinh(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::asinh(v); }); }
-inline void atan(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::atan(v); }); }
-inline void atanh(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::atanh(v); }); }
-inline void ceil(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::ceil(v); }); }
-inline void cos(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::cos(v); }); }
-inline void cosh(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::cosh(v); }); }
+inline void acos(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::acos(v); });
+}
+inline void acosh(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::acosh(v); });
+}
+inline void asin(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::asin(v); });
+}
+inline void asinh(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::asinh(v); });
+}
+inline void atan(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::atan(v); });
+}
+inline void atanh(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::atanh(v); });
+}
+inline void ceil(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::ceil(v); });
+}
+inline void cos(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::cos(v); });
+}
+inline void cosh(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::cosh(v); });
+}
 inline void erf(const attribute_map&, inputs x, outputs y) {
   if (is_floating(x[0].type()))
     y[0] = map_floating(x[0], [](double v) { return std::erf(v); });
   else
     y[0] = map_integers(x[0].type(), std::array{&x[0]}, [](auto v) { return std::erf(static_cast<double>(v)); });
 }
-inline void exp(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::exp(v); }); }
-inline void floor(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::floor(v); }); }
-inline void log(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::log(v); }); }
-inline void reciprocal(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return 1.0 / v; }); }
+inline void exp(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::exp(v); });
+}
+inline void floor(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::floor(v); });
+}
+inline void log(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::log(v); });
+}
+inline void reciprocal(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return 1.0 / v; });
+}
 // Halves round to even in the rounding mode that C++ starts in.
-inline void round(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::nearbyint(v); }); }
-inline void sin(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::sin(v); }); }
-inline void sinh(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::sinh(v); }); }
-inline void sqrt(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::sqrt(v); }); }
-inline void tan(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::tan(v); }); }
-inline void tanh(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return std::tanh(v); }); }
+inline void round(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::nearbyint(v); });
+}
+inline void sin(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::sin(v); });
+}
+inline void sinh(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::sinh(v); });
+}
+inline void sqrt(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::sqrt(v); });
+}
+inline void tan(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::tan(v); });
+}
+inline void tanh(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return std::tanh(v); });
+}
 
 [[nodiscard]] inline double logistic(double v) { return 1.0 / (1.0 + std::exp(-v)); }
 /// log(1 + exp(v)) without overflow; NaN stays NaN.
-[[nodiscard]] inline double soft_plus(double v) { return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v)); }
+[[nodiscard]] inline double soft_plus(double v) {
+  return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v));
+}
 /// min(max(v, low), high); NaN stays NaN.
 [[nodiscard]] inline double limit(double v, double low, double high) {
   const double raised = v < low ? low : v;
@@ -78,7 +120,8 @@ inline void elu(const attribute_map& attributes, inputs x, outputs y) {
 inline void gelu(const attribute_map& attributes, inputs x, outputs y) {
   if (attributes.get_string("approximate", "none") == "tanh") {
     const double factor = std::sqrt(2.0 / 3.14159265358979323846);
-    y[0] = map_floating(x[0], [factor](double v) { return 0.5 * v * (1.0 + std::tanh(factor * (v + 0.044715 * v * v * v))); });
+    y[0] = map_floating(
+        x[0], [factor](double v) { return 0.5 * v * (1.0 + std::tanh(factor * (v + 0.044715 * v * v * v))); });
   } else {
     const double factor = std::sqrt(0.5);
     y[0] = map_floating(x[0], [factor](double v) { return 0.5 * v * (1.0 + std::erf(v * factor)); });
@@ -113,11 +156,16 @@ inline void selu(const attribute_map& attributes, inputs x, outputs y) {
 inline void shrink(const attribute_map& attributes, inputs x, outputs y) {
   const double bias = attributes.get_float("bias", 0.0F);
   const double lambda = attributes.get_float("lambd", 0.5F);
-  y[0] = map_scalars<double>(x[0].type(), x[0].dims(), std::array{&x[0]},
-                             [=](double v) { return v < -lambda ? v + bias : v > lambda ? v - bias : 0.0; });
+  y[0] = map_scalars<double>(x[0].type(), x[0].dims(), std::array{&x[0]}, [=](double v) {
+    return v < -lambda ? v + bias : v > lambda ? v - bias : 0.0;
+  });
 }
-inline void sigmoid(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return logistic(v); }); }
-inline void softplus(const attribute_map&, inputs x, outputs y) { y[0] = map_floating(x[0], [](double v) { return soft_plus(v); }); }
+inline void sigmoid(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return logistic(v); });
+}
+inline void softplus(const attribute_map&, inputs x, outputs y) {
+  y[0] = map_floating(x[0], [](double v) { return soft_plus(v); });
+}
 inline void softsign(const attribute_map&, inputs x, outputs y) {
   y[0] = map_floating(x[0], [](double v) { return v / (1.0 + std::fabs(v)); });
 }

@@ -20,7 +20,8 @@ struct fixed_axis {
 [[nodiscard]] inline std::vector<fixed_axis> fixed(const std::vector<window_axis>& axes) {
   std::vector<fixed_axis> result;
   for (const window_axis& a : axes)
-    result.push_back({a.kernel, a.stride, a.dilation, a.pad_begin.constant(), a.pad_end.constant(), a.input.constant(), a.output.constant()});
+    result.push_back({a.kernel, a.stride, a.dilation, a.pad_begin.constant(), a.pad_end.constant(), a.input.constant(),
+                      a.output.constant()});
   return result;
 }
 
@@ -44,9 +45,10 @@ struct window_sizes {
 inline constexpr std::int64_t in_padding = -1;
 inline constexpr std::int64_t beyond_padding = -2;
 
-/// Offsets within one channel of element k of windows [first, first + count), as table[k * count + window]; in_padding or
-/// beyond_padding where there is no input. Complexity: count times window elements times rank.
-[[nodiscard]] inline std::vector<std::int64_t> window_offsets(const std::vector<fixed_axis>& axes, std::int64_t first, std::int64_t count) {
+/// Offsets within one channel of element k of windows [first, first + count), as table[k * count + window]; in_padding
+/// or beyond_padding where there is no input. Complexity: count times window elements times rank.
+[[nodiscard]] inline std::vector<std::int64_t> window_offsets(const std::vector<fixed_axis>& axes, std::int64_t first,
+                                                              std::int64_t count) {
   const window_sizes sizes = sizes_of(axes);
   std::vector<std::int64_t> table(static_cast<std::size_t>(sizes.elements * count));
   std::vector<std::int64_t> window(axes.size());
