@@ -1,40 +1,10 @@
 // The inputs of a run: given as .npy files, or generated.
-#include <cmath>
-
 #include <dnnopt/npy.hpp>
+#include <dnnopt/onnx/generate_inputs.hpp>
 
 #include "support.hpp"
 
 namespace tool {
-
-namespace {
-
-/// A counter-based generator (splitmix64): the same numbers on every machine.
-double uniform(std::uint64_t seed, std::uint64_t i) {
-  std::uint64_t z = seed * 0x9e3779b97f4a7c15ULL + i * 0xbf58476d1ce4e5b9ULL + 0x94d049bb133111ebULL;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-  return static_cast<double>((z ^ (z >> 31U)) >> 11U) * 0x1.0p-53;
-}
-
-dnnopt::tensor generated_input(const dnnopt::graph& g, dnnopt::value_id id, std::uint64_t seed) {
-  const dnnopt::value& v = g.value_at(id);
-  dnnopt::dim_list dims;
-  for (const dnnopt::index_expr& d : *v.facts.dims) dims.push_back(d.is_constant() ? d.constant() : 1);
-  dnnopt::tensor t(v.facts.type, dims);
-  const auto count = static_cast<std::size_t>(t.size());
-  if (v.facts.type == dnnopt::dtype::float32) {
-    auto data = t.mutable_data<float>();
-    for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<float>((uniform(seed, 2 * i) + uniform(seed, 2 * i + 1) - 1.0) * 2.449);
-  } else if (v.facts.type == dnnopt::dtype::int64) {
-    auto data = t.mutable_data<std::int64_t>();
-    const bool mask = v.name.find("mask") != std::string::npos;
-    for (std::size_t i = 0; i < count; ++i) data[i] = mask ? 1 : 1 + static_cast<std::int64_t>(uniform(seed, i) * 998.0);
-  }
-  return t;
-}
-
-}  // namespace
 
 dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o) {
   const dnnopt::compile_options compiling = compile_options_of(o);
@@ -50,13 +20,15 @@ dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o) {
     given[name] = dnnopt::read_npy(file);
     dnnopt::bind_input_shape(g, name, given[name].dims());
   }
+  // What is still symbolic counts as 1 in generated inputs.
+  dnnopt::symbol_values ones;
+  for (std::uint32_t symbol = 0; symbol < g.expressions().symbol_count(); ++symbol) ones.bind(symbol, 1);
+  const std::vector<dnnopt::tensor> generated = dnnopt::generate_inputs(g, o.seed, ones);
   dnnopt::named_tensors result;
-  for (const dnnopt::value_id id : g.inputs()) {
-    const dnnopt::value& v = g.value_at(id);
-    if (const auto found = given.find(v.name); found != given.end())
-      result.add(v.name, found->second);
-    else
-      result.add(v.name, generated_input(g, id, o.seed));
+  for (std::size_t i = 0; i < g.inputs().size(); ++i) {
+    const std::string& name = g.value_at(g.inputs()[i]).name;
+    const auto found = given.find(name);
+    result.add(name, found != given.end() ? found->second : generated.at(i));
   }
   return result;
 }

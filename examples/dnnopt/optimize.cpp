@@ -3,6 +3,7 @@
 
 #include <dnnopt/backend/run_memory.hpp>
 #include <dnnopt/graph_io.hpp>
+#include <dnnopt/passes/memory/memory_svg.hpp>
 
 #include "support.hpp"
 
@@ -140,6 +141,17 @@ int optimize(const options& o) {
     file << dnnopt::to_dot(*g);
     file.close();
     if (!file) throw dnnopt::error(dnnopt::errc::file_io, "cannot write '" + o.dot + "'");
+  }
+  if (!o.memory_plan.empty()) {
+    std::vector<std::string> names;
+    for (const dnnopt::planned_value& planned : memory.planned) names.push_back(planned.held == dnnopt::no_value ? "scratch of step " + std::to_string(planned.step) : g->value_at(planned.held).name);
+    dnnopt::memory::svg_options drawing;
+    drawing.title = o.model;
+    drawing.names = names;
+    std::ofstream file(o.memory_plan);
+    file << dnnopt::memory::draw_memory_plan(memory.usages, memory.plan, drawing);
+    file.close();
+    if (!file) throw dnnopt::error(dnnopt::errc::file_io, "cannot write '" + o.memory_plan + "'");
   }
   say(o, text);
   write_json(o, result);

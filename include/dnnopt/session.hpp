@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/detail/compiled.hpp>
 #include <dnnopt/model.hpp>
 #include <dnnopt/passes/pipeline.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
@@ -46,7 +47,7 @@ struct compile_options {
   std::uint64_t memory_limit = 0; ///< bytes of device memory; 0: none
   opencl::program_cache_options programs{};
   std::shared_ptr<opened_device> opened{};  ///< a device to share; null: the session opens `device` for itself
-  offset_planner planner = plan_greedy_by_size;
+  offset_planner planner = plan_by_default;
   std::function<void(const graph&, const pass_report&)> after_pass{};  ///< sees every pass
 };
 
@@ -109,24 +110,7 @@ class session {
   session& operator=(session&&) noexcept = default;
 
   /// One inference. Inputs are found by name. Errors: missing_input, type_mismatch, shape_mismatch, and those of devices.
-  [[nodiscard]] named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr) {
-    std::vector<tensor> ordered;
-    for (const value_id id : graph_->inputs()) {
-      const std::string& name = graph_->value_at(id).name;
-      const tensor* given = inputs.find(name);
-      if (given == nullptr) throw error(errc::missing_input, "input '" + name + "' is not given");
-      ordered.push_back(*given);
-    }
-    for (const auto& [name, content] : inputs) {
-      bool known = false;
-      for (const value_id id : graph_->inputs()) known = known || graph_->value_at(id).name == name;
-      if (!known) throw error(errc::missing_input, "the model has no input '" + name + "'");
-    }
-    std::vector<tensor> outputs = executor_ ? executor_->run(ordered, observer) : reference::evaluate(*graph_, ordered);
-    named_tensors result;
-    for (std::size_t i = 0; i < outputs.size(); ++i) result.add(graph_->value_at(graph_->outputs()[i]).name, std::move(outputs[i]));
-    return result;
-  }
+  [[nodiscard]] DNNOPT_INLINE named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
 
   /// The optimized graph.
   [[nodiscard]] const graph& optimized() const noexcept { return *graph_; }
@@ -168,7 +152,34 @@ class session {
 
 /// The graph of a model after binding and passes, with a report: compile without a device.
 /// Errors: those of passes; unknown_pass.
-[[nodiscard]] inline graph optimize(const model& source, const compile_options& options, compile_report& report) {
+[[nodiscard]] DNNOPT_INLINE graph optimize(const model& source, const compile_options& options, compile_report& report);
+
+/// Makes a session: the composition of the public passes, lowering, and the device's preparation.
+/// Errors: unknown_device, opencl_unavailable, no_kernel (with require_device), kernel_build, out_of_device_memory,
+/// memory_limit, and those of passes.
+[[nodiscard]] DNNOPT_INLINE session compile(const model& source, const compile_options& options = {});
+
+#if DNNOPT_BODIES_SESSION
+DNNOPT_INLINE named_tensors session::run(const named_tensors& inputs, run_observer* observer) {
+  std::vector<tensor> ordered;
+  for (const value_id id : graph_->inputs()) {
+    const std::string& name = graph_->value_at(id).name;
+    const tensor* given = inputs.find(name);
+    if (given == nullptr) throw error(errc::missing_input, "input '" + name + "' is not given");
+    ordered.push_back(*given);
+  }
+  for (const auto& [name, content] : inputs) {
+    bool known = false;
+    for (const value_id id : graph_->inputs()) known = known || graph_->value_at(id).name == name;
+    if (!known) throw error(errc::missing_input, "the model has no input '" + name + "'");
+  }
+  std::vector<tensor> outputs = executor_ ? executor_->run(ordered, observer) : reference::evaluate(*graph_, ordered);
+  named_tensors result;
+  for (std::size_t i = 0; i < outputs.size(); ++i) result.add(graph_->value_at(graph_->outputs()[i]).name, std::move(outputs[i]));
+  return result;
+}
+
+DNNOPT_INLINE graph optimize(const model& source, const compile_options& options, compile_report& report) {
   graph g = source.main;
   bind_dims(g, options.dims);
   for (const auto& [input, dims] : options.shapes) bind_input_shape(g, input, dims);
@@ -185,10 +196,7 @@ class session {
   return g;
 }
 
-/// Makes a session: the composition of the public passes, lowering, and the device's preparation.
-/// Errors: unknown_device, opencl_unavailable, no_kernel (with require_device), kernel_build, out_of_device_memory,
-/// memory_limit, and those of passes.
-[[nodiscard]] inline session compile(const model& source, const compile_options& options = {}) {
+DNNOPT_INLINE session compile(const model& source, const compile_options& options) {
   session result;
   result.graph_ = std::make_shared<const graph>(optimize(source, options, result.report_));
   if (options.device == "reference") return result;
@@ -211,6 +219,7 @@ class session {
   if (result.report_.builds != 0) (void)device.programs.save();
   return result;
 }
+#endif
 
 }  // namespace dnnopt
 

@@ -42,7 +42,7 @@ class opencl_executor {
   /// Builds all kernels (in parallel, from the cache where it has them) and uploads constants that kernels read.
   /// Errors: kernel_build; out_of_device_memory.
   opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
-                  node_evaluator evaluate, offset_planner planner = plan_greedy_by_size)
+                  node_evaluator evaluate, offset_planner planner = plan_by_default)
       : where_(&where), program_(std::move(p)), evaluate_(evaluate), planner_(std::move(planner)), queues_(where) {
     build(programs);
     upload_constants();

@@ -15,7 +15,7 @@
 
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/passes/memory/bounds.hpp>
-#include <dnnopt/passes/memory/offset_heuristics.hpp>
+#include <dnnopt/passes/memory/plan.hpp>
 #include <dnnopt/passes/memory/usage.hpp>
 
 namespace dnnopt {
@@ -34,15 +34,19 @@ struct planned_value {
 /// Places records in one arena: offsets and the size of the arena.
 using offset_planner = std::function<memory::offset_plan(std::span<const memory::buffer_usage>)>;
 
-/// Offset greedy by size (Pisarchyk and Lee 2020), the quick planner.
-[[nodiscard]] inline memory::offset_plan plan_greedy_by_size(std::span<const memory::buffer_usage> usages) {
-  memory::offset_plan plan;
-  plan.strategy = "offset greedy by size";
-  plan.lower_bound = memory::largest_live_sum(usages);
-  memory::gap_placer placer;
-  plan.bytes = placer.place(usages, memory::order_by_size(usages), memory::gap_rule::best_fit, plan.offsets);
-  plan.proved = plan.bytes == plan.lower_bound;
-  return plan;
+/// The planner of a strategy with a time budget in seconds (only the exact search looks at it, and ends once proved).
+[[nodiscard]] inline offset_planner planner_of(memory::offset_strategy strategy, double budget) {
+  return [strategy, budget](std::span<const memory::buffer_usage> usages) {
+    memory::offset_options options;
+    options.strategy = strategy;
+    options.budget = budget;
+    return memory::plan_offsets(usages, options);
+  };
+}
+
+/// The exact search within 100 ms: real networks are mostly proved within a few.
+[[nodiscard]] inline memory::offset_plan plan_by_default(std::span<const memory::buffer_usage> usages) {
+  return planner_of(memory::offset_strategy::exact, 0.1)(usages);
 }
 
 /// The memory of one binding.
@@ -53,7 +57,12 @@ struct run_memory {
   std::size_t lower_bound_bytes = 0;    ///< the largest sum of bytes alive at one step
   std::size_t naive_bytes = 0;          ///< one buffer per intermediate
   std::string strategy;
+  bool proved = false;                  ///< no plan of this order needs fewer bytes
   double seconds = 0;
+
+  /// The records and the plan of `planned`, for drawing and checking.
+  std::vector<memory::buffer_usage> usages;
+  memory::offset_plan plan;
 
   /// Whether sizes or arguments of the step depend on what a host operator computes during the run.
   [[nodiscard]] bool is_late(std::size_t step) const { return step < late.size() && late[step]; }
@@ -70,7 +79,7 @@ struct run_memory {
 /// tells stay outside and are allocated when they are made.
 /// Complexity: that of `planner` beyond O(V + E).
 [[nodiscard]] inline run_memory plan_run_memory(const program& p, const symbol_values& symbols, std::size_t alignment,
-                                                const offset_planner& planner = plan_greedy_by_size) {
+                                                const offset_planner& planner = plan_by_default) {
   const graph& g = *p.g;
   run_memory result;
   result.late.assign(p.steps.size(), false);
@@ -158,12 +167,14 @@ struct run_memory {
   }
   for (const memory::buffer_usage& usage : usages) result.naive_bytes += static_cast<std::size_t>(usage.size);
   if (usages.empty()) return result;
-  const memory::offset_plan plan = planner(usages);
-  for (std::size_t i = 0; i < usages.size(); ++i) result.planned[i].offset = static_cast<std::size_t>(plan.offsets[i]);
-  result.arena_bytes = static_cast<std::size_t>(plan.bytes);
-  result.lower_bound_bytes = static_cast<std::size_t>(plan.lower_bound);
-  result.strategy = plan.strategy;
-  result.seconds = plan.seconds;
+  result.plan = planner(usages);
+  for (std::size_t i = 0; i < usages.size(); ++i) result.planned[i].offset = static_cast<std::size_t>(result.plan.offsets[i]);
+  result.arena_bytes = static_cast<std::size_t>(result.plan.bytes);
+  result.lower_bound_bytes = static_cast<std::size_t>(result.plan.lower_bound);
+  result.strategy = result.plan.strategy;
+  result.proved = result.plan.proved;
+  result.seconds = result.plan.seconds;
+  result.usages = std::move(usages);
   return result;
 }
 

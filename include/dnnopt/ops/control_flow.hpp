@@ -23,6 +23,7 @@ struct control_flow_traits {
 
 /// If: the outputs of `then_branch` or `else_branch`.
 struct if_op : control_flow_traits {
+  static constexpr bool branches = true;
   static constexpr std::string_view name = "If";
   static constexpr int since = 25;
   static constexpr op_arity arity{1, 1, 1, variadic};

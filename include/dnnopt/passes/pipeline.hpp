@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/compiled.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/passes/fold_batch_normalization.hpp>
 #include <dnnopt/passes/fold_constants.hpp>
+#include <dnnopt/passes/inline_branches.hpp>
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/passes/remove_dead.hpp>
@@ -37,14 +39,16 @@ struct pass_row {
 inline constexpr std::array pass_table{
     pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }},
     pass_row{fold_constants::name, [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
+    pass_row{inline_branches::name, [](graph& g, const pass_environment&) { return inline_branches{}.run(g); }},
     pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }},
     pass_row{fold_batch_normalization::name, [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
     pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }},
 };
 
 /// The order of the passes that `default` stands for.
-inline constexpr std::array<std::string_view, 7> default_passes{
-    rdp::name, fold_constants::name, rdp::name, remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name};
+inline constexpr std::array<std::string_view, 10> default_passes{
+    rdp::name,             fold_constants::name, inline_branches::name, rdp::name,          fold_constants::name, rdp::name,
+    remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name};
 
 /// What one pass of a pipeline did.
 struct pass_report {
@@ -56,7 +60,15 @@ struct pass_report {
 
 /// The names that a `--passes` argument stands for: "default", "none", or names separated by commas.
 /// Errors: unknown_pass, listing the names there are.
-[[nodiscard]] inline std::vector<std::string> pass_names(std::string_view list) {
+[[nodiscard]] DNNOPT_INLINE std::vector<std::string> pass_names(std::string_view list);
+
+/// Runs passes in order. `after` (where given) sees the graph and the report after each, for verifiers and observers.
+[[nodiscard]] DNNOPT_INLINE std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names,
+                                                                const pass_environment& environment,
+                                                                const std::function<void(const graph&, const pass_report&)>& after = {});
+
+#if DNNOPT_BODIES_SESSION
+DNNOPT_INLINE std::vector<std::string> pass_names(std::string_view list) {
   if (list.empty() || list == "default") return {default_passes.begin(), default_passes.end()};
   // Without passes shapes are still needed to run.
   if (list == "none") return {std::string(rdp::name)};
@@ -79,9 +91,8 @@ struct pass_report {
   return names;
 }
 
-/// Runs passes in order. `after` (where given) sees the graph and the report after each, for verifiers and observers.
-[[nodiscard]] inline std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names, const pass_environment& environment,
-                                                         const std::function<void(const graph&, const pass_report&)>& after = {}) {
+DNNOPT_INLINE std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names, const pass_environment& environment,
+                                                         const std::function<void(const graph&, const pass_report&)>& after) {
   std::vector<pass_report> reports;
   for (const std::string& wanted : names) {
     for (const pass_row& row : pass_table) {
@@ -96,6 +107,7 @@ struct pass_report {
   }
   return reports;
 }
+#endif
 
 }  // namespace dnnopt
 

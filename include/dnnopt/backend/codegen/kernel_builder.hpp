@@ -364,6 +364,14 @@ class kernel_builder {
   void define_load(std::string_view name, value_id id, std::span<const index_expr> index, std::span<const std::string> names) {
     define_function(name, computed_as(id), names, [&] { return emit(id, index); });
   }
+  /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` whose statements `body()` emits.
+  template <class Body>
+  void define_procedure(std::string_view name, std::span<const std::string> names, compute_type type, Body&& body) {
+    begin();
+    body();
+    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + std::string(name_of(type)) +
+                  " value) {\n" + take() + "}\n";
+  }
   /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from one
   /// element of the anchor: the epilogue. `finish()` returns the anchor's element at `index` made from `value` (a bias
   /// added, say). Outputs of the anchor's node other than `anchor` are stored by functions of their own. Every other
@@ -371,15 +379,14 @@ class kernel_builder {
   /// Errors: unsupported where one is not.
   template <class Finish>
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names, compute_type type, Finish&& finish) {
-    begin();
-    bind(anchor, index, finish());
-    for (const value_id out : block_.outputs) {
-      if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
-      const std::vector<index_expr> at = index_from_anchor(anchor, index, out);
-      store(out, offset_of(out, at), emit(out, at));
-    }
-    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + std::string(name_of(type)) +
-                  " value) {\n" + take() + "}\n";
+    define_procedure(name, names, type, [&] {
+      bind(anchor, index, finish());
+      for (const value_id out : block_.outputs) {
+        if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
+        const std::vector<index_expr> at = index_from_anchor(anchor, index, out);
+        store(out, offset_of(out, at), emit(out, at));
+      }
+    });
   }
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names) {
     define_store(name, anchor, index, names, computed_as(anchor), [] { return std::string("value"); });

@@ -22,6 +22,14 @@ inline constexpr std::string_view convolution_rows = "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/convolution_rows.cl>
     "#endif\n";
 
+inline constexpr std::string_view row_items = "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/row_items.cl>
+    "#endif\n";
+
+inline constexpr std::string_view row_groups = "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/row_groups.cl>
+    "#endif\n";
+
 }  // namespace dnnopt::kernels
 
 #endif  // DNNOPT_BACKEND_KERNELS_SOURCES_HPP
