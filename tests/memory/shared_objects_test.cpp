@@ -1,5 +1,6 @@
 // Shared objects: TensorFlow Lite's expected ids, sizes and totals; published networks; properties.
 #include <catch2/catch.hpp>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -7,6 +8,7 @@
 #include "dnnopt/passes/memory/plan_check.hpp"
 #include "dnnopt/passes/memory/shared_images.hpp"
 #include "dnnopt/passes/memory/shared_objects.hpp"
+#include "dnnopt/passes/memory/shared_objects_search.hpp"
 #include "memory_data.hpp"
 
 using namespace dnnopt::memory;
@@ -63,6 +65,29 @@ std::vector<buffer_usage> records_of(const std::string& name, bool with_output) 
   if (!with_output) usages.pop_back();
   usages.erase(usages.begin());
   return usages;
+}
+
+/// The least total of objects by trying every partition of the records.
+std::int64_t least_objects(const std::vector<buffer_usage>& usages, std::vector<std::size_t>& object_of,
+                           std::size_t objects) {
+  const std::size_t next = object_of.size();
+  if (next == usages.size()) {
+    std::vector<std::int64_t> sizes(objects, 0);
+    for (std::size_t i = 0; i < next; ++i) sizes[object_of[i]] = std::max(sizes[object_of[i]], usages[i].size);
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  }
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t object = 0; object <= objects; ++object) {
+    bool free = true;
+    for (std::size_t i = 0; i < next; ++i) {
+      free = free && !(object_of[i] == object && conflict(usages[i], usages[next]));
+    }
+    if (!free) continue;
+    object_of.push_back(object);
+    best = std::min(best, least_objects(usages, object_of, std::max(objects, object + 1)));
+    object_of.pop_back();
+  }
+  return best;
 }
 
 double mebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1048576.0; }
@@ -196,6 +221,46 @@ TEST_CASE("every object strategy holds on random records and stays above the bou
     CHECK_NOTHROW(check_plan(usages, flow));
     CHECK(flow.bytes >= flow.lower_bound);
   }
+}
+
+TEST_CASE("the search for objects equals brute force and holds when its beam is narrow", "[memory][property]") {
+  std::size_t above_bound = 0;
+  std::size_t better = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const auto usages = memory_data::random_usages(7 + seed % 3, 8 + seed % 9, 20, seed);
+    std::vector<std::size_t> none;
+    const auto least = least_objects(usages, none, 0);
+    INFO("seed " << seed);
+    const auto plan = plan_objects_by_search(usages);
+    CHECK_NOTHROW(check_plan(usages, plan));
+    CHECK(plan.bytes == least);
+    CHECK(plan.proved);
+    CHECK(plan.lower_bound == least);
+    above_bound += least > shared_objects_lower_bound(usages) ? 1U : 0U;
+    better += least < plan_objects(usages, object_strategy::best).bytes ? 1U : 0U;
+    const auto narrow = plan_objects_by_search(usages, 1);
+    CHECK_NOTHROW(check_plan(usages, narrow));
+    CHECK(narrow.bytes >= least);
+    if (narrow.proved) CHECK(narrow.bytes == least);
+  }
+  CHECK(above_bound >= 5);
+  CHECK(better >= 1);
+}
+
+TEST_CASE("the search beats the published strategies where room is left", "[memory]") {
+  const auto search = [](const char* name) {
+    const auto usages = records_of(name, false);
+    const auto plan = plan_objects_by_search(usages);
+    CHECK_NOTHROW(check_plan(usages, plan));
+    return plan;
+  };
+  CHECK(search("darts_imagenet_n4_f12").bytes <= 5920768);
+  CHECK(search("inception_v3").bytes <= 10371200);
+  // The best published result is optimal for this order.
+  CHECK(search("mobilenet_v2").bytes == 7024640);
+  CHECK(search("mobilenet_v2").proved);
+  CHECK(search("densenet121").bytes == 8429568);
+  CHECK(search("densenet121").proved);
 }
 
 TEST_CASE("images are never smaller than their tensors and never shared while alive", "[memory][property]") {

@@ -19,6 +19,7 @@
 #include "offset_heuristics.hpp"
 #include "quick_offsets.hpp"
 #include "shared_objects.hpp"
+#include "shared_objects_search.hpp"
 #include "usage.hpp"
 
 namespace dnnopt::memory {
@@ -78,6 +79,15 @@ inline constexpr std::pair<offset_strategy, std::string_view> offset_strategies[
                               object_strategy::greedy_by_breadth, object_strategy::best}) {
     if (to_string(strategy) == name) return strategy;
   }
+  return std::nullopt;
+}
+
+/// Shares objects by the name of a strategy: those of find_object_strategy and "objects_search"; nothing for an unknown
+/// name. ("objects_min_cost_flow" is plan_objects_by_flow, whose header needs Boost.) Throws from validate.
+[[nodiscard]] inline std::optional<object_plan> plan_objects_named(std::span<const buffer_usage> usages,
+                                                                   std::string_view name) {
+  if (name == "objects_search") return plan_objects_by_search(usages);
+  if (const auto strategy = find_object_strategy(name)) return plan_objects(usages, *strategy);
   return std::nullopt;
 }
 
