@@ -1,0 +1,247 @@
+// Owns the kernels of operators that work on rows: softmax, normalizations over whole dims, reductions, global pools.
+#ifndef DNNOPT_BACKEND_CODEGEN_LOWER_ROWS_HPP
+#define DNNOPT_BACKEND_CODEGEN_LOWER_ROWS_HPP
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/emitters/reduction.hpp>
+#include <dnnopt/backend/codegen/matrix_frame.hpp>
+
+namespace dnnopt::codegen {
+
+/// The numbers that the row kernels know families by (DNNOPT_FAMILY).
+enum class row_family : std::uint8_t { softmax = 0, log_softmax = 1, centered = 2, root_mean_square = 3, norm = 4, reduction = 5 };
+
+/// Which dims of input 0 a row spans, by operator.
+enum class row_span : std::uint8_t { axis, from_axis, spatial, group, listed };
+
+/// An operator that works on rows; `finish` is its element over "value" (normalized or reduced), `s0` and `s1` (its
+/// second and third input at the element), as far as it has them.
+struct row_operator {
+  std::string_view name;
+  row_family family;
+  row_span span;
+  std::string_view reduction;  ///< name of the reduction_table's row
+};
+
+inline constexpr std::array row_operators{
+    row_operator{"Softmax", row_family::softmax, row_span::axis, ""},
+    row_operator{"LogSoftmax", row_family::log_softmax, row_span::axis, ""},
+    row_operator{"LayerNormalization", row_family::centered, row_span::from_axis, ""},
+    row_operator{"RMSNormalization", row_family::root_mean_square, row_span::from_axis, ""},
+    row_operator{"InstanceNormalization", row_family::centered, row_span::spatial, ""},
+    row_operator{"GroupNormalization", row_family::centered, row_span::group, ""},
+    row_operator{"LpNormalization", row_family::norm, row_span::axis, ""},
+    row_operator{"GlobalAveragePool", row_family::reduction, row_span::spatial, "ReduceMean"},
+    row_operator{"GlobalMaxPool", row_family::reduction, row_span::spatial, "ReduceMax"},
+    row_operator{"ReduceSum", row_family::reduction, row_span::listed, "ReduceSum"},
+    row_operator{"ReduceMean", row_family::reduction, row_span::listed, "ReduceMean"},
+    row_operator{"ReduceMax", row_family::reduction, row_span::listed, "ReduceMax"},
+    row_operator{"ReduceMin", row_family::reduction, row_span::listed, "ReduceMin"},
+    row_operator{"ReduceProd", row_family::reduction, row_span::listed, "ReduceProd"},
+    row_operator{"ReduceL1", row_family::reduction, row_span::listed, "ReduceL1"},
+    row_operator{"ReduceL2", row_family::reduction, row_span::listed, "ReduceL2"},
+    row_operator{"ReduceSumSquare", row_family::reduction, row_span::listed, "ReduceSumSquare"},
+    row_operator{"ReduceLogSum", row_family::reduction, row_span::listed, "ReduceLogSum"},
+};
+
+[[nodiscard]] constexpr const row_operator* find_row_operator(std::string_view domain, std::string_view name) noexcept {
+  if (!domain.empty()) return nullptr;
+  for (const row_operator& row : row_operators)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+/// Rows of input 0: `outer` counts rows, `inner` positions in a row.
+struct row_layout {
+  std::vector<bool> inside;  ///< whether a row spans the dim
+  std::int64_t groups = 0;   ///< dim 1 is split: its groups count rows, channels of a group are in the row
+  shape outer;
+  shape inner;
+
+  [[nodiscard]] std::vector<index_expr> at(kernel_builder& b, const shape& dims, const index_expr& row, const index_expr& column) const {
+    const std::vector<index_expr> o = b.index_at(outer, row);
+    const std::vector<index_expr> i = b.index_at(inner, column);
+    std::vector<index_expr> out;
+    std::size_t oi = 0;
+    std::size_t ii = 0;
+    for (std::size_t k = 0; k < dims.size(); ++k) {
+      if (groups > 0 && k == 1)
+        out.push_back(o[oi++] * inner[0] + i[ii++]);
+      else
+        out.push_back(inside[k] ? i[ii++] : o[oi++]);
+    }
+    return out;
+  }
+};
+
+[[nodiscard]] inline row_layout rows_of(const element_site& s, const row_operator& op) {
+  const shape& d = s.dims(0);
+  row_layout rows;
+  rows.inside.assign(d.size(), false);
+  switch (op.span) {
+    case row_span::axis: rows.inside[normalize_axis(s.attributes().get_int("axis", -1), d.size())] = true; break;
+    case row_span::from_axis:
+      for (std::size_t k = normalize_axis(s.attributes().get_int("axis", -1), d.size()); k < d.size(); ++k) rows.inside[k] = true;
+      break;
+    case row_span::group: rows.groups = s.attributes().require<std::int64_t>("num_groups"); [[fallthrough]];
+    case row_span::spatial:
+      for (std::size_t k = 2; k < d.size(); ++k) rows.inside[k] = true;
+      break;
+    case row_span::listed: rows.inside = reduced_axes(s); break;
+  }
+  for (std::size_t k = 0; k < d.size(); ++k) {
+    if (rows.groups > 0 && k == 1) {
+      rows.outer.emplace_back(rows.groups);
+      rows.inner.push_back(floordiv(d[1], rows.groups));
+    } else {
+      (rows.inside[k] ? rows.inner : rows.outer).push_back(d[k]);
+    }
+  }
+  return rows;
+}
+
+[[nodiscard]] inline std::string reject_rows(const lowering_site& site) {
+  const node& n = site.anchor_node();
+  const row_operator* op = find_row_operator(n.op->domain, n.op->name);
+  if (op == nullptr) return "the operator does not work on rows";
+  if (std::string why = reject_element_types(site, op->span == row_span::listed ? 1 : n.inputs.size()); !why.empty()) return why;
+  if (op->family == row_family::norm && n.attributes.get_int("p", 2) != 1 && n.attributes.get_int("p", 2) != 2) return "p is neither 1 nor 2";
+  kernel_builder b(site.block, site.options.emitters);
+  const element_site s(b, site.anchor, 0, {});
+  const row_layout rows = rows_of(s, *op);
+  if (rows.inner.empty() && op->family == row_family::reduction) return "nothing is reduced";
+  if (element_count(b.dims(n.outputs[0])) == index_expr(0)) return "the output is empty";
+  if (op->family == row_family::reduction) {
+    // Neighbours in memory had better be in one row; otherwise one work-item per result reads them side by side.
+    bool trailing = true;
+    for (std::size_t k = 1; k < rows.inside.size(); ++k)
+      if (!rows.inside[k] && rows.inside[k - 1] && !(s.dims(0)[k] == index_expr(1))) trailing = false;
+    if (!trailing) return "a row is spread in memory";
+  }
+  return {};
+}
+
+/// Defines what the frames call, by family.
+inline void define_row_operator(kernel_builder& b, const lowering_site& site, const row_operator& op, const row_layout& rows) {
+  const node& n = site.anchor_node();
+  const element_site s(b, site.anchor, 0, {});
+  const index_expr count = element_count(rows.outer);
+  const index_expr length = element_count(rows.inner);
+  b.define("DNNOPT_FAMILY", static_cast<std::int64_t>(op.family));
+  b.define("DNNOPT_ROWS", count);
+  b.define("DNNOPT_LENGTH", length);
+  const index_expr row = b.index("row", count);
+  const index_expr column = b.index("column", length);
+  const std::vector<std::string> both_names{"row", "column"};
+  const std::vector<std::string> row_name{"row"};
+  const std::vector<index_expr> at = rows.at(b, s.dims(0), row, column);
+  b.define_load("dnnopt_load", n.inputs[0], at, both_names);
+  if (op.family == row_family::reduction) {
+    const reduction_row& r = *find_reduction(op.reduction);
+    const auto macro = [&](std::string_view name, std::string_view pattern) { b.define(name, "(" + fill_reduction(pattern, "(a)", "(x)", "(float)" + index_source(length)) + ")"); };
+    b.define("DNNOPT_FIRST", first_of(r, dtype::float32));
+    macro("DNNOPT_TAKE(a, x)", r.take);
+    macro("DNNOPT_COMBINE(a, x)", r.combine);
+    macro("DNNOPT_FINISH(a)", r.finish);
+    const std::vector<index_expr> outer = b.index_at(rows.outer, row);
+    std::vector<index_expr> out;
+    const bool keeps = b.dims(n.outputs[0]).size() == rows.inside.size();
+    std::size_t k = 0;
+    for (const bool inside : rows.inside) {
+      if (!inside)
+        out.push_back(outer[k++]);
+      else if (keeps)
+        out.emplace_back(0);
+    }
+    b.define_store("dnnopt_store", n.outputs[0], out, row_name);
+    return;
+  }
+  if (op.family == row_family::norm) {
+    const bool square = n.attributes.get_int("p", 2) == 2;
+    b.define("DNNOPT_NORM_TERM(x)", square ? "((x) * (x))" : "fabs(x)");
+    b.define("DNNOPT_NORM_ROOT(x)", square ? "sqrt(x)" : "(x)");
+  }
+  if (op.family == row_family::centered || op.family == row_family::root_mean_square)
+    b.define("DNNOPT_EPSILON", literal(compute_type::real, static_cast<double>(n.attributes.get_float("epsilon", 1e-5f))));
+  for (std::size_t o = 1; o < n.outputs.size() && o < 3; ++o) {
+    if (n.outputs[o] == no_value || std::find(site.block.outputs.begin(), site.block.outputs.end(), n.outputs[o]) == site.block.outputs.end()) continue;
+    const std::string function = o == 1 ? "dnnopt_store_mean" : "dnnopt_store_inverse";
+    b.define_procedure(function, row_name, compute_type::real, [&] { b.store(n.outputs[o], row, "value"); });
+    b.define(o == 1 ? "DNNOPT_STORE_MEAN(row, v)" : "DNNOPT_STORE_INVERSE(row, v)", function + "(DNNOPT_ARGUMENTS, row, v)");
+  }
+  b.define_store("dnnopt_store", n.outputs[0], at, both_names, compute_type::real, [&] {
+    std::string text = "value";
+    const auto parameter_of = [&](std::size_t slot) {
+      if (op.span == row_span::from_axis) return s.read_broadcast(slot, at);
+      // Per channel; before opset 21 GroupNormalization had one per group.
+      const index_expr channel = s.dims(slot)[0] == s.dims(0)[1] ? at[1] : floordiv(at[1], rows.inner[0]);
+      return s.read(slot, {channel});
+    };
+    if (op.family == row_family::centered || op.family == row_family::root_mean_square) {
+      if (s.has(1)) text += " * " + parameter_of(1);
+      if (s.has(2)) text += " + " + parameter_of(2);
+    }
+    return text == "value" ? text : b.let(compute_type::real, text);
+  });
+}
+
+[[nodiscard]] inline std::string reject_row_items(const lowering_site& site) {
+  return site.prefers_vectors() ? reject_rows(site) : "the device does not prefer wide vectors";
+}
+
+[[nodiscard]] inline lowered_node lower_row_items(const lowering_site& site) {
+  const node& n = site.anchor_node();
+  const row_operator& op = *find_row_operator(n.op->domain, n.op->name);
+  kernel_builder b(site.block, site.options.emitters);
+  const row_layout rows = rows_of(element_site(b, site.anchor, 0, {}), op);
+  define_row_operator(b, site, op, rows);
+  const index_expr count = element_count(rows.outer);
+  const std::int64_t length = element_count(rows.inner).as_constant().value_or(1024);
+  b.define("DNNOPT_BLOCK", std::clamp<std::int64_t>(round_up(length, 16), 16, 4096));
+  // A work-item is worth its launch from some thousand elements on; every core gets a few.
+  const std::int64_t units = std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const std::int64_t all = count.as_constant().value_or(64 * units);
+  const std::int64_t per_item = std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(length, 1), 1, std::max<std::int64_t>(1, all / (4 * units)));
+  b.define("DNNOPT_ROWS_PER_ITEM", per_item);
+  kernel_plan plan = b.finish(kernels::prelude, kernels::row_items);
+  plan.global[0] = ceildiv(count, per_item);
+  plan.local = {1, 1, 1};
+  plan.version = "row_items";
+  lowered_node result;
+  result.kernels.push_back(std::move(plan));
+  return result;
+}
+
+[[nodiscard]] inline lowered_node lower_row_groups(const lowering_site& site) {
+  const node& n = site.anchor_node();
+  const row_operator& op = *find_row_operator(n.op->domain, n.op->name);
+  kernel_builder b(site.block, site.options.emitters);
+  const row_layout rows = rows_of(element_site(b, site.anchor, 0, {}), op);
+  define_row_operator(b, site, op, rows);
+  const std::int64_t length = element_count(rows.inner).as_constant().value_or(1024);
+  const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0 ? 256 : site.options.device->max_work_group_size;
+  const std::uint64_t wanted = std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 2, 32, 256)));
+  const std::size_t group = std::min<std::size_t>(wanted, std::bit_floor(most));
+  b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));
+  kernel_plan plan = b.finish(kernels::prelude, kernels::row_groups);
+  plan.global[0] = element_count(rows.outer) * static_cast<std::int64_t>(group);
+  plan.local = {group, 1, 1};
+  plan.version = "row_groups";
+  lowered_node result;
+  result.kernels.push_back(std::move(plan));
+  return result;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_LOWER_ROWS_HPP
