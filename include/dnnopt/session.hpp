@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -107,7 +108,30 @@ struct placement_row {
 class session {
  public:
   session(session&&) noexcept = default;
-  session& operator=(session&&) noexcept = default;
+  session& operator=(session&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    std::swap(device_, other.device_);
+    std::swap(executor_, other.executor_);
+    std::swap(report_, other.report_);
+    std::swap(saved_, other.saved_);
+    return *this;
+  }
+  /// Keeps the programs that this session compiled for the next start; blocks while the driver hands out binaries.
+  ~session() { (void)save_programs(); }
+
+  /// Writes compiled programs to the cache now instead of at the end. Some drivers compile at the first launch, so that
+  /// a call before the first inference would miss their work. Whether nothing had to be written or it was written.
+  bool save_programs() noexcept {
+    if (!device_ || report_.builds == 0 || saved_) return true;
+    saved_ = true;
+    try {
+      // A cache that cannot be written costs the next start its builds, nothing else.
+      (void)device_->programs.save();
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
 
   /// One inference. Inputs are found by name. Errors: missing_input, type_mismatch, shape_mismatch, and those of devices.
   [[nodiscard]] DNNOPT_INLINE named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
@@ -148,6 +172,7 @@ class session {
   std::shared_ptr<opened_device> device_;
   std::unique_ptr<opencl_executor> executor_;
   compile_report report_;
+  bool saved_ = false;
 };
 
 /// The graph of a model after binding and passes, with a report: compile without a device.
@@ -215,8 +240,6 @@ DNNOPT_INLINE session compile(const model& source, const compile_options& option
   result.executor_ = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made), &reference::evaluate_node, options.planner);
   result.report_.build_seconds = lap();
   result.report_.builds = device.programs.figures().builds - built_before;
-  // A cache that cannot be written costs the next start its builds, nothing else.
-  if (result.report_.builds != 0) (void)device.programs.save();
   return result;
 }
 #endif

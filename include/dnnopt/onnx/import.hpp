@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/compiled.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/mapped_file.hpp>
@@ -36,6 +37,17 @@ struct imported_model {
   std::size_t constant_nodes = 0;                     ///< Constant nodes; they became constants without a node
 };
 
+/// Reads the model at `path`. The graph is in the newest opset: older forms are adapted, functions are inlined, Constant
+/// nodes are constants, operators with bodies take captured values as inputs, and shapes are inferred as far as one
+/// forward walk tells. Tensors view the mapped file and its external data files; these must not change meanwhile.
+///
+/// Errors: every errc of the hundreds 1 and 2; the text names the node or the byte of the file. O(bytes + nodes log nodes).
+[[nodiscard]] DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path, const import_options& options);
+/// The same for a model in memory, which is copied; external data is looked for in `base_folder`.
+[[nodiscard]] DNNOPT_INLINE imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
+                                                       const import_options& options);
+
+#if DNNOPT_BODIES_IMPORT
 namespace onnx::detail {
 inline imported_model import_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
                                    const std::filesystem::path& folder, const import_options& options) {
@@ -57,12 +69,7 @@ inline imported_model import_bytes(std::span<const std::byte> bytes, std::shared
 }
 }  // namespace onnx::detail
 
-/// Reads the model at `path`. The graph is in the newest opset: older forms are adapted, functions are inlined, Constant
-/// nodes are constants, operators with bodies take captured values as inputs, and shapes are inferred as far as one
-/// forward walk tells. Tensors view the mapped file and its external data files; these must not change meanwhile.
-///
-/// Errors: every errc of the hundreds 1 and 2; the text names the node or the byte of the file. O(bytes + nodes log nodes).
-[[nodiscard]] inline imported_model import_model(const std::filesystem::path& path, const import_options& options) {
+DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path, const import_options& options) {
   const std::shared_ptr<const mapped_file> file = mapped_file::open(path);
   try {
     return onnx::detail::import_bytes(file->bytes(), file, path.parent_path(), options);
@@ -70,12 +77,12 @@ inline imported_model import_bytes(std::span<const std::byte> bytes, std::shared
     throw error(e.code(), path.string() + ": " + onnx::text_of(e));
   }
 }
-/// The same for a model in memory, which is copied; external data is looked for in `base_folder`.
-[[nodiscard]] inline imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
+DNNOPT_INLINE imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
                                                  const import_options& options) {
   const auto copy = std::make_shared<const std::vector<std::byte>>(model.begin(), model.end());
   return onnx::detail::import_bytes(*copy, copy, base_folder, options);
 }
+#endif
 
 /// The graph of import_model alone.
 [[nodiscard]] inline graph import_onnx(const std::filesystem::path& path, const import_options& options) {

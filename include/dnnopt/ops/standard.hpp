@@ -2,41 +2,21 @@
 #ifndef DNNOPT_OPS_STANDARD_HPP
 #define DNNOPT_OPS_STANDARD_HPP
 
-#include <dnnopt/ops/activation.hpp>
-#include <dnnopt/ops/arithmetic.hpp>
-#include <dnnopt/ops/attention.hpp>
-#include <dnnopt/ops/container.hpp>
-#include <dnnopt/ops/control_flow.hpp>
-#include <dnnopt/ops/conversion.hpp>
-#include <dnnopt/ops/convolution.hpp>
-#include <dnnopt/ops/extend.hpp>
-#include <dnnopt/ops/gather.hpp>
-#include <dnnopt/ops/generator.hpp>
-#include <dnnopt/ops/logic.hpp>
-#include <dnnopt/ops/loss.hpp>
-#include <dnnopt/ops/matrix_product.hpp>
-#include <dnnopt/ops/normalization.hpp>
-#include <dnnopt/ops/permute.hpp>
-#include <dnnopt/ops/pooling.hpp>
-#include <dnnopt/ops/random.hpp>
-#include <dnnopt/ops/recurrent.hpp>
-#include <dnnopt/ops/reduction.hpp>
-#include <dnnopt/ops/reshape.hpp>
-#include <dnnopt/ops/resize.hpp>
-#include <dnnopt/ops/scatter.hpp>
-#include <dnnopt/ops/selection.hpp>
-#include <dnnopt/ops/shape_query.hpp>
-#include <dnnopt/ops/signal.hpp>
-#include <dnnopt/ops/slice.hpp>
-#include <dnnopt/ops/text.hpp>
-#include <dnnopt/ops/unary_math.hpp>
+#include <dnnopt/detail/compiled.hpp>
 #include <dnnopt/ops/op_info.hpp>
+
+#if DNNOPT_BODIES_OPERATORS
+#include <dnnopt/ops/all.hpp>
+#endif
 
 namespace dnnopt {
 
 /// Every operator of ai.onnx through opset 28 (onnx 1.23.2: 203 names), in its newest form; older forms are adapted on
 /// import. A value: users add their own rows to it. O(operators).
-[[nodiscard]] inline op_set standard_ops() {
+[[nodiscard]] DNNOPT_INLINE op_set standard_ops();
+
+#if DNNOPT_BODIES_OPERATORS
+DNNOPT_INLINE op_set standard_ops() {
   op_set set;
   set.add<ops::celu_op, ops::elu_op, ops::gelu_op, ops::hard_sigmoid_op, ops::hard_swish_op, ops::leaky_relu_op,
           ops::mish_op, ops::prelu_op, ops::relu_op, ops::selu_op, ops::shrink_op, ops::sigmoid_op, ops::softplus_op,
@@ -89,6 +69,7 @@ namespace dnnopt {
           ops::reciprocal_op, ops::round_op, ops::sign_op, ops::sin_op, ops::sinh_op, ops::sqrt_op, ops::tan_op>();
   return set;
 }
+#endif
 
 }  // namespace dnnopt
 

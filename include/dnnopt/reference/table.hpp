@@ -10,7 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/compiled.hpp>
 #include <dnnopt/ops/op_info.hpp>
+#include <dnnopt/reference/reference_row.hpp>
+
+#if DNNOPT_BODIES_REFERENCE
 #include <dnnopt/reference/arithmetic.hpp>
 #include <dnnopt/reference/attention.hpp>
 #include <dnnopt/reference/conversion.hpp>
@@ -23,16 +27,21 @@
 #include <dnnopt/reference/random.hpp>
 #include <dnnopt/reference/recurrent.hpp>
 #include <dnnopt/reference/reduction.hpp>
-#include <dnnopt/reference/reference_row.hpp>
 #include <dnnopt/reference/resize.hpp>
 #include <dnnopt/reference/selection.hpp>
 #include <dnnopt/reference/signal.hpp>
 #include <dnnopt/reference/text.hpp>
 #include <dnnopt/reference/unary_math.hpp>
 #include <dnnopt/reference/view.hpp>
+#endif
 
 namespace dnnopt::reference {
 
+/// The function that computes an operator on tensors, or null. An operator's own `evaluate` (op_info) goes before the
+/// table. O(rows).
+[[nodiscard]] DNNOPT_INLINE evaluate_function find_evaluation(const op_info& op);
+
+#if DNNOPT_BODIES_REFERENCE
 /// The rows of all operator families.
 [[nodiscard]] inline auto reference_families() {
   return std::array{
@@ -57,15 +66,14 @@ namespace dnnopt::reference {
   };
 }
 
-/// The function that computes an operator on tensors, or null. An operator's own `evaluate` (op_info) goes before the
-/// table. O(rows).
-[[nodiscard]] inline evaluate_function find_evaluation(const op_info& op) {
+DNNOPT_INLINE evaluate_function find_evaluation(const op_info& op) {
   if (op.evaluate != nullptr) return op.evaluate;
   for (const std::span<const reference_row> family : reference_families())
     for (const reference_row& row : family)
       if (row.name == op.name && row.domain == op.domain) return row.evaluate;
   return nullptr;
 }
+#endif
 
 /// The outputs of one operator on tensors: constant folding, tests, host parts of a device run.
 /// Absent optional inputs are tensor{}. Errors: unsupported where the reference backend does not compute the operator;
