@@ -190,13 +190,18 @@ int timeline_command(bench_device& device, double seconds) {
       stop = true;
       for (std::thread& t : load) t.join();
       const profile_report report = profile.report();
-      std::vector<double> errors;
+      std::vector<double> errors, device_errors;
       std::vector<const kernel_event*> layers;
       std::uint32_t current = ~0U;
       const auto judge = [&] {
         if (layers.size() == 100) {
           const double first = static_cast<double>(layers.front()->start_ns);
           const double whole = static_cast<double>(layers.back()->end_ns) - first;
+          const double device_first = static_cast<double>(layers.front()->device_start_ns);
+          const double device_whole = static_cast<double>(layers.back()->device_end_ns) - device_first;
+          for (std::size_t i = 1; i < layers.size(); ++i)
+            device_errors.push_back(std::abs(static_cast<double>(layers[i]->device_start_ns) - device_first -
+                                             device_whole * static_cast<double>(i) / 100.0));
           for (std::size_t i = 1; i < layers.size(); ++i)
             errors.push_back(std::abs(static_cast<double>(layers[i]->start_ns) - first - whole * static_cast<double>(i) / 100.0));
         }
@@ -215,6 +220,8 @@ int timeline_command(bench_device& device, double seconds) {
                   report.by_kernel.front().mean_ns * 1e-3, exact_quantile(errors, 0.5), exact_quantile(errors, 0.9),
                   exact_quantile(errors, 0.99), report.clock.method.c_str(), report.clock.residual_p90_ns,
                   static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
+      std::printf("  the device's own stamps, before any mapping: p50 %.0f p90 %.0f p99 %.0f ns\n",
+                  exact_quantile(device_errors, 0.5), exact_quantile(device_errors, 0.9), exact_quantile(device_errors, 0.99));
       const time_split& s = report.split;
       std::printf("  gpu %.2f%% enqueue %.2f%% wait %.2f%% unexplained %.2f%%\n", 100 * s.gpu_ns / s.e2e_ns,
                   100 * s.enqueue_ns / s.e2e_ns, 100 * s.wait_ns / s.e2e_ns, 100 * s.unexplained_ns / s.e2e_ns);

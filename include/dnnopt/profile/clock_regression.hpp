@@ -81,7 +81,8 @@ struct dynamic_fit_options {
 ///   drift that is usual, or after a step by the drift that the step shows.
 /// - An enqueue call that took long says less: pairs weigh by the inverse square of their interval, for its half is what
 ///   their middle may err by. Where in the call the stamp is taken is learned too, from the growth of the middles' residual
-///   with the call's length, and replaces the middle.
+///   with the call's length, so that a longer call does not look like a step; the middle of a call of the usual length is
+///   what the offset refers to, so half of that length bounds its error.
 /// - One bad group is an interruption of the host; only a second one in succession makes a step.
 class dynamic_fit final : public clock_method {
  public:
@@ -107,7 +108,8 @@ class dynamic_fit final : public clock_method {
     const double length = std::max(1.0, static_cast<double>(pair.host_end_ns - pair.host_begin_ns));
     if (ready_) usual_length_ = length < usual_length_ ? 0.9 * usual_length_ + 0.1 * length : usual_length_ * 1.01;
     const double weight = weight_of(length);
-    const double y = middle - position_ * std::min(length, 5.0 * usual_length());
+    const double usual = usual_length();
+    const double y = middle - position_ * (std::min(length, 5.0 * usual) - usual);
     group_.push_back({x, y, middle, length, weight, true});
     if (!ready_) {
       if (group_.size() >= std::min(options_.injected_kernels, options_.group_size)) cold_start();
@@ -126,7 +128,8 @@ class dynamic_fit final : public clock_method {
   /// The map of the latest fit.
   [[nodiscard]] affine_clock_map map() const noexcept override { return map_of(intercept_, slope_); }
 
-  /// Where in the enqueue call the device takes its stamp, from 0 (begin) to 1 (end), as learned; a half while unknown.
+  /// Where in the enqueue call the device takes its stamp, from 0 (begin) to 1 (end), as far as calls of different
+  /// lengths have told; a half while unknown.
   [[nodiscard]] double stamp_position() const noexcept { return 0.5 - position_; }
 
   /// Half width of the gate in nanoseconds, next to the samples of the fit; it widens with the distance from them.
@@ -306,14 +309,22 @@ class dynamic_fit final : public clock_method {
       double slope = 0.0;
       fit_medians(intercept, slope);
       const double off = intercept + slope * group_[group_.size() / 2].x - predict(group_[group_.size() / 2].x);
-      // The step's size over the time since the clock was last known bounds what the slope has changed by.
-      slope_spread_ = std::max(options_.usual_drift, since > 0.0 ? 4.0 * std::abs(off) / since : 0.0);
+      // The step's size over the time since the clock was last known bounds what a slope may have changed by.
       const double sigma = group_sigma(intercept, slope);
       for (sample& s : group_)
         s.accepted = std::abs(s.y - intercept - slope * s.x) <= std::max(options_.gate_sigmas * sigma, sigma_floor());
       fresh = accepted_moments(0, group_.size());
+      // Only the offset has jumped, unless another slope explains these groups better by four deviations.
+      const double turn = fresh.slope() - slope_;
+      const bool turned = turn * turn * fresh.sxx > 16.0 * sigma * sigma;
+      slope_spread_ = std::max(options_.usual_drift, turned && since > 0.0 ? 4.0 * std::abs(off) / since : 0.0);
+      // A jump that a usual error of the drift would make in the time since is one: the last good group then stays in the
+      // fit, and the line through both corrects the slope.
+      line_moments since_step = fresh;
+      if (!turned && !segments_.empty() && std::abs(off) <= 5.0 * options_.usual_drift * since)
+        since_step.merge(segments_.back().group);
       for (candidate& c : candidates_) {
-        c.history = fresh;
+        c.history = since_step;
         c.error = 0.0;
       }
       if (step_at > 0) {

@@ -269,7 +269,7 @@ class clock_synchronizer {
       if (best == nullptr && e.method->ready() && e.method->exact()) best = &e;
     for (const entry& e : methods_) {
       if (!e.method->ready()) continue;
-      if (best == nullptr || (e.count >= 8 && e.badness() < 0.8 * best->badness() &&
+      if (best == nullptr || (e.count >= 64 && e.badness() < 0.8 * best->badness() &&
                               e.badness() + margin < best->badness()))
         best = &e;
     }
