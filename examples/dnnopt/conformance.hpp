@@ -39,7 +39,8 @@ struct conformance_outcome {
 
 /// Runs an imported model on inputs in the order of its graph inputs; an absent value stands for one that is not given.
 /// What it cannot run it reports as error unsupported or no_kernel.
-using conformance_runner = std::function<conformance_outcome(const dnnopt::graph& model, const std::vector<dnnopt::reference::host_value>& inputs)>;
+using conformance_runner = std::function<conformance_outcome(const dnnopt::graph& model,
+                                                             const std::vector<dnnopt::reference::host_value>& inputs)>;
 
 enum class conformance_verdict { passed, failed, unsupported };
 
@@ -61,7 +62,8 @@ struct conformance_report {
 namespace detail {
 
 /// Reads a TensorProto, SequenceProto or OptionalProto, as the declared kind of value says.
-inline dnnopt::reference::host_value read_value(const std::filesystem::path& path, dnnopt::value_kind kind, dnnopt::dtype type) {
+inline dnnopt::reference::host_value read_value(const std::filesystem::path& path, dnnopt::value_kind kind,
+                                                dnnopt::dtype type) {
   using dnnopt::reference::host_value;
   const auto file = dnnopt::mapped_file::open(path);
   dnnopt::onnx::tensor_source source;
@@ -116,13 +118,17 @@ inline dnnopt::reference::host_value read_value(const std::filesystem::path& pat
 
 /// Why `got` is not `expected` within tolerance, or nothing. Numbers: |got - expected| <= atol + rtol * |expected|, NaN
 /// equal to NaN; integers, booleans and strings: equal.
-inline std::optional<std::string> difference(const dnnopt::tensor& got, const dnnopt::tensor& expected, double rtol, double atol) {
+inline std::optional<std::string> difference(const dnnopt::tensor& got, const dnnopt::tensor& expected, double rtol,
+                                             double atol) {
   if (got.type() != expected.type())
-    return "element type " + std::string(dnnopt::name_of(got.type())) + ", expected " + std::string(dnnopt::name_of(expected.type()));
-  if (got.dims() != expected.dims()) return "dims " + dnnopt::to_string(got.dims()) + ", expected " + dnnopt::to_string(expected.dims());
+    return "element type " + std::string(dnnopt::name_of(got.type())) + ", expected " +
+           std::string(dnnopt::name_of(expected.type()));
+  if (got.dims() != expected.dims())
+    return "dims " + dnnopt::to_string(got.dims()) + ", expected " + dnnopt::to_string(expected.dims());
   if (got.type() == dnnopt::dtype::string) {
     for (std::size_t k = 0; k < got.strings().size(); ++k)
-      if (got.strings()[k] != expected.strings()[k]) return "'" + got.strings()[k] + "', expected '" + expected.strings()[k] + "'";
+      if (got.strings()[k] != expected.strings()[k])
+        return "'" + got.strings()[k] + "', expected '" + expected.strings()[k] + "'";
     return std::nullopt;
   }
   if (dnnopt::kind_of(got.type()) == dnnopt::dtype_kind::complex) {
@@ -143,13 +149,16 @@ inline std::optional<std::string> difference(const dnnopt::tensor& got, const dn
   return std::nullopt;
 }
 
-inline std::optional<std::string> difference(const dnnopt::reference::host_value& got, const dnnopt::reference::host_value& expected,
-                                             double rtol, double atol) {
+inline std::optional<std::string> difference(const dnnopt::reference::host_value& got,
+                                             const dnnopt::reference::host_value& expected, double rtol, double atol) {
   using dnnopt::value_kind;
   if (expected.kind == value_kind::optional) {
     // A runner may give the element itself.
-    if (got.kind == value_kind::optional && got.present != expected.present) return std::string("an optional with and one without element");
-    if (!expected.present) return got.kind == value_kind::optional ? std::nullopt : std::optional<std::string>("an element where none is expected");
+    if (got.kind == value_kind::optional && got.present != expected.present)
+      return std::string("an optional with and one without element");
+    if (!expected.present)
+      return got.kind == value_kind::optional ? std::nullopt
+                                              : std::optional<std::string>("an element where none is expected");
   }
   const value_kind kind = expected.kind == value_kind::optional ? expected.element : expected.kind;
   const value_kind own = got.kind == value_kind::optional ? got.element : got.kind;
@@ -158,12 +167,14 @@ inline std::optional<std::string> difference(const dnnopt::reference::host_value
   if (got.items.size() != expected.items.size())
     return "a sequence of " + std::to_string(got.items.size()) + ", expected " + std::to_string(expected.items.size());
   for (std::size_t k = 0; k < got.items.size(); ++k)
-    if (auto d = difference(got.items[k], expected.items[k], rtol, atol)) return "item " + std::to_string(k) + ": " + *d;
+    if (auto d = difference(got.items[k], expected.items[k], rtol, atol))
+      return "item " + std::to_string(k) + ": " + *d;
   return std::nullopt;
 }
 
 /// Why a data set does not fit the model that it is for, or nothing: a tensor whose dims are not the declared ones.
-inline std::optional<std::string> contradiction(const dnnopt::graph& g, const std::vector<dnnopt::reference::host_value>& inputs) {
+inline std::optional<std::string> contradiction(const dnnopt::graph& g,
+                                                const std::vector<dnnopt::reference::host_value>& inputs) {
   for (std::size_t k = 0; k < inputs.size() && k < g.inputs().size(); ++k) {
     const dnnopt::value& declared = g.value_at(g.inputs()[k]);
     if (inputs[k].kind != dnnopt::value_kind::tensor || !declared.facts.dims) continue;
@@ -174,8 +185,8 @@ inline std::optional<std::string> contradiction(const dnnopt::graph& g, const st
       fits = !dim || *dim == given[axis];
     }
     if (!fits)
-      return "the data set contradicts its model: input '" + declared.name + "' is declared " + dnnopt::to_string(*declared.facts.dims) +
-             ", the data is " + dnnopt::to_string(given);
+      return "the data set contradicts its model: input '" + declared.name + "' is declared " +
+             dnnopt::to_string(*declared.facts.dims) + ", the data is " + dnnopt::to_string(given);
   }
   return std::nullopt;
 }
@@ -194,13 +205,14 @@ inline std::string random_operator(const dnnopt::graph& g) {
 
 inline bool means_unsupported(dnnopt::errc code) {
   using dnnopt::errc;
-  return code == errc::unsupported || code == errc::no_kernel || code == errc::unknown_operator || code == errc::unsupported_opset;
+  return code == errc::unsupported || code == errc::no_kernel || code == errc::unknown_operator ||
+         code == errc::unsupported_opset;
 }
 
 }  // namespace detail
 
-/// Runs the test in `folder`: model.onnx on each test_data_set_*. `rtol` and `atol` are those of ONNX's own runner unless
-/// the folder's data.json says otherwise. Never throws for what the test or the runner does.
+/// Runs the test in `folder`: model.onnx on each test_data_set_*. `rtol` and `atol` are those of ONNX's own runner
+/// unless the folder's data.json says otherwise. Never throws for what the test or the runner does.
 inline conformance_result run_conformance_test(const std::filesystem::path& folder, const conformance_runner& runner) {
   namespace fs = std::filesystem;
   conformance_result result;
@@ -221,7 +233,8 @@ inline conformance_result run_conformance_test(const std::filesystem::path& fold
     random = detail::random_operator(model);
     std::vector<fs::path> sets;
     for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry.path());
+      if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+        sets.push_back(entry.path());
     std::sort(sets.begin(), sets.end());
     if (sets.empty()) throw dnnopt::error(dnnopt::errc::bad_file, "no test_data_set_* in " + folder.string());
     for (const fs::path& set : sets) {
@@ -240,17 +253,20 @@ inline conformance_result run_conformance_test(const std::filesystem::path& fold
       if (auto why = detail::contradiction(model, inputs)) throw dnnopt::error(dnnopt::errc::unsupported, *why);
       conformance_outcome outcome = runner(model, inputs);
       result.fell_back = result.fell_back || outcome.fell_back;
-      if (outcome.outputs.size() < expected.size()) throw dnnopt::error(dnnopt::errc::bad_arity, "fewer outputs than expected");
+      if (outcome.outputs.size() < expected.size())
+        throw dnnopt::error(dnnopt::errc::bad_arity, "fewer outputs than expected");
       for (std::size_t k = 0; k < expected.size(); ++k)
         if (auto d = detail::difference(outcome.outputs[k], expected[k], rtol, atol)) {
           result.verdict = random.empty() ? conformance_verdict::failed : conformance_verdict::unsupported;
-          result.reason = random.empty() ? "output " + std::to_string(k) + ": " + *d
-                                         : random + " draws random numbers: the stored ones come from another generator";
+          result.reason = random.empty()
+                              ? "output " + std::to_string(k) + ": " + *d
+                              : random + " draws random numbers: the stored ones come from another generator";
           return result;
         }
     }
   } catch (const dnnopt::error& e) {
-    result.verdict = detail::means_unsupported(e.code()) ? conformance_verdict::unsupported : conformance_verdict::failed;
+    result.verdict =
+        detail::means_unsupported(e.code()) ? conformance_verdict::unsupported : conformance_verdict::failed;
     result.reason = e.what();
   } catch (const std::exception& e) {
     result.verdict = conformance_verdict::failed;
@@ -269,7 +285,8 @@ inline conformance_report run_conformance(const std::filesystem::path& folder, c
   if (tests.empty() && fs::is_directory(folder))
     for (const auto& entry : fs::directory_iterator(folder))
       if (entry.is_directory() && fs::exists(entry.path() / "model.onnx")) tests.push_back(entry.path());
-  if (tests.empty()) throw dnnopt::error(dnnopt::errc::file_not_found, "no folder with a model.onnx under " + folder.string());
+  if (tests.empty())
+    throw dnnopt::error(dnnopt::errc::file_not_found, "no folder with a model.onnx under " + folder.string());
   std::sort(tests.begin(), tests.end());
   conformance_report report;
   for (const fs::path& test : tests) {
@@ -293,12 +310,17 @@ inline conformance_report run_conformance(const std::filesystem::path& folder, c
 
 /// The report as the tool's JSON: counts, and every test that did not pass with its reason.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const conformance_report& report) {
-  nlohmann::ordered_json result{{"passed", report.passed}, {"failed", report.failed}, {"unsupported", report.unsupported},
-                                {"fallback", report.fallback}, {"failures", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json result{{"passed", report.passed},
+                                {"failed", report.failed},
+                                {"unsupported", report.unsupported},
+                                {"fallback", report.fallback},
+                                {"failures", nlohmann::ordered_json::array()}};
   for (const conformance_result& row : report.results)
     if (row.verdict != conformance_verdict::passed)
-      result["failures"].push_back({{"name", row.name}, {"reason", row.reason},
-                                    {"verdict", row.verdict == conformance_verdict::failed ? "failed" : "unsupported"}});
+      result["failures"].push_back(
+          {{"name", row.name},
+           {"reason", row.reason},
+           {"verdict", row.verdict == conformance_verdict::failed ? "failed" : "unsupported"}});
   return result;
 }
 

@@ -1,4 +1,5 @@
-// The conformance driver on folders written here: each verdict, tolerances, containers, and data that contradicts its model.
+// The conformance driver on folders written here: each verdict, tolerances, containers, and data that contradicts its
+// model.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -21,7 +22,9 @@ using protozero::pbf_writer;
 /// A folder that disappears with the object.
 class scratch_folder {
  public:
-  scratch_folder() : path_(fs::temp_directory_path() / ("dnnopt_conformance_" + std::to_string(::getpid()))) { fs::create_directories(path_); }
+  scratch_folder() : path_(fs::temp_directory_path() / ("dnnopt_conformance_" + std::to_string(::getpid()))) {
+    fs::create_directories(path_);
+  }
   ~scratch_folder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
@@ -111,7 +114,8 @@ struct expectation {
 
 TEST_CASE("the conformance driver tells passed, failed and unsupported apart") {
   const scratch_folder scratch;
-  const auto test = [&](const std::string& name, const std::string& bytes, const std::string& input, const std::string& output) {
+  const auto test = [&](const std::string& name, const std::string& bytes, const std::string& input,
+                        const std::string& output) {
     write(scratch.path() / name / "model.onnx", bytes);
     write(scratch.path() / name / "test_data_set_0" / "input_0.pb", input);
     write(scratch.path() / name / "test_data_set_0" / "output_0.pb", output);

@@ -45,7 +45,9 @@ struct random_case {
 class draw {
  public:
   explicit draw(std::uint32_t seed) : random_(seed) {}
-  std::int64_t number(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random_); }
+  std::int64_t number(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random_);
+  }
   bool coin() { return number(0, 1) == 1; }
   template <class T>
   T one_of(std::vector<T> choices) {
@@ -150,10 +152,12 @@ std::vector<random_case> cases(std::uint32_t seed) {
   {
     const std::int64_t block = d.number(1, 3);
     const auto mode = d.one_of<std::string>({"DCR", "CRD"});
-    all.push_back(of<ops::depth_to_space_op>({d.distinct({d.number(1, 2), block * block * d.number(1, 3), d.number(1, 3), d.number(1, 3)})}));
+    all.push_back(of<ops::depth_to_space_op>(
+        {d.distinct({d.number(1, 2), block * block * d.number(1, 3), d.number(1, 3), d.number(1, 3)})}));
     all.back().attributes.set("blocksize", block);
     all.back().attributes.set("mode", mode);
-    all.push_back(of<ops::space_to_depth_op>({d.distinct({d.number(1, 2), d.number(1, 3), block * d.number(1, 3), block * d.number(1, 3)})}));
+    all.push_back(of<ops::space_to_depth_op>(
+        {d.distinct({d.number(1, 2), d.number(1, 3), block * d.number(1, 3), block * d.number(1, 3)})}));
     all.back().attributes.set("blocksize", block);
     all.back().attributes.set("mode", mode);
   }
@@ -161,7 +165,8 @@ std::vector<random_case> cases(std::uint32_t seed) {
     const tensor x = d.distinct(d.dims(2, 4));
     const std::int64_t time = d.number(0, 1);
     ints lengths;
-    for (std::int64_t k = 0; k < x.dims()[static_cast<std::size_t>(1 - time)]; ++k) lengths.push_back(d.number(0, x.dims()[static_cast<std::size_t>(time)]));
+    for (std::int64_t k = 0; k < x.dims()[static_cast<std::size_t>(1 - time)]; ++k)
+      lengths.push_back(d.number(0, x.dims()[static_cast<std::size_t>(time)]));
     all.push_back(of<ops::reverse_sequence_op>({x, list(lengths)}));
     all.back().attributes.set("time_axis", time);
     all.back().attributes.set("batch_axis", 1 - time);
@@ -211,7 +216,11 @@ std::vector<random_case> cases(std::uint32_t seed) {
     const std::int64_t axis = d.number(0, rank_of(x) - 1);
     dim_list other = x.dims();
     other[static_cast<std::size_t>(axis)] = d.number(0, 3);
-    all.push_back(of<ops::concat_op>({x, dnnopt::reference::store_all<std::int64_t>(x.type(), other, std::vector<std::int64_t>(static_cast<std::size_t>(dnnopt::element_count(other)), 99)), x}));
+    all.push_back(of<ops::concat_op>(
+        {x,
+         dnnopt::reference::store_all<std::int64_t>(
+             x.type(), other, std::vector<std::int64_t>(static_cast<std::size_t>(dnnopt::element_count(other)), 99)),
+         x}));
     all.back().attributes.set("axis", d.maybe_negative(axis, rank_of(x)));
   }
   {
@@ -235,7 +244,8 @@ std::vector<random_case> cases(std::uint32_t seed) {
     for (std::size_t k = 0; k < x.rank(); ++k)
       if (x.dims()[k] + pads[k] + pads[x.rank() + k] < 0) pads[k] = 0, pads[x.rank() + k] = 0;
     all.push_back(of<ops::pad_op>({x, list(pads)}));
-    if (mode == "constant" && d.coin()) all.back().inputs.push_back(dnnopt::reference::store_all<std::int64_t>(x.type(), {}, ints{77}));
+    if (mode == "constant" && d.coin())
+      all.back().inputs.push_back(dnnopt::reference::store_all<std::int64_t>(x.type(), {}, ints{77}));
     all.back().attributes.set("mode", mode);
   }
   const auto indices = [&d](dim_list dims, std::int64_t dim) {
@@ -261,7 +271,8 @@ std::vector<random_case> cases(std::uint32_t seed) {
   {
     const tensor cache = d.distinct({2, d.number(3, 5), 2});
     const std::int64_t length = d.number(1, 3);
-    const tensor update = dnnopt::reference::store_all<std::int64_t>(cache.type(), {2, length, 2}, ints(static_cast<std::size_t>(4 * length), 88));
+    const tensor update = dnnopt::reference::store_all<std::int64_t>(cache.type(), {2, length, 2},
+                                                                     ints(static_cast<std::size_t>(4 * length), 88));
     const auto mode = d.one_of<std::string>({"linear", "circular"});
     const std::int64_t last = mode == "linear" ? cache.dims()[1] - length : cache.dims()[1] - 1;
     all.push_back(of<ops::tensor_scatter_op>({cache, update, list({d.number(0, last), d.number(0, last)})}));
@@ -269,9 +280,11 @@ std::vector<random_case> cases(std::uint32_t seed) {
   }
   {
     all.push_back(of<ops::constant_of_shape_op>({list(d.dims(1, 3, 0))}));
-    all.push_back(of<ops::one_hot_op>({indices(d.dims(0, 2), 4), tensor::scalar<std::int64_t>(d.number(1, 4)), list({5, 6})}));
+    all.push_back(
+        of<ops::one_hot_op>({indices(d.dims(0, 2), 4), tensor::scalar<std::int64_t>(d.number(1, 4)), list({5, 6})}));
     all.back().attributes.set("axis", d.one_of<std::int64_t>({-1, 0}));
-    all.push_back(of<ops::range_op>({tensor::scalar(d.number(-3, 3)), tensor::scalar(d.number(-3, 8)), tensor::scalar(d.one_of<std::int64_t>({-2, 1, 3}))}));
+    all.push_back(of<ops::range_op>({tensor::scalar(d.number(-3, 3)), tensor::scalar(d.number(-3, 8)),
+                                     tensor::scalar(d.one_of<std::int64_t>({-2, 1, 3}))}));
   }
   {
     const tensor x = d.distinct({1, d.number(1, 2), d.number(1, 4), d.number(1, 4)});
@@ -280,11 +293,15 @@ std::vector<random_case> cases(std::uint32_t seed) {
       const ints sizes{x.dims()[0], x.dims()[1], d.number(1, 7), d.number(1, 7)};
       all.push_back(of<ops::resize_op>({x, tensor(), tensor(), list(sizes)}));
     } else {
-      const std::vector<float> scales{1.0F, 1.0F, d.one_of<float>({0.5F, 1.0F, 1.5F, 2.0F, 3.0F}), d.one_of<float>({0.5F, 2.0F, 4.0F})};
+      const std::vector<float> scales{1.0F, 1.0F, d.one_of<float>({0.5F, 1.0F, 1.5F, 2.0F, 3.0F}),
+                                      d.one_of<float>({0.5F, 2.0F, 4.0F})};
       all.push_back(of<ops::resize_op>({x, tensor(), tensor::of<float>({4}, scales)}));
     }
-    all.back().attributes.set("coordinate_transformation_mode", d.one_of<std::string>({"half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"}));
-    all.back().attributes.set("nearest_mode", d.one_of<std::string>({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+    all.back().attributes.set(
+        "coordinate_transformation_mode",
+        d.one_of<std::string>({"half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"}));
+    all.back().attributes.set("nearest_mode",
+                              d.one_of<std::string>({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
   }
   return all;
 }
@@ -324,7 +341,8 @@ TEST_CASE("inference and index maps of structure operators agree with the refere
       }
       ++instances;
       const test::operator_instance instance{c.op, &c.attributes, c.inputs, outputs};
-      for (const test::knowledge level : {test::knowledge::constants, test::knowledge::dims, test::knowledge::symbolic_constants}) {
+      for (const test::knowledge level :
+           {test::knowledge::constants, test::knowledge::dims, test::knowledge::symbolic_constants}) {
         INFO("knowledge " << static_cast<int>(level));
         CHECK(test::inference_fault(instance, level).value_or("") == "");
         if (c.op->view == nullptr) continue;
@@ -332,7 +350,8 @@ TEST_CASE("inference and index maps of structure operators agree with the refere
         CHECK(test::view_fault(instance, level, refused).value_or("") == "");
         if (!refused) ++maps;
         // With constants every view but an interpolating or fractional one can be stated.
-        if (level == test::knowledge::constants && c.op->kind != dnnopt::computation_kind::resampling) CHECK_FALSE(refused);
+        if (level == test::knowledge::constants && c.op->kind != dnnopt::computation_kind::resampling)
+          CHECK_FALSE(refused);
       }
     }
   }

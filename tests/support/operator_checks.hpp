@@ -16,9 +16,9 @@ namespace test {
 
 /// What inference is told about the inputs.
 enum class knowledge {
-  constants,         ///< dims, and all elements of inputs after the first (of all, where the first is an integer list)
-  dims,              ///< dims only
-  symbolic_constants,///< each dim of 1 as itself, the others as symbols; elements as in `constants`
+  constants,  ///< dims, and all elements of inputs after the first (of all, where the first is an integer list)
+  dims,       ///< dims only
+  symbolic_constants,  ///< each dim of 1 as itself, the others as symbols; elements as in `constants`
 };
 
 /// An operator with concrete inputs and what the reference computed from them.
@@ -44,7 +44,8 @@ class instance_facts {
         const std::int64_t dim = t.dims()[axis];
         const bool data = i == 0 || t.rank() != 1;
         if (level == knowledge::symbolic_constants && dim > 1 && data) {
-          const dnnopt::index_expr symbol = context_.symbol("d" + std::to_string(i) + "_" + std::to_string(axis), {1, dnnopt::unbounded});
+          const dnnopt::index_expr symbol =
+              context_.symbol("d" + std::to_string(i) + "_" + std::to_string(axis), {1, dnnopt::unbounded});
           values_.bind(*symbol.as_symbol(), dim);
           dims.push_back(symbol);
         } else {
@@ -52,7 +53,9 @@ class instance_facts {
         }
       }
       held_[i].dims = dims;
-      if (level != knowledge::dims && (i > 0 || (t.rank() <= 1 && dnnopt::is_integer(t.type()))) && dnnopt::is_static(dims)) held_[i].constant = t;
+      if (level != knowledge::dims && (i > 0 || (t.rank() <= 1 && dnnopt::is_integer(t.type()))) &&
+          dnnopt::is_static(dims))
+        held_[i].constant = t;
     }
     facts_.attributes = instance.attributes;
     facts_.inputs = pointers_;
@@ -82,15 +85,19 @@ inline std::optional<std::string> inference_fault(const operator_instance& insta
     if (computed.empty()) continue;
     const std::string where = "output " + std::to_string(o) + ": ";
     if (found[o].type != dnnopt::dtype::undefined && found[o].type != computed.type())
-      return where + "type " + std::string(dnnopt::name_of(found[o].type)) + " inferred, " + std::string(dnnopt::name_of(computed.type())) + " computed";
+      return where + "type " + std::string(dnnopt::name_of(found[o].type)) + " inferred, " +
+             std::string(dnnopt::name_of(computed.type())) + " computed";
     if (!found[o].dims) continue;
     if (found[o].dims->size() != computed.rank())
-      return where + dnnopt::to_string(*found[o].dims) + " inferred, " + dnnopt::to_string(computed.dims()) + " computed";
+      return where + dnnopt::to_string(*found[o].dims) + " inferred, " + dnnopt::to_string(computed.dims()) +
+             " computed";
     for (std::size_t axis = 0; axis < computed.rank(); ++axis) {
       const auto dim = (*found[o].dims)[axis].try_evaluate(known.values());
       const dnnopt::expr_range range = (*found[o].dims)[axis].range();
-      if ((dim && *dim != computed.dims()[axis]) || computed.dims()[axis] < range.low || computed.dims()[axis] > range.high)
-        return where + dnnopt::to_string(*found[o].dims) + " inferred, " + dnnopt::to_string(computed.dims()) + " computed";
+      if ((dim && *dim != computed.dims()[axis]) || computed.dims()[axis] < range.low ||
+          computed.dims()[axis] > range.high)
+        return where + dnnopt::to_string(*found[o].dims) + " inferred, " + dnnopt::to_string(computed.dims()) +
+               " computed";
     }
     if (!found[o].elements) continue;
     const std::vector<std::int64_t> elements = dnnopt::integers_of(computed);
@@ -98,7 +105,8 @@ inline std::optional<std::string> inference_fault(const operator_instance& insta
     for (std::size_t k = 0; k < elements.size(); ++k) {
       const auto element = (*found[o].elements)[k].try_evaluate(known.values());
       if (element && *element != elements[k])
-        return where + "element " + std::to_string(k) + " inferred as " + std::to_string(*element) + ", computed " + std::to_string(elements[k]);
+        return where + "element " + std::to_string(k) + " inferred as " + std::to_string(*element) + ", computed " +
+               std::to_string(elements[k]);
     }
   }
   return std::nullopt;
@@ -107,15 +115,16 @@ inline std::optional<std::string> inference_fault(const operator_instance& insta
 /// Whether element `a` of `x` and element `b` of `y`, of one type, are the same bytes (or the same string).
 inline bool same_element(const dnnopt::tensor& x, std::int64_t a, const dnnopt::tensor& y, std::int64_t b) {
   if (x.type() != y.type()) return false;
-  if (x.type() == dnnopt::dtype::string) return x.strings()[static_cast<std::size_t>(a)] == y.strings()[static_cast<std::size_t>(b)];
+  if (x.type() == dnnopt::dtype::string)
+    return x.strings()[static_cast<std::size_t>(a)] == y.strings()[static_cast<std::size_t>(b)];
   const auto size = static_cast<std::int64_t>(dnnopt::size_of(x.type()));
   const auto left = x.bytes().subspan(static_cast<std::size_t>(a * size), static_cast<std::size_t>(size));
   const auto right = y.bytes().subspan(static_cast<std::size_t>(b * size), static_cast<std::size_t>(size));
   return std::equal(left.begin(), left.end(), right.begin());
 }
 
-/// Why the operator's index map disagrees with what was computed, or nothing. `refused` is set where the map says that it
-/// cannot be stated (error unsupported), which is no disagreement.
+/// Why the operator's index map disagrees with what was computed, or nothing. `refused` is set where the map says that
+/// it cannot be stated (error unsupported), which is no disagreement.
 inline std::optional<std::string> view_fault(const operator_instance& instance, knowledge level, bool& refused) {
   refused = false;
   for (std::size_t o = 0; o < instance.outputs.size(); ++o) {
@@ -124,7 +133,10 @@ inline std::optional<std::string> view_fault(const operator_instance& instance, 
     instance_facts known(instance, level);
     std::vector<dnnopt::index_expr> index;
     for (std::size_t axis = 0; axis < computed.rank(); ++axis)
-      index.push_back(known.context().symbol("i" + std::to_string(axis), {0, level == knowledge::symbolic_constants ? dnnopt::unbounded : std::max<std::int64_t>(0, computed.dims()[axis] - 1)}));
+      index.push_back(known.context().symbol(
+          "i" + std::to_string(axis),
+          {0, level == knowledge::symbolic_constants ? dnnopt::unbounded
+                                                     : std::max<std::int64_t>(0, computed.dims()[axis] - 1)}));
     view_recorder recorder(known.context(), instance.inputs, "r");
     try {
       instance.op->view(recorder, known.facts(), o, index);

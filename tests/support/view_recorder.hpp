@@ -20,8 +20,8 @@ struct view_source {
   double number = 0;
 };
 
-/// Records what `view` states for symbolic indices; `source_of` then binds them. Loads and wrapped indices are symbols of
-/// their own that are computed from the tensors, as a kernel does.
+/// Records what `view` states for symbolic indices; `source_of` then binds them. Loads and wrapped indices are symbols
+/// of their own that are computed from the tensors, as a kernel does.
 class view_recorder final : public dnnopt::view_builder {
  public:
   /// `tensors` are the inputs that loads read; they outlive the recorder. A name distinguishes its symbols.
@@ -33,12 +33,14 @@ class view_recorder final : public dnnopt::view_builder {
   }
   void fill_from(std::size_t input) override { fill_ = view_source{input, 0, 0}; }
   void fill(double number) override { fill_ = view_source{std::nullopt, 0, number}; }
-  [[nodiscard]] dnnopt::index_expr load(std::size_t input, std::span<const dnnopt::index_expr> indices, dnnopt::expr_range range) override {
+  [[nodiscard]] dnnopt::index_expr load(std::size_t input, std::span<const dnnopt::index_expr> indices,
+                                        dnnopt::expr_range range) override {
     const dnnopt::index_expr symbol = context_->fresh(name_ + "_load", range);
     steps_.push_back({*symbol.as_symbol(), input, {indices.begin(), indices.end()}, range});
     return symbol;
   }
-  [[nodiscard]] dnnopt::index_expr wrap_negative(const dnnopt::index_expr& index, const dnnopt::index_expr& dim) override {
+  [[nodiscard]] dnnopt::index_expr wrap_negative(const dnnopt::index_expr& index,
+                                                 const dnnopt::index_expr& dim) override {
     const dnnopt::index_expr symbol = context_->fresh(name_ + "_wrap", {0, dim.range().high});
     steps_.push_back({*symbol.as_symbol(), std::nullopt, {index, dim}, {}});
     return symbol;
@@ -57,7 +59,8 @@ class view_recorder final : public dnnopt::view_builder {
       }
       const dnnopt::tensor& t = tensors_[*s.input];
       const std::int64_t loaded = dnnopt::integers_of(t)[static_cast<std::size_t>(flat(t, s.indices, values))];
-      if (loaded < s.range.low || loaded > s.range.high) throw std::string("a load leaves the range that the view states");
+      if (loaded < s.range.low || loaded > s.range.high)
+        throw std::string("a load leaves the range that the view states");
       values.bind(s.symbol, loaded);
     }
     for (const piece_row& p : pieces_) {
@@ -84,13 +87,16 @@ class view_recorder final : public dnnopt::view_builder {
     dnnopt::expr_range range;
   };
 
-  static std::int64_t flat(const dnnopt::tensor& t, std::span<const dnnopt::index_expr> indices, const dnnopt::symbol_values& values) {
-    if (indices.size() != t.rank()) throw std::string("a view gives another number of indices than the tensor has axes");
+  static std::int64_t flat(const dnnopt::tensor& t, std::span<const dnnopt::index_expr> indices,
+                           const dnnopt::symbol_values& values) {
+    if (indices.size() != t.rank())
+      throw std::string("a view gives another number of indices than the tensor has axes");
     std::int64_t position = 0;
     for (std::size_t axis = 0; axis < indices.size(); ++axis) {
       const std::int64_t at = indices[axis].evaluate(values);
       if (at < 0 || at >= t.dims()[axis])
-        throw "index " + std::to_string(at) + " of axis " + std::to_string(axis) + " is outside " + dnnopt::to_string(t.dims());
+        throw "index " + std::to_string(at) + " of axis " + std::to_string(axis) + " is outside " +
+            dnnopt::to_string(t.dims());
       position = position * t.dims()[axis] + at;
     }
     return position;

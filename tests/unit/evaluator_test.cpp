@@ -141,7 +141,9 @@ TEST_CASE("If runs the branch that its condition names, with captured values") {
   b.g.add_output(out);
   std::vector<std::string> seen;
   reference::evaluate_options options;
-  options.observer = [&](const reference::node_evaluation& e) { seen.push_back(std::string(e.owner.node_at(e.id).op->name) + "@" + std::to_string(e.depth)); };
+  options.observer = [&](const reference::node_evaluation& e) {
+    seen.push_back(std::string(e.owner.node_at(e.id).op->name) + "@" + std::to_string(e.depth));
+  };
   for (const bool taken : {true, false}) {
     seen.clear();
     const std::vector<tensor> inputs{tensor::scalar(taken), vector_of({-4})};
@@ -169,7 +171,8 @@ TEST_CASE("Loop carries values, stacks outputs, and gives empty stacks for no tr
   const value_id outer = b.input("outer");
   const value_id last = b.g.add_value("last");
   const value_id all = b.g.add_value("all");
-  const node_id id = b.g.add_node(b.ops.at("", "Loop"), "loop", {trips, no_value, start, outer}, {last, all}, with("body", std::make_shared<const graph>(body.g)));
+  const node_id id = b.g.add_node(b.ops.at("", "Loop"), "loop", {trips, no_value, start, outer}, {last, all},
+                                  with("body", std::make_shared<const graph>(body.g)));
   b.g.set_captured_begin(id, 3);
   b.g.add_output(last);
   b.g.add_output(all);
@@ -216,7 +219,8 @@ TEST_CASE("sequences and optionals pass between nodes") {
   builder b;
   const value_id x = b.input("x");
   const value_id pair = b.node("SequenceConstruct", {x, b.node("Neg", {x})});
-  const value_id longer = b.node("SequenceInsert", {pair, x, b.g.add_constant("zero", tensor::scalar<std::int64_t>(0))});
+  const value_id longer =
+      b.node("SequenceInsert", {pair, x, b.g.add_constant("zero", tensor::scalar<std::int64_t>(0))});
   b.g.add_output(b.node("SequenceLength", {longer}));
   b.g.add_output(b.node("SequenceAt", {longer, b.g.add_constant("last", tensor::scalar<std::int64_t>(-1))}));
   b.g.add_output(b.node("ConcatFromSequence", {longer}, with("axis", std::int64_t{0})));

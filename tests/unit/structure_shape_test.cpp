@@ -1,4 +1,5 @@
-// Symbolic shapes and values through structure operators: the chains that exporters write, backward transfer, and errors.
+// Symbolic shapes and values through structure operators: the chains that exporters write, backward transfer, and
+// errors.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,7 +51,8 @@ class inference {
   explicit inference(expr_context& context) : context_(&context) {}
 
   template <class Op>
-  std::vector<value_facts> run(const std::vector<value_facts>& inputs, attribute_map attributes = {}, std::size_t outputs = 1) const {
+  std::vector<value_facts> run(const std::vector<value_facts>& inputs, attribute_map attributes = {},
+                               std::size_t outputs = 1) const {
     std::vector<const value_facts*> pointers;
     for (const value_facts& f : inputs) pointers.push_back(&f);
     std::vector<value_facts> found(outputs);
@@ -58,7 +60,8 @@ class inference {
     return found;
   }
   template <class Op>
-  std::vector<value_facts> back(std::vector<value_facts> inputs, const std::vector<value_facts>& outputs, attribute_map attributes = {}) const {
+  std::vector<value_facts> back(std::vector<value_facts> inputs, const std::vector<value_facts>& outputs,
+                                attribute_map attributes = {}) const {
     std::vector<const value_facts*> pointers;
     for (const value_facts& f : inputs) pointers.push_back(&f);
     std::vector<value_facts> raised = inputs;
@@ -102,7 +105,8 @@ TEST_CASE("a head split with a shape computed from Shape, Gather, Unsqueeze and 
   CHECK(first.dims == shape{});
   const value_facts a = infer.run<ops::unsqueeze_op>({first, constant({0})})[0];
   const value_facts b = infer.run<ops::unsqueeze_op>({second, constant({0})})[0];
-  const value_facts wanted = infer.run<ops::concat_op>({a, b, constant({12}), constant({-1})}, with("axis", std::int64_t{0}))[0];
+  const value_facts wanted =
+      infer.run<ops::concat_op>({a, b, constant({12}), constant({-1})}, with("axis", std::int64_t{0}))[0];
   REQUIRE(wanted.elements);
   const value_facts heads = infer.run<ops::reshape_op>({x, wanted})[0];
   CHECK(heads.dims == shape{batch, sequence, 12, 64});
@@ -117,7 +121,8 @@ TEST_CASE("-1 in Reshape cancels equal dims before it divides") {
   const index_expr s = context.symbol("s");
   CHECK(infer.run<ops::reshape_op>({of_dims(dtype::float32, {n, s, 8}), constant({-1, 8})})[0].dims == shape{n * s, 8});
   CHECK(infer.run<ops::reshape_op>({of_dims(dtype::float32, {n, s, 8}), constant({0, -1})})[0].dims == shape{n, s * 8});
-  CHECK(infer.run<ops::reshape_op>({of_dims(dtype::float32, {n, 4, 8}), constant({-1, 16})})[0].dims == shape{n * 2, 16});
+  CHECK(infer.run<ops::reshape_op>({of_dims(dtype::float32, {n, 4, 8}), constant({-1, 16})})[0].dims ==
+        shape{n * 2, 16});
 }
 
 TEST_CASE("index maps of Reshape split, merge or keep dims, and linearize no more than they must") {
@@ -129,7 +134,8 @@ TEST_CASE("index maps of Reshape split, merge or keep dims, and linearize no mor
   const index_expr l = context.symbol("l", {0, 3});
   // SmartMem's example (Fig. 3) without its transpose: [2, 256, 4] as [16, 8, 4, 4].
   const index_expr a = context.symbol("a", {0, 15});
-  const auto source = ops::regrouped({2, 256, 4}, {16, 8, 4, 4}, std::vector<index_expr>{a, k, l, context.symbol("m", {0, 3})});
+  const auto source =
+      ops::regrouped({2, 256, 4}, {16, 8, 4, 4}, std::vector<index_expr>{a, k, l, context.symbol("m", {0, 3})});
   CHECK(source[2] == context.symbol("m"));
   CHECK(source[0] == floordiv(a, 8));
   CHECK(source[1] == mod(a, 8) * 32 + k * 4 + l);
@@ -147,7 +153,10 @@ TEST_CASE("Slice clamps, wraps and steps over symbolic dims") {
   const inference infer(context);
   const index_expr n = context.symbol("n", {4, unbounded});
   const auto length = [&](std::int64_t start, std::int64_t end, std::int64_t step) {
-    return infer.run<ops::slice_op>({of_dims(dtype::float32, {n}), constant({start}), constant({end}), constant({0}), constant({step})})[0].dims->front();
+    return infer
+        .run<ops::slice_op>(
+            {of_dims(dtype::float32, {n}), constant({start}), constant({end}), constant({0}), constant({step})})[0]
+        .dims->front();
   };
   CHECK(length(0, 9223372036854775807, 1) == n);
   CHECK(length(1, 2147483647, 1) == n - 1);
@@ -242,14 +251,24 @@ TEST_CASE("contradictions are errors that name the operator") {
   CHECK(code_of([&] { (void)infer.run<ops::reshape_op>({x, constant({-2, 3})}); }) == errc::shape_mismatch);
   CHECK(code_of([&] { (void)infer.run<ops::transpose_op>({x}, with("perm", ints{0, 0})); }) == errc::bad_attribute);
   CHECK(code_of([&] { (void)infer.run<ops::transpose_op>({x}, with("perm", ints{0})); }) == errc::bad_attribute);
-  CHECK(code_of([&] { (void)infer.run<ops::concat_op>({x, of_dims(dtype::float32, {3, 3})}, with("axis", std::int64_t{1})); }) == errc::shape_mismatch);
-  CHECK(code_of([&] { (void)infer.run<ops::concat_op>({x, of_dims(dtype::int64, {2, 3})}, with("axis", std::int64_t{1})); }) == errc::type_mismatch);
+  CHECK(code_of([&] {
+          (void)infer.run<ops::concat_op>({x, of_dims(dtype::float32, {3, 3})}, with("axis", std::int64_t{1}));
+        }) == errc::shape_mismatch);
+  CHECK(code_of([&] {
+          (void)infer.run<ops::concat_op>({x, of_dims(dtype::int64, {2, 3})}, with("axis", std::int64_t{1}));
+        }) == errc::type_mismatch);
   CHECK(code_of([&] { (void)infer.run<ops::concat_op>({x, x}); }) == errc::bad_attribute);
   CHECK(code_of([&] { (void)infer.run<ops::gather_op>({x, of_dims(dtype::float32, {1})}); }) == errc::type_mismatch);
   CHECK(code_of([&] { (void)infer.run<ops::squeeze_op>({x, constant({0})}); }) == errc::shape_mismatch);
-  CHECK(code_of([&] { (void)infer.run<ops::slice_op>({x, constant({0}), constant({1}), constant({5})}); }) == errc::bad_attribute);
-  CHECK(code_of([&] { (void)infer.run<ops::slice_op>({x, constant({0}), constant({1}), constant({0}), constant({0})}); }) == errc::shape_mismatch);
-  CHECK(code_of([&] { (void)infer.run<ops::split_op>({x, constant({1, 2})}, with("axis", std::int64_t{0}), 2); }) == errc::shape_mismatch);
+  CHECK(code_of([&] {
+          (void)infer.run<ops::slice_op>({x, constant({0}), constant({1}), constant({5})});
+        }) == errc::bad_attribute);
+  CHECK(code_of([&] {
+          (void)infer.run<ops::slice_op>({x, constant({0}), constant({1}), constant({0}), constant({0})});
+        }) == errc::shape_mismatch);
+  CHECK(code_of([&] {
+          (void)infer.run<ops::split_op>({x, constant({1, 2})}, with("axis", std::int64_t{0}), 2);
+        }) == errc::shape_mismatch);
   CHECK(code_of([&] { (void)infer.run<ops::expand_op>({x, constant({2, 4})}); }) == errc::shape_mismatch);
   CHECK(code_of([&] { (void)infer.run<ops::tile_op>({x, constant({2})}); }) == errc::shape_mismatch);
   CHECK(code_of([&] { (void)infer.run<ops::top_k_op>({x, constant({4})}, {}, 2); }) == errc::shape_mismatch);

@@ -20,7 +20,8 @@ struct container_traits {
   static constexpr computation_kind kind = computation_kind::container;
 
   /// Output 0 is a container of the element type of input `element`.
-  static void infer_container(const node_facts& facts, std::span<value_facts> outputs, value_kind kind_of_output, std::size_t element) {
+  static void infer_container(const node_facts& facts, std::span<value_facts> outputs, value_kind kind_of_output,
+                              std::size_t element) {
     outputs[0].kind = kind_of_output;
     set_type(outputs, 0, facts.type(element));
   }

@@ -12,8 +12,8 @@
 
 namespace dnnopt::ops {
 
-/// What control flow shares. Types and shapes of outputs come from the bodies, which a pass over the graph follows; a row
-/// of this table sees attributes only.
+/// What control flow shares. Types and shapes of outputs come from the bodies, which a pass over the graph follows; a
+/// row of this table sees attributes only.
 struct control_flow_traits {
   static constexpr mapping_type mapping = mapping_type::many_to_many;
   static constexpr layout_class layout = layout_class::ild_fixed;
@@ -57,7 +57,8 @@ struct scan_op : control_flow_traits {
     const std::int64_t scanned = facts.attributes->require<std::int64_t>("num_scan_inputs");
     const auto count = static_cast<std::int64_t>(facts.inputs.size());
     if (scanned < 1 || scanned > count)
-      throw error(errc::bad_attribute, "Scan: num_scan_inputs is " + std::to_string(scanned) + " of " + std::to_string(count) + " inputs");
+      throw error(errc::bad_attribute,
+                  "Scan: num_scan_inputs is " + std::to_string(scanned) + " of " + std::to_string(count) + " inputs");
   }
 };
 

@@ -34,7 +34,8 @@ struct concat_op {
       const dtype own = facts.type(i);
       if (type == dtype::undefined) type = own;
       if (own != dtype::undefined && own != type)
-        throw error(errc::type_mismatch, "Concat: inputs of " + std::string(name_of(type)) + " and " + std::string(name_of(own)));
+        throw error(errc::type_mismatch,
+                    "Concat: inputs of " + std::string(name_of(type)) + " and " + std::string(name_of(own)));
       complete = complete && facts.dims(i) != nullptr;
     }
     set_type(outputs, 0, type);
@@ -57,7 +58,8 @@ struct concat_op {
     set_dims(outputs, 0, std::move(result));
     carry_elements(facts, outputs, &concat_op::view);
   }
-  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
+                             std::span<value_facts> inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (facts.has(i) && inputs[i].type == dtype::undefined) inputs[i].type = outputs[0].type;
   }
@@ -111,7 +113,8 @@ struct expand_op {
     for (std::size_t k = 0; k < dims.size(); ++k) {
       if (dims[k] == index_expr(1)) continue;
       const bool kept = dims[k].range().low > 1 ||
-                        (wanted && offset + wanted->size() >= index.size() && wanted_at(*wanted, index.size(), offset + k) == dims[k]) ||
+                        (wanted && offset + wanted->size() >= index.size() &&
+                         wanted_at(*wanted, index.size(), offset + k) == dims[k]) ||
                         (wanted && wanted_at(*wanted, index.size(), offset + k) == index_expr(1));
       // A dim that may be 1 or the output's: its last index is the bound either way.
       source[k] = kept ? index[offset + k] : min(index[offset + k], dims[k] - 1);
@@ -147,7 +150,8 @@ struct tile_op {
       return;
     }
     if (repeats->size() != dims->size())
-      throw error(errc::shape_mismatch, "Tile: " + std::to_string(repeats->size()) + " repeats for " + to_string(*dims));
+      throw error(errc::shape_mismatch,
+                  "Tile: " + std::to_string(repeats->size()) + " repeats for " + to_string(*dims));
     shape result = *dims;
     for (std::size_t k = 0; k < result.size(); ++k) result[k] *= (*repeats)[k];
     set_dims(outputs, 0, std::move(result));
@@ -166,7 +170,8 @@ struct tile_op {
   }
 };
 
-/// Pad: a frame around the tensor (or, where pads are negative, a crop), filled by `mode`: constant, reflect, edge, wrap.
+/// Pad: a frame around the tensor (or, where pads are negative, a crop), filled by `mode`: constant, reflect, edge,
+/// wrap.
 struct pad_op {
   static constexpr std::string_view name = "Pad";
   static constexpr int since = 25;
@@ -178,7 +183,8 @@ struct pad_op {
 
   // A constant frame leaves each element at one place; the other modes repeat elements.
   static mapping_type mapping_of(const node_facts& facts, std::size_t input, std::size_t) {
-    return input == 0 && facts.attributes->get_string("mode", "constant") == "constant" ? mapping_type::one_to_one : mapping;
+    return input == 0 && facts.attributes->get_string("mode", "constant") == "constant" ? mapping_type::one_to_one
+                                                                                        : mapping;
   }
   static dynamism_class dynamism_of(const node_facts& facts) { return determined_by(facts, {1, 3}); }
 
@@ -196,12 +202,15 @@ struct pad_op {
       return;
     }
     if (pads->size() != 2 * axes->size())
-      throw error(errc::shape_mismatch, "Pad: " + std::to_string(pads->size()) + " pads for " + std::to_string(axes->size()) + " axes");
+      throw error(errc::shape_mismatch,
+                  "Pad: " + std::to_string(pads->size()) + " pads for " + std::to_string(axes->size()) + " axes");
     shape result = *dims;
     for (std::size_t k = 0; k < axes->size(); ++k) {
       index_expr& dim = result[(*axes)[k]];
       dim += (*pads)[k] + (*pads)[axes->size() + k];
-      if (dim.range().high < 0) throw error(errc::shape_mismatch, "Pad: axis " + std::to_string((*axes)[k]) + " gets " + to_string(dim) + " elements");
+      if (dim.range().high < 0)
+        throw error(errc::shape_mismatch,
+                    "Pad: axis " + std::to_string((*axes)[k]) + " gets " + to_string(dim) + " elements");
     }
     set_dims(outputs, 0, std::move(result));
     carry_elements(facts, outputs, &pad_op::view);

@@ -24,7 +24,8 @@ namespace dnnopt::ops {
 inline void require_indices(const node_facts& facts, std::size_t input, std::string_view op) {
   const dtype type = facts.type(input);
   if (type != dtype::undefined && type != dtype::int64 && type != dtype::int32)
-    throw error(errc::type_mismatch, std::string(op) + ": indices are " + std::string(name_of(type)) + ", not int32 or int64");
+    throw error(errc::type_mismatch,
+                std::string(op) + ": indices are " + std::string(name_of(type)) + ", not int32 or int64");
 }
 
 /// Gather: slices of `axis` at the indices of input 1.
@@ -84,7 +85,8 @@ struct gather_elements_op {
     const shape* indices = facts.dims(1);
     if (indices == nullptr) return;
     if (facts.dims(0) != nullptr && facts.dims(0)->size() != indices->size())
-      throw error(errc::shape_mismatch, "GatherElements: indices " + to_string(*indices) + " into " + to_string(*facts.dims(0)));
+      throw error(errc::shape_mismatch,
+                  "GatherElements: indices " + to_string(*indices) + " into " + to_string(*facts.dims(0)));
     set_dims(outputs, 0, *indices);
     carry_elements(facts, outputs, &gather_elements_op::view);
   }
@@ -123,9 +125,10 @@ struct gather_nd_op {
     if (!tuple) return;
     const std::int64_t batch = facts.attributes->get_int("batch_dims", 0);
     const auto rank = static_cast<std::int64_t>(dims->size());
-    if (batch < 0 || batch >= rank || batch >= static_cast<std::int64_t>(indices->size()) || *tuple < 0 || batch + *tuple > rank)
-      throw error(errc::shape_mismatch, "GatherND: index tuples of " + std::to_string(*tuple) + " after " + std::to_string(batch) +
-                                            " batch dims into " + to_string(*dims));
+    if (batch < 0 || batch >= rank || batch >= static_cast<std::int64_t>(indices->size()) || *tuple < 0 ||
+        batch + *tuple > rank)
+      throw error(errc::shape_mismatch, "GatherND: index tuples of " + std::to_string(*tuple) + " after " +
+                                            std::to_string(batch) + " batch dims into " + to_string(*dims));
     shape result(indices->begin(), indices->end() - 1);
     result.insert(result.end(), dims->begin() + batch + *tuple, dims->end());
     set_dims(outputs, 0, std::move(result));

@@ -17,20 +17,29 @@
 
 namespace dnnopt::ops {
 
-/// The first element of a tensor of numbers. Errors: type_mismatch for strings and complex numbers; shape_mismatch where
-/// there is no element.
+/// The first element of a tensor of numbers. Errors: type_mismatch for strings and complex numbers; shape_mismatch
+/// where there is no element.
 [[nodiscard]] inline double first_number(const tensor& t) {
   if (t.size() == 0) throw error(errc::shape_mismatch, "a scalar is read from a tensor without elements");
   switch (t.type()) {
-    case dtype::float32: return static_cast<double>(t.data<float>()[0]);
-    case dtype::float64: return t.data<double>()[0];
-    case dtype::float16: return static_cast<double>(float(t.data<float16>()[0]));
-    case dtype::bfloat16: return static_cast<double>(float(t.data<bfloat16>()[0]));
-    case dtype::float8e4m3fn: return static_cast<double>(float(t.data<float8e4m3fn>()[0]));
-    case dtype::float8e4m3fnuz: return static_cast<double>(float(t.data<float8e4m3fnuz>()[0]));
-    case dtype::float8e5m2: return static_cast<double>(float(t.data<float8e5m2>()[0]));
-    case dtype::float8e5m2fnuz: return static_cast<double>(float(t.data<float8e5m2fnuz>()[0]));
-    default: return static_cast<double>(integers_of(t.reshaped({t.size()}))[0]);
+    case dtype::float32:
+      return static_cast<double>(t.data<float>()[0]);
+    case dtype::float64:
+      return t.data<double>()[0];
+    case dtype::float16:
+      return static_cast<double>(float(t.data<float16>()[0]));
+    case dtype::bfloat16:
+      return static_cast<double>(float(t.data<bfloat16>()[0]));
+    case dtype::float8e4m3fn:
+      return static_cast<double>(float(t.data<float8e4m3fn>()[0]));
+    case dtype::float8e4m3fnuz:
+      return static_cast<double>(float(t.data<float8e4m3fnuz>()[0]));
+    case dtype::float8e5m2:
+      return static_cast<double>(float(t.data<float8e5m2>()[0]));
+    case dtype::float8e5m2fnuz:
+      return static_cast<double>(float(t.data<float8e5m2fnuz>()[0]));
+    default:
+      return static_cast<double>(integers_of(t.reshaped({t.size()}))[0]);
   }
 }
 
@@ -44,7 +53,8 @@ namespace dnnopt::ops {
     } else if (key == "value_int") {
       if (const auto* v = std::get_if<std::int64_t>(&held)) return tensor::scalar(*v);
     } else if (key == "value_floats") {
-      if (const auto* v = std::get_if<std::vector<float>>(&held)) return tensor::of<float>({static_cast<std::int64_t>(v->size())}, *v);
+      if (const auto* v = std::get_if<std::vector<float>>(&held))
+        return tensor::of<float>({static_cast<std::int64_t>(v->size())}, *v);
     } else if (key == "value_ints") {
       if (const auto* v = std::get_if<std::vector<std::int64_t>>(&held))
         return tensor::of<std::int64_t>({static_cast<std::int64_t>(v->size())}, *v);
@@ -65,7 +75,8 @@ namespace dnnopt::ops {
   throw error(errc::bad_attribute, "Constant: no value attribute");
 }
 
-/// What generators share: an output element depends on few or no input elements and one input element reaches many outputs.
+/// What generators share: an output element depends on few or no input elements and one input element reaches many
+/// outputs.
 struct generator_traits {
   static constexpr mapping_type mapping = mapping_type::one_to_many;
   static constexpr layout_class layout = layout_class::ili_fixed;
@@ -112,7 +123,8 @@ struct constant_of_shape_op : generator_traits {
     if (!outputs[0].dims || !(is_integer(value.type()) || value.type() == dtype::boolean)) return;
     const index_expr count = element_count(*outputs[0].dims);
     if (count.is_constant() && count.constant() <= largest_symbolic_value)
-      outputs[0].elements = std::vector<index_expr>(static_cast<std::size_t>(count.constant()), integers_of(value).at(0));
+      outputs[0].elements =
+          std::vector<index_expr>(static_cast<std::size_t>(count.constant()), integers_of(value).at(0));
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr>) {
     builder.fill(first_number(value_of(facts)));
@@ -122,7 +134,8 @@ struct constant_of_shape_op : generator_traits {
   static tensor value_of(const node_facts& facts) {
     tensor value = facts.attributes->get<tensor>("value", tensor::scalar(0.0F));
     if (value.size() != 1)
-      throw error(errc::bad_attribute, "ConstantOfShape: the value has " + std::to_string(value.size()) + " elements, not 1");
+      throw error(errc::bad_attribute,
+                  "ConstantOfShape: the value has " + std::to_string(value.size()) + " elements, not 1");
     return value;
   }
 };
@@ -141,7 +154,8 @@ struct range_op : generator_traits {
     const auto start = facts.elements(0);
     const auto limit = facts.elements(1);
     const auto delta = facts.elements(2);
-    if (start && limit && delta && start->size() == 1 && limit->size() == 1 && delta->size() == 1 && delta->front().is_constant()) {
+    if (start && limit && delta && start->size() == 1 && limit->size() == 1 && delta->size() == 1 &&
+        delta->front().is_constant()) {
       const std::int64_t step = delta->front().constant();
       if (step == 0) throw error(errc::shape_mismatch, "Range: delta is 0");
       const index_expr span = step > 0 ? limit->front() - start->front() : start->front() - limit->front();
@@ -162,7 +176,8 @@ struct range_op : generator_traits {
         set_dims(outputs, 0, {static_cast<std::int64_t>(count < 0.0 ? 0.0 : count)});
         return;
       }
-      throw error(errc::shape_mismatch, "Range: from " + std::to_string(first) + " to " + std::to_string(last) + " by " + std::to_string(step));
+      throw error(errc::shape_mismatch, "Range: from " + std::to_string(first) + " to " + std::to_string(last) +
+                                            " by " + std::to_string(step));
     }
     set_dims(outputs, 0, {facts.data_dim(0, 0)});
   }
@@ -179,7 +194,8 @@ struct eye_like_op : generator_traits {
     set_type(outputs, 0, type_attribute(*facts.attributes, "dtype", facts.type(0)));
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
-    if (dims->size() != 2) throw error(errc::shape_mismatch, "EyeLike: the input " + to_string(*dims) + " is no matrix");
+    if (dims->size() != 2)
+      throw error(errc::shape_mismatch, "EyeLike: the input " + to_string(*dims) + " is no matrix");
     set_dims(outputs, 0, *dims);
   }
 };
@@ -199,7 +215,8 @@ struct one_hot_op : generator_traits {
     if (indices == nullptr) return;
     shape result = *indices;
     const std::size_t axis = axis_of(facts.attributes->get_int("axis", -1), result.size() + 1, name);
-    result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis), depth_of(facts).value_or(facts.data_dim(0, axis)));
+    result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis),
+                  depth_of(facts).value_or(facts.data_dim(0, axis)));
     set_dims(outputs, 0, std::move(result));
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {

@@ -24,7 +24,8 @@ namespace dnnopt::ops {
   }
   const auto perm = attributes.get_ints("perm");
   if (perm.size() != rank)
-    throw error(errc::bad_attribute, "Transpose: perm has " + std::to_string(perm.size()) + " axes for rank " + std::to_string(rank));
+    throw error(errc::bad_attribute,
+                "Transpose: perm has " + std::to_string(perm.size()) + " axes for rank " + std::to_string(rank));
   return axes_of(perm, rank, "Transpose");
 }
 
@@ -47,7 +48,8 @@ struct transpose_op {
     set_dims(outputs, 0, std::move(result));
     carry_elements(facts, outputs, &transpose_op::view);
   }
-  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
+                             std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
     if (inputs[0].dims || !outputs[0].dims) return;
     const shape& out = *outputs[0].dims;
@@ -73,10 +75,12 @@ struct transpose_op {
 
 /// Errors: shape_mismatch for another rank than 4.
 inline void check_rank_4(const shape& dims, std::string_view op) {
-  if (dims.size() != 4) throw error(errc::shape_mismatch, std::string(op) + ": the input " + to_string(dims) + " does not have rank 4");
+  if (dims.size() != 4)
+    throw error(errc::shape_mismatch, std::string(op) + ": the input " + to_string(dims) + " does not have rank 4");
 }
 
-/// DepthToSpace: blocks of channels become blocks of pixels; `mode` DCR or CRD tells which of block and channel is outer.
+/// DepthToSpace: blocks of channels become blocks of pixels; `mode` DCR or CRD tells which of block and channel is
+/// outer.
 struct depth_to_space_op {
   static constexpr std::string_view name = "DepthToSpace";
   static constexpr int since = 28;
@@ -94,10 +98,12 @@ struct depth_to_space_op {
     const std::int64_t block = block_size(facts, name);
     const shape& d = *dims;
     if (d[1].is_constant() && d[1].constant() % (block * block) != 0)
-      throw error(errc::shape_mismatch, "DepthToSpace: " + to_string(d[1]) + " channels are no multiple of " + std::to_string(block * block));
+      throw error(errc::shape_mismatch,
+                  "DepthToSpace: " + to_string(d[1]) + " channels are no multiple of " + std::to_string(block * block));
     set_dims(outputs, 0, {d[0], floordiv(d[1], block * block), d[2] * block, d[3] * block});
   }
-  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
+                             std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
     if (inputs[0].dims || !outputs[0].dims || outputs[0].dims->size() != 4) return;
     const std::int64_t block = block_size(facts, name);
@@ -110,13 +116,14 @@ struct depth_to_space_op {
     const std::int64_t block = block_size(facts, name);
     const index_expr within = mod(index[2], block) * block + mod(index[3], block);
     const bool block_outer = facts.attributes->get_string("mode", "DCR") == "DCR";
-    const index_expr channel = block_outer ? within * floordiv(dims[1], block * block) + index[1]
-                                           : index[1] * (block * block) + within;
+    const index_expr channel =
+        block_outer ? within * floordiv(dims[1], block * block) + index[1] : index[1] * (block * block) + within;
     builder.piece(0, {index[0], channel, floordiv(index[2], block), floordiv(index[3], block)});
   }
 };
 
-/// SpaceToDepth: blocks of pixels become blocks of channels; `mode` DCR or CRD tells which of block and channel is outer.
+/// SpaceToDepth: blocks of pixels become blocks of channels; `mode` DCR or CRD tells which of block and channel is
+/// outer.
 struct space_to_depth_op {
   static constexpr std::string_view name = "SpaceToDepth";
   static constexpr int since = 28;
@@ -135,10 +142,12 @@ struct space_to_depth_op {
     const shape& d = *dims;
     for (const std::size_t axis : {std::size_t{2}, std::size_t{3}})
       if (d[axis].is_constant() && d[axis].constant() % block != 0)
-        throw error(errc::shape_mismatch, "SpaceToDepth: dim " + to_string(d[axis]) + " is no multiple of " + std::to_string(block));
+        throw error(errc::shape_mismatch,
+                    "SpaceToDepth: dim " + to_string(d[axis]) + " is no multiple of " + std::to_string(block));
     set_dims(outputs, 0, {d[0], d[1] * (block * block), floordiv(d[2], block), floordiv(d[3], block)});
   }
-  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
+                             std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
     if (inputs[0].dims || !outputs[0].dims || outputs[0].dims->size() != 4) return;
     const std::int64_t block = block_size(facts, name);
@@ -152,11 +161,13 @@ struct space_to_depth_op {
     const bool block_outer = facts.attributes->get_string("mode", "DCR") == "DCR";
     const index_expr within = block_outer ? floordiv(index[1], dims[1]) : mod(index[1], block * block);
     const index_expr channel = block_outer ? mod(index[1], dims[1]) : floordiv(index[1], block * block);
-    builder.piece(0, {index[0], channel, index[2] * block + floordiv(within, block), index[3] * block + mod(within, block)});
+    builder.piece(
+        0, {index[0], channel, index[2] * block + floordiv(within, block), index[3] * block + mod(within, block)});
   }
 };
 
-/// ReverseSequence: the first sequence_lens[b] elements along `time_axis` in reverse order, per element of `batch_axis`.
+/// ReverseSequence: the first sequence_lens[b] elements along `time_axis` in reverse order, per element of
+/// `batch_axis`.
 struct reverse_sequence_op {
   static constexpr std::string_view name = "ReverseSequence";
   static constexpr int since = 28;
@@ -174,7 +185,8 @@ struct reverse_sequence_op {
     set_type(outputs, 0, facts.type(0));
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
-    if (dims->size() < 2) throw error(errc::shape_mismatch, "ReverseSequence: the input " + to_string(*dims) + " has rank below 2");
+    if (dims->size() < 2)
+      throw error(errc::shape_mismatch, "ReverseSequence: the input " + to_string(*dims) + " has rank below 2");
     set_dims(outputs, 0, *dims);
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
@@ -185,7 +197,8 @@ struct reverse_sequence_op {
     const shape& dims = viewed_dims(facts, 0, name);
     const std::size_t time = axis_of(facts.attributes->get_int("time_axis", 0), dims.size(), name);
     const std::size_t batch = axis_of(facts.attributes->get_int("batch_axis", 1), dims.size(), name);
-    const index_expr length = builder.load(1, std::span<const index_expr>(&index[batch], 1), {0, dims[time].range().high});
+    const index_expr length =
+        builder.load(1, std::span<const index_expr>(&index[batch], 1), {0, dims[time].range().high});
     std::vector<index_expr> reversed(index.begin(), index.end());
     reversed[time] = length - 1 - index[time];
     builder.piece(0, std::move(reversed), {{index[time], 0, length}});

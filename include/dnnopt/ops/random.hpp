@@ -73,7 +73,8 @@ struct multinomial_op : generator_traits {
     set_type(outputs, 0, type_attribute(*facts.attributes, "dtype", dtype::int32));
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
-    if (dims->size() != 2) throw error(errc::shape_mismatch, "Multinomial: the input " + to_string(*dims) + " is no matrix");
+    if (dims->size() != 2)
+      throw error(errc::shape_mismatch, "Multinomial: the input " + to_string(*dims) + " is no matrix");
     set_dims(outputs, 0, {(*dims)[0], facts.attributes->get_int("sample_size", 1)});
   }
 };

@@ -30,15 +30,18 @@ struct recurrent_traits {
     const shape* r = facts.dims(2);
     if (x == nullptr || r == nullptr) return;
     if (x->size() != 3 || r->size() != 3)
-      throw error(errc::shape_mismatch, "a recurrent layer of input " + to_string(*x) + " and recurrence " + to_string(*r));
+      throw error(errc::shape_mismatch,
+                  "a recurrent layer of input " + to_string(*x) + " and recurrence " + to_string(*r));
     if ((*r)[1].is_constant() && (*r)[2].is_constant() && !((*r)[1] == (*r)[2] * Gates))
-      throw error(errc::shape_mismatch, "a recurrent layer of " + std::to_string(Gates) + " gates with recurrence " + to_string(*r));
+      throw error(errc::shape_mismatch,
+                  "a recurrent layer of " + std::to_string(Gates) + " gates with recurrence " + to_string(*r));
     const bool batch_first = facts.attributes->get_int("layout", 0) != 0;
     const index_expr& steps = (*x)[batch_first ? 1 : 0];
     const index_expr& batch = (*x)[batch_first ? 0 : 1];
     const index_expr directions = facts.attributes->get_string("direction", "forward") == "bidirectional" ? 2 : 1;
     const index_expr& hidden = (*r)[2];
-    set_dims(outputs, 0, batch_first ? shape{batch, steps, directions, hidden} : shape{steps, directions, batch, hidden});
+    set_dims(outputs, 0,
+             batch_first ? shape{batch, steps, directions, hidden} : shape{steps, directions, batch, hidden});
     for (const std::size_t o : {std::size_t{1}, std::size_t{2}})
       set_dims(outputs, o, batch_first ? shape{batch, directions, hidden} : shape{directions, batch, hidden});
   }

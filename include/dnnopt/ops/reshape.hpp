@@ -33,7 +33,8 @@ namespace dnnopt::ops {
 /// Dims are cut into the smallest groups with equal products on both sides (identity, split and merge of SmartMem
 /// section 3.2), so that only the dims of one group are linearized together; dims of 1 take no part. Precondition: both
 /// shapes have the same number of elements. O(rank) expressions.
-[[nodiscard]] inline std::vector<index_expr> regrouped(const shape& from, const shape& to, std::span<const index_expr> index) {
+[[nodiscard]] inline std::vector<index_expr> regrouped(const shape& from, const shape& to,
+                                                       std::span<const index_expr> index) {
   std::vector<index_expr> result(from.size(), index_expr(0));
   std::vector<std::size_t> source;
   std::vector<std::size_t> target;
@@ -93,7 +94,8 @@ struct identity_op {
     set_type(outputs, 0, in.type);
     if (in.kind != value_kind::tensor) return;
     if (in.dims) outputs[0].dims = in.dims;
-    if (!outputs[0].elements && (is_integer(in.type) || in.type == dtype::boolean)) outputs[0].elements = facts.elements(0);
+    if (!outputs[0].elements && (is_integer(in.type) || in.type == dtype::boolean))
+      outputs[0].elements = facts.elements(0);
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
@@ -158,7 +160,8 @@ struct reshape_op {
           continue;
         }
         if (k >= from->size())
-          throw error(errc::shape_mismatch, "Reshape: dim " + std::to_string(k) + " is copied from an input of rank " + std::to_string(from->size()));
+          throw error(errc::shape_mismatch, "Reshape: dim " + std::to_string(k) + " is copied from an input of rank " +
+                                                std::to_string(from->size()));
         dims.push_back((*from)[k]);
       } else {
         if (wanted[k].range().high < -1)
@@ -172,7 +175,8 @@ struct reshape_op {
     }
     if (free) dims[*free] = left_over(*from, dims, *free);
     if (is_static(*from) && is_static(dims) && !(element_count(*from) == element_count(dims)))
-      throw error(errc::shape_mismatch, "Reshape: " + to_string(*from) + " does not have the elements of " + to_string(dims));
+      throw error(errc::shape_mismatch,
+                  "Reshape: " + to_string(*from) + " does not have the elements of " + to_string(dims));
     return dims;
   }
 
@@ -227,7 +231,8 @@ struct flatten_op {
     const std::int64_t axis = facts.attributes->get_int("axis", 1);
     const auto rank = static_cast<std::int64_t>(dims.size());
     if (axis < -rank || axis > rank)
-      throw error(errc::bad_attribute, "Flatten: axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+      throw error(errc::bad_attribute,
+                  "Flatten: axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
     const auto cut = dims.begin() + (axis < 0 ? axis + rank : axis);
     return {element_count(shape(dims.begin(), cut)), element_count(shape(cut, dims.end()))};
   }
@@ -256,7 +261,8 @@ struct squeeze_op {
     set_dims(outputs, 0, std::move(result));
     carry_elements(facts, outputs, &squeeze_op::view);
   }
-  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
+                             std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
     const auto axes = facts.integers(1);
     if (inputs[0].dims || !outputs[0].dims || !axes) return;
@@ -285,7 +291,8 @@ struct squeeze_op {
       if (!axes) return std::nullopt;
       for (const std::size_t axis : axes_of(*axes, dims.size(), name)) {
         if (dims[axis].is_constant() && dims[axis].constant() != 1)
-          throw error(errc::shape_mismatch, "Squeeze: dim " + std::to_string(axis) + " of " + to_string(dims) + " is not 1");
+          throw error(errc::shape_mismatch,
+                      "Squeeze: dim " + std::to_string(axis) + " of " + to_string(dims) + " is not 1");
         dropped[axis] = true;
       }
     } else {
@@ -327,7 +334,8 @@ struct unsqueeze_op {
     set_dims(outputs, 0, std::move(result));
     carry_elements(facts, outputs, &unsqueeze_op::view);
   }
-  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
+  static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
+                             std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
     const auto axes = facts.integers(1);
     if (inputs[0].dims || !outputs[0].dims || !axes || outputs[0].dims->size() < axes->size()) return;

@@ -47,7 +47,8 @@ struct dyadic {
 /// dim scaled as ONNX rounds it: floor of the product in single precision.
 [[nodiscard]] inline std::optional<index_expr> scaled_dim(const index_expr& dim, float scale) {
   if (scale == 1.0F) return dim;
-  if (dim.is_constant()) return index_expr(static_cast<std::int64_t>(std::floor(static_cast<float>(dim.constant()) * scale)));
+  if (dim.is_constant())
+    return index_expr(static_cast<std::int64_t>(std::floor(static_cast<float>(dim.constant()) * scale)));
   const auto ratio = small_dyadic(scale);
   if (!ratio) return std::nullopt;
   return floordiv(dim * ratio->numerator, ratio->denominator);
@@ -65,7 +66,8 @@ struct resize_op {
 
   // DNNFusion's class is that of the nearest mode; the others mix neighbours.
   static mapping_type mapping_of(const node_facts& facts, std::size_t input, std::size_t) {
-    return input > 0 || facts.attributes->get_string("mode", "nearest") == "nearest" ? mapping : mapping_type::many_to_many;
+    return input > 0 || facts.attributes->get_string("mode", "nearest") == "nearest" ? mapping
+                                                                                     : mapping_type::many_to_many;
   }
   static dynamism_class dynamism_of(const node_facts& facts) { return determined_by(facts, {2, 3}); }
 
@@ -83,16 +85,21 @@ struct resize_op {
       }
     } else if (const auto scales = scales_of(facts, 2)) {
       check_count(scales->size(), axes.size());
-      const tensor* roi = facts.attributes->get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-                              ? facts.constant(1) : nullptr;
-      const bool cropped = facts.attributes->get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize";
+      const tensor* roi =
+          facts.attributes->get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+              ? facts.constant(1)
+              : nullptr;
+      const bool cropped =
+          facts.attributes->get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize";
       for (std::size_t k = 0; k < axes.size(); ++k) {
         const index_expr& dim = (*dims)[axes[k]];
         if (cropped) {
-          if (roi == nullptr || !dim.is_constant() || roi->size() != static_cast<std::int64_t>(2 * axes.size())) continue;
+          if (roi == nullptr || !dim.is_constant() || roi->size() != static_cast<std::int64_t>(2 * axes.size()))
+            continue;
           const std::vector<double> bounds = numbers_of(*roi);
           result[axes[k]] = static_cast<std::int64_t>(
-              std::floor(static_cast<double>(dim.constant()) * (bounds[axes.size() + k] - bounds[k]) * static_cast<double>((*scales)[k])));
+              std::floor(static_cast<double>(dim.constant()) * (bounds[axes.size() + k] - bounds[k]) *
+                         static_cast<double>((*scales)[k])));
         } else if (auto scaled = scaled_dim(dim, (*scales)[k])) {
           result[axes[k]] = *scaled;
         }
@@ -101,8 +108,8 @@ struct resize_op {
     set_dims(outputs, 0, std::move(result));
   }
 
-  /// An index map for nearest interpolation without a crop, in exact rational arithmetic. Errors: unsupported otherwise:
-  /// such a Resize computes values and is no view.
+  /// An index map for nearest interpolation without a crop, in exact rational arithmetic. Errors: unsupported
+  /// otherwise: such a Resize computes values and is no view.
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const shape& dims = viewed_dims(facts, 0, name);
     const attribute_map& attributes = *facts.attributes;
@@ -113,7 +120,8 @@ struct resize_op {
     const auto sizes = gives_sizes(facts) ? facts.elements(3) : std::nullopt;
     const auto scales = gives_sizes(facts) ? std::nullopt : scales_of(facts, 2);
     if (!sizes && !scales) no_view(name, "neither its sizes nor its scales are known");
-    if (attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch") no_view(name, "it keeps the aspect ratio");
+    if (attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch")
+      no_view(name, "it keeps the aspect ratio");
     std::vector<index_expr> source(index.begin(), index.end());
     for (std::size_t k = 0; k < axes.size(); ++k) {
       const index_expr& in = dims[axes[k]];
@@ -190,7 +198,8 @@ struct resize_op {
   }
   static void check_count(std::size_t count, std::size_t axes) {
     if (count != axes)
-      throw error(errc::shape_mismatch, "Resize: " + std::to_string(count) + " sizes or scales for " + std::to_string(axes) + " axes");
+      throw error(errc::shape_mismatch,
+                  "Resize: " + std::to_string(count) + " sizes or scales for " + std::to_string(axes) + " axes");
   }
   static void apply_sizes(const node_facts& facts, const shape& dims, const std::vector<std::size_t>& axes,
                           const std::vector<index_expr>& sizes, shape& result) {
@@ -206,7 +215,8 @@ struct resize_op {
       scale = !scale ? own : policy == "not_larger" ? std::min(*scale, own) : std::max(*scale, own);
     }
     for (std::size_t k = 0; k < axes.size(); ++k)
-      result[axes[k]] = static_cast<std::int64_t>(std::floor(*scale * static_cast<double>(dims[axes[k]].constant()) + 0.5));
+      result[axes[k]] =
+          static_cast<std::int64_t>(std::floor(*scale * static_cast<double>(dims[axes[k]].constant()) + 0.5));
   }
 };
 
@@ -231,7 +241,8 @@ struct upsample_op {
     if (dims == nullptr) return;
     const auto scales = scales_of(facts, 1);
     if (scales && scales->size() != dims->size())
-      throw error(errc::shape_mismatch, "Upsample: " + std::to_string(scales->size()) + " scales for " + to_string(*dims));
+      throw error(errc::shape_mismatch,
+                  "Upsample: " + std::to_string(scales->size()) + " scales for " + to_string(*dims));
     shape result;
     for (std::size_t k = 0; k < dims->size(); ++k) {
       const auto scaled = scales ? scaled_dim((*dims)[k], (*scales)[k]) : std::nullopt;

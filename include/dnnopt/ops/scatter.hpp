@@ -1,4 +1,5 @@
-// Owns the operators that write updates at indices into a copy of a tensor: ScatterElements, ScatterND, TensorScatter, Scatter.
+// Owns the operators that write updates at indices into a copy of a tensor: ScatterElements, ScatterND, TensorScatter,
+// Scatter.
 #ifndef DNNOPT_OPS_SCATTER_HPP
 #define DNNOPT_OPS_SCATTER_HPP
 
@@ -26,7 +27,8 @@ struct scatter_traits {
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     set_type(outputs, 0, facts.type(0) != dtype::undefined ? facts.type(0) : facts.type(2));
     if (facts.type(0) != dtype::undefined && facts.type(2) != dtype::undefined && facts.type(0) != facts.type(2))
-      throw error(errc::type_mismatch, "updates of " + std::string(name_of(facts.type(2))) + " go into " + std::string(name_of(facts.type(0))));
+      throw error(errc::type_mismatch, "updates of " + std::string(name_of(facts.type(2))) + " go into " +
+                                           std::string(name_of(facts.type(0))));
     require_indices(facts, 1, "scatter");
     if (const shape* dims = facts.dims(0)) set_dims(outputs, 0, *dims);
   }
@@ -73,7 +75,8 @@ struct tensor_scatter_op {
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
     if (const shape* update = facts.dims(1); update != nullptr && update->size() != dims->size())
-      throw error(errc::shape_mismatch, "TensorScatter: an update " + to_string(*update) + " of a cache " + to_string(*dims));
+      throw error(errc::shape_mismatch,
+                  "TensorScatter: an update " + to_string(*update) + " of a cache " + to_string(*dims));
     set_dims(outputs, 0, *dims);
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
@@ -84,7 +87,8 @@ struct tensor_scatter_op {
     const shape& dims = viewed_dims(facts, 0, name);
     const shape& update = viewed_dims(facts, 1, name);
     const std::size_t axis = axis_of(facts.attributes->get_int("axis", -2), dims.size(), name);
-    const index_expr start = facts.has(2) ? builder.load(2, index.first(1), {0, dims[axis].range().high}) : index_expr(0);
+    const index_expr start =
+        facts.has(2) ? builder.load(2, index.first(1), {0, dims[axis].range().high}) : index_expr(0);
     index_expr at = index[axis] - start;
     if (facts.attributes->get_string("mode", "linear") == "circular") at = mod(at, dims[axis]);
     std::vector<index_expr> source(index.begin(), index.end());

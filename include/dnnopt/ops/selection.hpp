@@ -56,7 +56,8 @@ struct top_k_op : selection_traits {
     shape result = *dims;
     result[axis] = k && k->size() == 1 ? k->front() : facts.data_dim(0, axis, {0, (*dims)[axis].range().high});
     if ((result[axis] - (*dims)[axis]).range().low > 0)
-      throw error(errc::shape_mismatch, "TopK: " + to_string(result[axis]) + " of " + to_string((*dims)[axis]) + " elements");
+      throw error(errc::shape_mismatch,
+                  "TopK: " + to_string(result[axis]) + " of " + to_string((*dims)[axis]) + " elements");
     set_dims(outputs, 0, result);
     set_dims(outputs, 1, result);
   }
@@ -101,7 +102,8 @@ struct non_max_suppression_op : selection_traits {
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
       if (facts.dims(i) != nullptr && facts.dims(i)->size() != 3)
-        throw error(errc::shape_mismatch, "NonMaxSuppression: input " + std::to_string(i) + " " + to_string(*facts.dims(i)) + " does not have rank 3");
+        throw error(errc::shape_mismatch, "NonMaxSuppression: input " + std::to_string(i) + " " +
+                                              to_string(*facts.dims(i)) + " does not have rank 3");
     set_type(outputs, 0, dtype::int64);
     const shape* scores = facts.dims(1);
     const std::int64_t most = scores != nullptr ? element_count(*scores).range().high : unbounded;

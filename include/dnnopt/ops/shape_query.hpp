@@ -15,7 +15,8 @@
 namespace dnnopt::ops {
 
 /// The part of the axes that Shape's attributes `start` and `end` select: [first, second).
-[[nodiscard]] inline std::pair<std::size_t, std::size_t> selected_axes(const attribute_map& attributes, std::size_t rank) {
+[[nodiscard]] inline std::pair<std::size_t, std::size_t> selected_axes(const attribute_map& attributes,
+                                                                       std::size_t rank) {
   const auto r = static_cast<std::int64_t>(rank);
   const auto bound = [r](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? v + r : v, 0, r); };
   const std::int64_t first = bound(attributes.get_int("start", 0));

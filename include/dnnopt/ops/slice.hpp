@@ -25,7 +25,8 @@ struct slice_range {
 };
 
 /// Slice's bounds along an axis of `dim` elements, clamped as ONNX says. Exporters write "to the end" as the largest
-/// 32-bit or 64-bit integer, so bounds at or beyond 2^31 - 1 mean the end of any axis. Errors: shape_mismatch for step 0.
+/// 32-bit or 64-bit integer, so bounds at or beyond 2^31 - 1 mean the end of any axis. Errors: shape_mismatch for step
+/// 0.
 [[nodiscard]] inline slice_range bounded_slice(const index_expr& dim, const index_expr& start, const index_expr& end,
                                                std::int64_t step) {
   if (step == 0) throw error(errc::shape_mismatch, "Slice: a step is 0");
@@ -122,7 +123,9 @@ struct slice_op {
     const auto count = length_of(facts, 1);
     if (!count) return std::nullopt;
     check_length(facts, 2, *count);
-    if (*count > rank) throw error(errc::shape_mismatch, "Slice: " + std::to_string(*count) + " starts for rank " + std::to_string(rank));
+    if (*count > rank)
+      throw error(errc::shape_mismatch,
+                  "Slice: " + std::to_string(*count) + " starts for rank " + std::to_string(rank));
     std::vector<std::size_t> axes(*count);
     for (std::size_t k = 0; k < axes.size(); ++k) axes[k] = k;
     return axes;
@@ -167,13 +170,15 @@ struct split_op {
       set_dims(outputs, o, std::move(part));
     }
     if (total.is_constant() && (*dims)[axis].is_constant() && !(total == (*dims)[axis]))
-      throw error(errc::shape_mismatch, "Split: the parts have " + to_string(total) + " elements of " + to_string((*dims)[axis]));
+      throw error(errc::shape_mismatch,
+                  "Split: the parts have " + to_string(total) + " elements of " + to_string((*dims)[axis]));
     carry_elements(facts, outputs, &split_op::view);
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
   }
-  static void view(view_builder& builder, const node_facts& facts, std::size_t output, std::span<const index_expr> index) {
+  static void view(view_builder& builder, const node_facts& facts, std::size_t output,
+                   std::span<const index_expr> index) {
     const shape& dims = viewed_dims(facts, 0, name);
     const std::size_t axis = axis_of(facts.attributes->get_int("axis", 0), dims.size(), name);
     const auto sizes = part_sizes(facts, dims[axis], facts.output_count);
@@ -184,21 +189,25 @@ struct split_op {
   }
 
  private:
-  static std::optional<std::vector<index_expr>> part_sizes(const node_facts& facts, const index_expr& dim, std::size_t count) {
+  static std::optional<std::vector<index_expr>> part_sizes(const node_facts& facts, const index_expr& dim,
+                                                           std::size_t count) {
     if (facts.has(1)) {
       auto sizes = facts.elements(1);
       if (sizes && sizes->size() != count)
-        throw error(errc::shape_mismatch, "Split: " + std::to_string(sizes->size()) + " sizes for " + std::to_string(count) + " outputs");
+        throw error(errc::shape_mismatch,
+                    "Split: " + std::to_string(sizes->size()) + " sizes for " + std::to_string(count) + " outputs");
       return sizes;
     }
     const auto n = facts.attributes->get_int("num_outputs", static_cast<std::int64_t>(count));
     if (n < 1 || static_cast<std::size_t>(n) != count)
-      throw error(errc::bad_attribute, "Split: num_outputs is " + std::to_string(n) + " for " + std::to_string(count) + " outputs");
+      throw error(errc::bad_attribute,
+                  "Split: num_outputs is " + std::to_string(n) + " for " + std::to_string(count) + " outputs");
     const index_expr part = ceildiv(dim, n);
     std::vector<index_expr> sizes(count, part);
     sizes.back() = dim - part * (n - 1);
     if (sizes.back().is_constant() && sizes.back().constant() < 0)
-      throw error(errc::shape_mismatch, "Split: " + to_string(dim) + " elements do not fill " + std::to_string(n) + " parts");
+      throw error(errc::shape_mismatch,
+                  "Split: " + to_string(dim) + " elements do not fill " + std::to_string(n) + " parts");
     return sizes;
   }
 };
@@ -222,7 +231,8 @@ struct center_crop_pad_op {
     const auto wanted = facts.elements(1);
     const auto axes = cropped_axes(facts, dims->size());
     if (wanted && wanted->size() != axes.size())
-      throw error(errc::shape_mismatch, "CenterCropPad: " + std::to_string(wanted->size()) + " dims for " + std::to_string(axes.size()) + " axes");
+      throw error(errc::shape_mismatch, "CenterCropPad: " + std::to_string(wanted->size()) + " dims for " +
+                                            std::to_string(axes.size()) + " axes");
     shape result = *dims;
     for (std::size_t k = 0; k < axes.size(); ++k) result[axes[k]] = wanted ? (*wanted)[k] : facts.data_dim(0, axes[k]);
     set_dims(outputs, 0, std::move(result));
@@ -270,7 +280,8 @@ struct trilu_op {
     set_type(outputs, 0, facts.type(0));
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
-    if (dims->size() < 2) throw error(errc::shape_mismatch, "Trilu: the input " + to_string(*dims) + " has rank below 2");
+    if (dims->size() < 2)
+      throw error(errc::shape_mismatch, "Trilu: the input " + to_string(*dims) + " has rank below 2");
     set_dims(outputs, 0, *dims);
     carry_elements(facts, outputs, &trilu_op::view);
   }

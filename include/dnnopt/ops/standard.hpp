@@ -39,21 +39,19 @@ DNNOPT_INLINE op_set standard_ops() {
           ops::or_op, ops::xor_op, ops::not_op, ops::bitwise_and_op, ops::bitwise_or_op, ops::bitwise_xor_op,
           ops::bitwise_not_op, ops::bit_shift_op, ops::is_nan_op, ops::is_inf_op, ops::where_op>();
   set.add<ops::negative_log_likelihood_loss_op, ops::softmax_cross_entropy_loss_op>();
-  set.add<ops::matmul_op, ops::gemm_op, ops::einsum_op, ops::matmul_integer_op, ops::qlinear_matmul_op,
-          ops::det_op>();
+  set.add<ops::matmul_op, ops::gemm_op, ops::einsum_op, ops::matmul_integer_op, ops::qlinear_matmul_op, ops::det_op>();
   set.add<ops::softmax_op, ops::log_softmax_op, ops::hardmax_op, ops::batch_normalization_op,
           ops::instance_normalization_op, ops::layer_normalization_op, ops::group_normalization_op,
           ops::rms_normalization_op, ops::lrn_op, ops::lp_normalization_op, ops::mean_variance_normalization_op>();
   set.add<ops::transpose_op, ops::depth_to_space_op, ops::space_to_depth_op, ops::reverse_sequence_op>();
-  set.add<ops::average_pool_op, ops::lp_pool_op, ops::max_pool_op, ops::global_average_pool_op,
-          ops::global_lp_pool_op, ops::global_max_pool_op, ops::max_unpool_op, ops::max_roi_pool_op,
-          ops::roi_align_op>();
+  set.add<ops::average_pool_op, ops::lp_pool_op, ops::max_pool_op, ops::global_average_pool_op, ops::global_lp_pool_op,
+          ops::global_max_pool_op, ops::max_unpool_op, ops::max_roi_pool_op, ops::roi_align_op>();
   set.add<ops::random_normal_op, ops::random_uniform_op, ops::random_normal_like_op, ops::random_uniform_like_op,
           ops::bernoulli_op, ops::multinomial_op>();
   set.add<ops::rnn_op, ops::gru_op, ops::lstm_op>();
-  set.add<ops::reduce_l1_op, ops::reduce_l2_op, ops::reduce_log_sum_op, ops::reduce_log_sum_exp_op,
-          ops::reduce_max_op, ops::reduce_mean_op, ops::reduce_min_op, ops::reduce_prod_op, ops::reduce_sum_op,
-          ops::reduce_sum_square_op, ops::arg_max_op, ops::arg_min_op, ops::cum_sum_op, ops::cum_prod_op>();
+  set.add<ops::reduce_l1_op, ops::reduce_l2_op, ops::reduce_log_sum_op, ops::reduce_log_sum_exp_op, ops::reduce_max_op,
+          ops::reduce_mean_op, ops::reduce_min_op, ops::reduce_prod_op, ops::reduce_sum_op, ops::reduce_sum_square_op,
+          ops::arg_max_op, ops::arg_min_op, ops::cum_sum_op, ops::cum_prod_op>();
   set.add<ops::identity_op, ops::reshape_op, ops::flatten_op, ops::squeeze_op, ops::unsqueeze_op>();
   set.add<ops::resize_op, ops::upsample_op, ops::grid_sample_op, ops::affine_grid_op>();
   set.add<ops::scatter_elements_op, ops::scatter_op, ops::scatter_nd_op, ops::tensor_scatter_op>();

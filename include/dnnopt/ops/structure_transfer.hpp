@@ -33,14 +33,16 @@ namespace dnnopt::ops {
   std::vector<bool> seen(rank, false);
   for (const std::int64_t axis : axes) {
     const std::size_t at = axis_of(axis, rank, op);
-    if (seen[at]) throw error(errc::bad_attribute, std::string(op) + ": axis " + std::to_string(axis) + " is given twice");
+    if (seen[at])
+      throw error(errc::bad_attribute, std::string(op) + ": axis " + std::to_string(axis) + " is given twice");
     seen[at] = true;
     result.push_back(at);
   }
   return result;
 }
 
-/// `index` where it is not negative, else `index + dim`, without a conditional: the comparison is max(min(index, 0), -1).
+/// `index` where it is not negative, else `index + dim`, without a conditional: the comparison is max(min(index, 0),
+/// -1).
 [[nodiscard]] inline index_expr wrapped(const index_expr& index, const index_expr& dim) {
   if (index.range().low >= 0) return index;
   if (index.range().high < 0) return index + dim;
@@ -107,8 +109,8 @@ inline void set_dims(std::span<value_facts> outputs, std::size_t i, shape dims) 
                                            expr_range range = {-unbounded, unbounded}) {
   if (const auto known = facts.elements(i); known && k < known->size()) return (*known)[k];
   const std::vector<index_expr> at{static_cast<std::int64_t>(k)};
-  return builder.load(i, std::span<const index_expr>(at).first(facts.dims(i) != nullptr && facts.dims(i)->empty() ? 0 : 1),
-                      range);
+  return builder.load(
+      i, std::span<const index_expr>(at).first(facts.dims(i) != nullptr && facts.dims(i)->empty() ? 0 : 1), range);
 }
 
 /// Follows one output element of a view to a known element of an input.
@@ -157,7 +159,8 @@ class element_resolver final : public view_builder {
  private:
   [[nodiscard]] std::optional<index_expr> at(std::size_t input, std::span<const index_expr> indices) const {
     const shape* dims = facts_->dims(input);
-    if (dims == nullptr || input >= elements_.size() || !elements_[input] || dims->size() != indices.size()) return std::nullopt;
+    if (dims == nullptr || input >= elements_.size() || !elements_[input] || dims->size() != indices.size())
+      return std::nullopt;
     index_expr offset = 0;
     for (std::size_t axis = 0; axis < indices.size(); ++axis) offset = offset * (*dims)[axis] + indices[axis];
     const auto known = offset.as_constant();
@@ -172,8 +175,8 @@ class element_resolver final : public view_builder {
   bool failed_ = false;
 };
 
-/// Carries symbolic integer values through an operator that only moves elements: each output element that its view leads
-/// to a known input element. Outputs of other than integer or boolean type, of symbolic dims or of more than
+/// Carries symbolic integer values through an operator that only moves elements: each output element that its view
+/// leads to a known input element. Outputs of other than integer or boolean type, of symbolic dims or of more than
 /// largest_symbolic_value elements stay as they are. O(elements of the outputs).
 inline void carry_elements(const node_facts& facts, std::span<value_facts> outputs, view_function view) {
   bool any_known = false;

@@ -20,7 +20,8 @@ namespace dnnopt::ops {
 inline void require_strings(const node_facts& facts, std::size_t i, std::string_view op) {
   const dtype type = facts.type(i);
   if (type != dtype::undefined && type != dtype::string)
-    throw error(errc::type_mismatch, std::string(op) + ": input " + std::to_string(i) + " is " + std::string(name_of(type)) + ", not string");
+    throw error(errc::type_mismatch, std::string(op) + ": input " + std::to_string(i) + " is " +
+                                         std::string(name_of(type)) + ", not string");
 }
 
 /// StringConcat: strings joined pair by pair, broadcast.
@@ -37,13 +38,15 @@ struct string_concat_op {
   static mapping_type mapping_of(const node_facts& facts, std::size_t input, std::size_t) {
     const shape* own = facts.dims(input);
     const shape* other = facts.dims(1 - std::min<std::size_t>(input, 1));
-    return own != nullptr && other != nullptr && !(broadcast(*own, *other) == *own) ? mapping_type::one_to_many : mapping;
+    return own != nullptr && other != nullptr && !(broadcast(*own, *other) == *own) ? mapping_type::one_to_many
+                                                                                    : mapping;
   }
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     require_strings(facts, 0, name);
     require_strings(facts, 1, name);
     set_type(outputs, 0, dtype::string);
-    if (facts.dims(0) != nullptr && facts.dims(1) != nullptr) set_dims(outputs, 0, broadcast(*facts.dims(0), *facts.dims(1)));
+    if (facts.dims(0) != nullptr && facts.dims(1) != nullptr)
+      set_dims(outputs, 0, broadcast(*facts.dims(0), *facts.dims(1)));
   }
 };
 
@@ -122,7 +125,8 @@ struct tf_idf_vectorizer_op {
     set_type(outputs, 0, dtype::float32);
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
-    if (dims->size() > 2) throw error(errc::shape_mismatch, "TfIdfVectorizer: the input " + to_string(*dims) + " has rank above 2");
+    if (dims->size() > 2)
+      throw error(errc::shape_mismatch, "TfIdfVectorizer: the input " + to_string(*dims) + " has rank above 2");
     std::int64_t width = 0;
     for (const std::int64_t place : facts.attributes->get_ints("ngram_indexes")) width = std::max(width, place + 1);
     shape result;

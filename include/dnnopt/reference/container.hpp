@@ -43,12 +43,14 @@ namespace container {
   return static_cast<std::size_t>(at < 0 ? at + n : at);
 }
 
-inline void sequence_construct(const attribute_map&, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void sequence_construct(const attribute_map&, std::span<const host_value> inputs,
+                               std::span<host_value> outputs) {
   std::vector<tensor> items;
   for (const host_value& input : inputs) items.push_back(input.as_tensor());
   outputs[0] = host_value::sequence(std::move(items));
 }
-inline void sequence_empty(const attribute_map& attributes, std::span<const host_value>, std::span<host_value> outputs) {
+inline void sequence_empty(const attribute_map& attributes, std::span<const host_value>,
+                           std::span<host_value> outputs) {
   outputs[0] = host_value::sequence({}, ops::type_attribute(attributes, "dtype", dtype::float32));
 }
 inline void sequence_insert(const attribute_map&, std::span<const host_value> inputs, std::span<host_value> outputs) {
@@ -73,7 +75,8 @@ inline void sequence_length(const attribute_map&, std::span<const host_value> in
 }
 
 /// Parts of one element each lose their axis unless `keepdims`; input 1 is one part size for all or a list of them.
-inline void split_to_sequence(const attribute_map& attributes, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void split_to_sequence(const attribute_map& attributes, std::span<const host_value> inputs,
+                              std::span<host_value> outputs) {
   const tensor& x = inputs[0].as_tensor();
   const std::size_t axis = axis_at(attributes.get_int("axis", 0), x.rank());
   const std::int64_t dim = x.dims()[axis];
@@ -90,7 +93,9 @@ inline void split_to_sequence(const attribute_map& attributes, std::span<const h
   }
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) total += size;
-  if (total != dim) throw error(errc::shape_mismatch, "SplitToSequence: parts of together " + std::to_string(total) + " of " + std::to_string(dim));
+  if (total != dim)
+    throw error(errc::shape_mismatch,
+                "SplitToSequence: parts of together " + std::to_string(total) + " of " + std::to_string(dim));
   const bool keep = given || attributes.get_int("keepdims", 1) != 0;
   std::vector<tensor> items;
   std::int64_t start = 0;
@@ -107,7 +112,8 @@ inline void split_to_sequence(const attribute_map& attributes, std::span<const h
   outputs[0] = host_value::sequence(std::move(items), x.type());
 }
 
-inline void concat_from_sequence(const attribute_map& attributes, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void concat_from_sequence(const attribute_map& attributes, std::span<const host_value> inputs,
+                                 std::span<host_value> outputs) {
   std::vector<tensor> items = inputs[0].as_sequence();
   if (items.empty()) throw error(errc::invalid_argument, "ConcatFromSequence of an empty sequence");
   attribute_map concat;
@@ -127,7 +133,8 @@ inline void concat_from_sequence(const attribute_map& attributes, std::span<cons
 inline void optional(const attribute_map&, std::span<const host_value> inputs, std::span<host_value> outputs) {
   outputs[0] = inputs.empty() || inputs[0].absent() ? host_value::empty_optional() : host_value::optional_of(inputs[0]);
 }
-inline void optional_get_element(const attribute_map&, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void optional_get_element(const attribute_map&, std::span<const host_value> inputs,
+                                 std::span<host_value> outputs) {
   host_value value = inputs[0];
   if (value.kind == value_kind::optional) {
     if (!value.present) throw error(errc::invalid_argument, "OptionalGetElement of an optional without element");
@@ -135,8 +142,10 @@ inline void optional_get_element(const attribute_map&, std::span<const host_valu
   }
   outputs[0] = std::move(value);
 }
-inline void optional_has_element(const attribute_map&, std::span<const host_value> inputs, std::span<host_value> outputs) {
-  const bool has = !inputs.empty() && !inputs[0].absent() && (inputs[0].kind != value_kind::optional || inputs[0].present);
+inline void optional_has_element(const attribute_map&, std::span<const host_value> inputs,
+                                 std::span<host_value> outputs) {
+  const bool has =
+      !inputs.empty() && !inputs[0].absent() && (inputs[0].kind != value_kind::optional || inputs[0].present);
   outputs[0] = tensor::scalar(has);
 }
 inline void identity(const attribute_map&, std::span<const host_value> inputs, std::span<host_value> outputs) {

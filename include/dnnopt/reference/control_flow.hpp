@@ -48,7 +48,8 @@ namespace control_flow {
 
 [[nodiscard]] inline bool truth(const host_value& value) {
   const std::vector<std::int64_t> held = integers_of(value.as_tensor());
-  if (held.size() != 1) throw error(errc::shape_mismatch, "a condition has " + std::to_string(held.size()) + " elements");
+  if (held.size() != 1)
+    throw error(errc::shape_mismatch, "a condition has " + std::to_string(held.size()) + " elements");
   return held[0] != 0;
 }
 
@@ -78,10 +79,12 @@ namespace control_flow {
 
 inline void check_outputs(const std::vector<host_value>& results, std::size_t wanted) {
   if (results.size() < wanted)
-    throw error(errc::bad_arity, "a body gives " + std::to_string(results.size()) + " outputs of " + std::to_string(wanted));
+    throw error(errc::bad_arity,
+                "a body gives " + std::to_string(results.size()) + " outputs of " + std::to_string(wanted));
 }
 
-inline void run_if(const body_runner& runner, const node& n, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void run_if(const body_runner& runner, const node& n, std::span<const host_value> inputs,
+                   std::span<host_value> outputs) {
   const std::span<const host_value> captured = inputs.subspan(n.formal_inputs());
   std::vector<host_value> results =
       runner.run_body(body_of(n, truth(inputs[0]) ? "then_branch" : "else_branch"), {captured.begin(), captured.end()});
@@ -89,11 +92,13 @@ inline void run_if(const body_runner& runner, const node& n, std::span<const hos
   for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = std::move(results[o]);
 }
 
-inline void run_loop(const body_runner& runner, const node& n, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void run_loop(const body_runner& runner, const node& n, std::span<const host_value> inputs,
+                     std::span<host_value> outputs) {
   const graph& body = body_of(n, "body");
   const std::size_t formal = n.formal_inputs();
   const std::size_t carried = formal - 2;
-  const std::int64_t trips = inputs[0].absent() ? std::numeric_limits<std::int64_t>::max() : integers_of(inputs[0].as_tensor()).at(0);
+  const std::int64_t trips =
+      inputs[0].absent() ? std::numeric_limits<std::int64_t>::max() : integers_of(inputs[0].as_tensor()).at(0);
   bool proceed = inputs[1].absent() || truth(inputs[1]);
   std::vector<host_value> state(inputs.begin() + 2, inputs.begin() + static_cast<std::ptrdiff_t>(formal));
   const std::size_t scans = outputs.size() > carried ? outputs.size() - carried : 0;
@@ -115,11 +120,13 @@ inline void run_loop(const body_runner& runner, const node& n, std::span<const h
     outputs[carried + k] = stacks[k].empty() ? empty_stack(body, 1 + carried + k, 0) : stacked(std::move(stacks[k]), 0);
 }
 
-inline void run_scan(const body_runner& runner, const node& n, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void run_scan(const body_runner& runner, const node& n, std::span<const host_value> inputs,
+                     std::span<host_value> outputs) {
   const graph& body = body_of(n, "body");
   const auto scanned = static_cast<std::size_t>(n.attributes.require<std::int64_t>("num_scan_inputs"));
   const std::size_t formal = n.formal_inputs();
-  if (scanned == 0 || scanned > formal) throw error(errc::bad_attribute, "num_scan_inputs is " + std::to_string(scanned));
+  if (scanned == 0 || scanned > formal)
+    throw error(errc::bad_attribute, "num_scan_inputs is " + std::to_string(scanned));
   const std::size_t states = formal - scanned;
   const std::size_t scans = outputs.size() > states ? outputs.size() - states : 0;
   const auto list = [&n](std::string_view name, std::size_t count) {
@@ -136,7 +143,9 @@ inline void run_scan(const body_runner& runner, const node& n, std::span<const h
   for (std::size_t k = 0; k < scanned; ++k) {
     const tensor& x = inputs[states + k].as_tensor();
     const std::int64_t own = x.dims()[axis_at(in_axes[k], x.rank())];
-    if (length >= 0 && own != length) throw error(errc::shape_mismatch, "scanned inputs of " + std::to_string(length) + " and " + std::to_string(own) + " elements");
+    if (length >= 0 && own != length)
+      throw error(errc::shape_mismatch,
+                  "scanned inputs of " + std::to_string(length) + " and " + std::to_string(own) + " elements");
     length = own;
   }
   std::vector<std::vector<tensor>> stacks(scans);
@@ -159,11 +168,13 @@ inline void run_scan(const body_runner& runner, const node& n, std::span<const h
   for (std::size_t k = 0; k < states && k < outputs.size(); ++k) outputs[k] = std::move(state[k]);
   for (std::size_t k = 0; k < scans; ++k) {
     if (out_backwards[k] != 0) std::reverse(stacks[k].begin(), stacks[k].end());
-    outputs[states + k] = stacks[k].empty() ? empty_stack(body, states + k, out_axes[k]) : stacked(std::move(stacks[k]), out_axes[k]);
+    outputs[states + k] =
+        stacks[k].empty() ? empty_stack(body, states + k, out_axes[k]) : stacked(std::move(stacks[k]), out_axes[k]);
   }
 }
 
-inline void run_sequence_map(const body_runner& runner, const node& n, std::span<const host_value> inputs, std::span<host_value> outputs) {
+inline void run_sequence_map(const body_runner& runner, const node& n, std::span<const host_value> inputs,
+                             std::span<host_value> outputs) {
   const graph& body = body_of(n, "body");
   const std::size_t formal = n.formal_inputs();
   const std::size_t length = inputs[0].as_sequence().size();
@@ -175,14 +186,16 @@ inline void run_sequence_map(const body_runner& runner, const node& n, std::span
         arguments.push_back(inputs[k]);
         continue;
       }
-      if (inputs[k].items.size() != length) throw error(errc::shape_mismatch, "sequences of different lengths are mapped together");
+      if (inputs[k].items.size() != length)
+        throw error(errc::shape_mismatch, "sequences of different lengths are mapped together");
       arguments.emplace_back(inputs[k].items[at]);
     }
     std::vector<host_value> step = runner.run_body(body, std::move(arguments));
     check_outputs(step, outputs.size());
     for (std::size_t o = 0; o < outputs.size(); ++o) results[o].push_back(step[o].as_tensor());
   }
-  for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = host_value::sequence(std::move(results[o]), body.facts(body.outputs().at(o)).type);
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    outputs[o] = host_value::sequence(std::move(results[o]), body.facts(body.outputs().at(o)).type);
 }
 
 }  // namespace control_flow

@@ -34,7 +34,8 @@ namespace dnnopt::reference {
 /// An index counted from the end where negative. Errors: invalid_argument outside [-dim, dim).
 [[nodiscard]] inline std::int64_t index_at(std::int64_t index, std::int64_t dim) {
   if (index < -dim || index >= dim)
-    throw error(errc::invalid_argument, "index " + std::to_string(index) + " is outside a dim of " + std::to_string(dim));
+    throw error(errc::invalid_argument,
+                "index " + std::to_string(index) + " is outside a dim of " + std::to_string(dim));
   return index < 0 ? index + dim : index;
 }
 
@@ -88,7 +89,8 @@ void copy_box(const T* from, T* to, const strided_box& box) {
 template <class F>
 void with_storage(const tensor& from, tensor& to, F&& f) {
   if (from.type() != to.type())
-    throw error(errc::type_mismatch, "elements of " + std::string(name_of(from.type())) + " are copied to " + std::string(name_of(to.type())));
+    throw error(errc::type_mismatch, "elements of " + std::string(name_of(from.type())) + " are copied to " +
+                                         std::string(name_of(to.type())));
   if (from.type() == dtype::string) {
     f(from.strings().data(), to.mutable_strings().data());
     return;
@@ -96,12 +98,23 @@ void with_storage(const tensor& from, tensor& to, F&& f) {
   const std::byte* source = from.bytes().data();
   std::byte* target = to.mutable_bytes().data();
   switch (size_of(from.type())) {
-    case 1: f(reinterpret_cast<const std::uint8_t*>(source), reinterpret_cast<std::uint8_t*>(target)); return;
-    case 2: f(reinterpret_cast<const std::uint16_t*>(source), reinterpret_cast<std::uint16_t*>(target)); return;
-    case 4: f(reinterpret_cast<const std::uint32_t*>(source), reinterpret_cast<std::uint32_t*>(target)); return;
-    case 8: f(reinterpret_cast<const std::uint64_t*>(source), reinterpret_cast<std::uint64_t*>(target)); return;
-    case 16: f(reinterpret_cast<const sixteen_bytes*>(source), reinterpret_cast<sixteen_bytes*>(target)); return;
-    default: throw error(errc::type_mismatch, "elements of type " + std::string(name_of(from.type())) + " cannot be copied");
+    case 1:
+      f(reinterpret_cast<const std::uint8_t*>(source), reinterpret_cast<std::uint8_t*>(target));
+      return;
+    case 2:
+      f(reinterpret_cast<const std::uint16_t*>(source), reinterpret_cast<std::uint16_t*>(target));
+      return;
+    case 4:
+      f(reinterpret_cast<const std::uint32_t*>(source), reinterpret_cast<std::uint32_t*>(target));
+      return;
+    case 8:
+      f(reinterpret_cast<const std::uint64_t*>(source), reinterpret_cast<std::uint64_t*>(target));
+      return;
+    case 16:
+      f(reinterpret_cast<const sixteen_bytes*>(source), reinterpret_cast<sixteen_bytes*>(target));
+      return;
+    default:
+      throw error(errc::type_mismatch, "elements of type " + std::string(name_of(from.type())) + " cannot be copied");
   }
 }
 
@@ -123,7 +136,8 @@ inline void pick_elements(const tensor& from, tensor& to, std::span<const std::i
 }
 
 /// Sets elements [position, position + count) of `to` to those from `read_position` on of `from`.
-inline void copy_run(const tensor& from, std::int64_t read_position, tensor& to, std::int64_t position, std::int64_t count) {
+inline void copy_run(const tensor& from, std::int64_t read_position, tensor& to, std::int64_t position,
+                     std::int64_t count) {
   copy_elements(from, to, {{count}, {1}, read_position, {1}, position});
 }
 

@@ -22,13 +22,13 @@ namespace dnnopt::reference {
 
 /// What an observer is told after each node.
 struct node_evaluation {
-  const graph& owner;                    ///< the graph of the node: the model's or a body
+  const graph& owner;  ///< the graph of the node: the model's or a body
   node_id id;
   std::span<const host_value> inputs;
   std::span<const host_value> outputs;
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point end;
-  std::size_t depth;                     ///< 0 in the model's graph, 1 in bodies of its nodes, ...
+  std::size_t depth;  ///< 0 in the model's graph, 1 in bodies of its nodes, ...
 };
 
 /// How a graph is run.
@@ -73,7 +73,8 @@ class evaluator final : public body_runner {
     std::size_t depth_;
   };
 
-  [[nodiscard]] std::vector<host_value> run_at_depth(const graph& g, std::vector<host_value> inputs, std::size_t depth) const {
+  [[nodiscard]] std::vector<host_value> run_at_depth(const graph& g, std::vector<host_value> inputs,
+                                                     std::size_t depth) const {
     std::vector<host_value> values(g.value_count());
     std::vector<bool> known(g.value_count(), false);
     bind_inputs(g, std::move(inputs), values, known);
@@ -113,9 +114,11 @@ class evaluator final : public body_runner {
     return outputs;
   }
 
-  static void bind_inputs(const graph& g, std::vector<host_value> inputs, std::vector<host_value>& values, std::vector<bool>& known) {
+  static void bind_inputs(const graph& g, std::vector<host_value> inputs, std::vector<host_value>& values,
+                          std::vector<bool>& known) {
     if (inputs.size() > g.inputs().size())
-      throw error(errc::invalid_argument, "graph '" + g.name + "' has " + std::to_string(g.inputs().size()) + " inputs, was given " + std::to_string(inputs.size()));
+      throw error(errc::invalid_argument, "graph '" + g.name + "' has " + std::to_string(g.inputs().size()) +
+                                              " inputs, was given " + std::to_string(inputs.size()));
     for (std::size_t i = 0; i < g.inputs().size(); ++i) {
       const value_id v = g.inputs()[i];
       const value& declared = g.value_at(v);
@@ -133,7 +136,8 @@ class evaluator final : public body_runner {
 
   static void check_input(const value& declared, const tensor& given) {
     if (declared.facts.type != dtype::undefined && given.type() != declared.facts.type)
-      throw error(errc::type_mismatch, "input '" + declared.name + "' is " + std::string(name_of(declared.facts.type)) + ", was given " + std::string(name_of(given.type())));
+      throw error(errc::type_mismatch, "input '" + declared.name + "' is " + std::string(name_of(declared.facts.type)) +
+                                           ", was given " + std::string(name_of(given.type())));
     if (!declared.facts.dims) return;
     bool fits = declared.facts.dims->size() == given.rank();
     for (std::size_t k = 0; fits && k < given.rank(); ++k) {
@@ -141,29 +145,33 @@ class evaluator final : public body_runner {
       fits = !dim || *dim == given.dims()[k];
     }
     if (!fits)
-      throw error(errc::shape_mismatch, "input '" + declared.name + "' is " + to_string(*declared.facts.dims) + ", was given " + to_string(given.dims()));
+      throw error(errc::shape_mismatch, "input '" + declared.name + "' is " + to_string(*declared.facts.dims) +
+                                            ", was given " + to_string(given.dims()));
   }
 
-  static host_value value_of(const graph& g, value_id v, const std::vector<host_value>& values, const std::vector<bool>& known) {
+  static host_value value_of(const graph& g, value_id v, const std::vector<host_value>& values,
+                             const std::vector<bool>& known) {
     if (known[v]) return values[v];
     const value& held = g.value_at(v);
     if (held.facts.is_constant()) return held.facts.constant;
     throw error(errc::missing_name, "value '" + held.name + "' is read before anything computes it");
   }
 
-  [[nodiscard]] std::vector<host_value> run_node_at_depth(const graph& g, node_id id, std::span<const host_value> inputs, std::size_t depth) const {
+  [[nodiscard]] std::vector<host_value> run_node_at_depth(const graph& g, node_id id,
+                                                          std::span<const host_value> inputs, std::size_t depth) const {
     const node& n = g.node_at(id);
     try {
       return dispatch(n, inputs, depth);
     } catch (const error& e) {
       const std::string_view text = e.what();
       const std::size_t after = text.find("] ");
-      throw error(e.code(), "node '" + n.name + "' (" + std::string(n.op->name) + "): " +
-                                std::string(after == std::string_view::npos ? text : text.substr(after + 2)));
+      throw error(e.code(), "node '" + n.name + "' (" + std::string(n.op->name) +
+                                "): " + std::string(after == std::string_view::npos ? text : text.substr(after + 2)));
     }
   }
 
-  [[nodiscard]] std::vector<host_value> dispatch(const node& n, std::span<const host_value> inputs, std::size_t depth) const {
+  [[nodiscard]] std::vector<host_value> dispatch(const node& n, std::span<const host_value> inputs,
+                                                 std::size_t depth) const {
     std::vector<host_value> outputs(n.outputs.size());
     const nested_runner runner(*this, depth + 1);
     if (n.op->kind == computation_kind::control_flow) {
@@ -205,13 +213,15 @@ class evaluator final : public body_runner {
   evaluate_options options_;
 };
 
-/// The output tensors of `g`, in order, for its input tensors, in order. Errors: as evaluator::run; unsupported where an
-/// output is a sequence or an optional (evaluator::run gives those).
-[[nodiscard]] inline std::vector<tensor> evaluate(const graph& g, std::span<const tensor> inputs, evaluate_options options = {}) {
+/// The output tensors of `g`, in order, for its input tensors, in order. Errors: as evaluator::run; unsupported where
+/// an output is a sequence or an optional (evaluator::run gives those).
+[[nodiscard]] inline std::vector<tensor> evaluate(const graph& g, std::span<const tensor> inputs,
+                                                  evaluate_options options = {}) {
   const evaluator runner(std::move(options));
   std::vector<tensor> outputs;
   for (host_value& value : runner.run(g, {inputs.begin(), inputs.end()})) {
-    if (value.kind != value_kind::tensor) throw error(errc::unsupported, "an output of graph '" + g.name + "' is no tensor");
+    if (value.kind != value_kind::tensor)
+      throw error(errc::unsupported, "an output of graph '" + g.name + "' is no tensor");
     outputs.push_back(std::move(value.content));
   }
   return outputs;

@@ -25,7 +25,8 @@ inline void constant(const attribute_map& attributes, std::span<const tensor>, s
   outputs[0] = ops::constant_value(attributes);
 }
 
-inline void constant_of_shape(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void constant_of_shape(const attribute_map& attributes, std::span<const tensor> inputs,
+                              std::span<tensor> outputs) {
   const tensor value = attributes.get<tensor>("value", tensor::scalar(0.0F));
   tensor result(value.type(), integers_of(inputs[0]));
   if (result.size() != 0) fill_elements(value, result);
@@ -35,7 +36,8 @@ inline void constant_of_shape(const attribute_map& attributes, std::span<const t
 inline void range(const attribute_map&, std::span<const tensor> inputs, std::span<tensor> outputs) {
   const dtype type = inputs[0].type();
   for (const tensor& input : inputs)
-    if (input.size() != 1 || input.type() != type) throw error(errc::type_mismatch, "Range: three scalars of one type are needed");
+    if (input.size() != 1 || input.type() != type)
+      throw error(errc::type_mismatch, "Range: three scalars of one type are needed");
   const auto run = [&](auto wide) {
     using C = decltype(wide);
     const C start = load_all<C>(inputs[0])[0];
@@ -55,7 +57,8 @@ inline void range(const attribute_map&, std::span<const tensor> inputs, std::spa
 }
 
 inline void eye_like(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
-  if (inputs[0].rank() != 2) throw error(errc::shape_mismatch, "EyeLike: the input has rank " + std::to_string(inputs[0].rank()));
+  if (inputs[0].rank() != 2)
+    throw error(errc::shape_mismatch, "EyeLike: the input has rank " + std::to_string(inputs[0].rank()));
   const dtype type = ops::type_attribute(attributes, "dtype", inputs[0].type());
   const std::int64_t shift = attributes.get_int("k", 0);
   const std::int64_t columns = inputs[0].dims()[1];

@@ -17,9 +17,9 @@ struct host_value {
   value_kind kind = value_kind::tensor;
   value_kind element = value_kind::tensor;  ///< of an optional: what it holds
   bool present = true;                      ///< of an optional: whether it holds anything
-  tensor content;                           ///< of a tensor, or of an optional tensor; empty() stands for an absent input
-  std::vector<tensor> items;                ///< of a sequence, or of an optional sequence
-  dtype item_type = dtype::undefined;       ///< of a sequence, known also where it has no items
+  tensor content;                      ///< of a tensor, or of an optional tensor; empty() stands for an absent input
+  std::vector<tensor> items;           ///< of a sequence, or of an optional sequence
+  dtype item_type = dtype::undefined;  ///< of a sequence, known also where it has no items
 
   host_value() = default;
   host_value(tensor t) : content(std::move(t)) {}  // NOLINT: a tensor is a value
@@ -33,7 +33,8 @@ struct host_value {
   }
   /// The items of a sequence. Errors: type_mismatch for another value.
   [[nodiscard]] const std::vector<tensor>& as_sequence() const {
-    if (kind != value_kind::sequence) throw error(errc::type_mismatch, "a value that is no sequence stands where one is needed");
+    if (kind != value_kind::sequence)
+      throw error(errc::type_mismatch, "a value that is no sequence stands where one is needed");
     return items;
   }
   /// A sequence value.

@@ -46,7 +46,8 @@ inline void gather(const attribute_map& attributes, std::span<const tensor> inpu
 
 /// For each element of `indices`, the position in a tensor of `dims` at its own coordinates with that along `axis`
 /// replaced by the index.
-[[nodiscard]] inline std::vector<std::int64_t> element_positions(const tensor& indices, const dim_list& dims, std::size_t axis) {
+[[nodiscard]] inline std::vector<std::int64_t> element_positions(const tensor& indices, const dim_list& dims,
+                                                                 std::size_t axis) {
   if (indices.rank() != dims.size())
     throw error(errc::shape_mismatch, "indices " + to_string(indices.dims()) + " into " + to_string(dims));
   std::vector<std::int64_t> positions = integers_of(indices);
@@ -57,7 +58,8 @@ inline void gather(const attribute_map& attributes, std::span<const tensor> inpu
     for (std::size_t a = dims.size(); a-- > 0; rest /= indices.dims()[a]) {
       const std::int64_t own = rest % indices.dims()[a];
       if (a == axis) continue;
-      if (own >= dims[a]) throw error(errc::shape_mismatch, "indices " + to_string(indices.dims()) + " reach beyond " + to_string(dims));
+      if (own >= dims[a])
+        throw error(errc::shape_mismatch, "indices " + to_string(indices.dims()) + " reach beyond " + to_string(dims));
       position += own * strides[a];
     }
     positions[k] = position;
@@ -65,7 +67,8 @@ inline void gather(const attribute_map& attributes, std::span<const tensor> inpu
   return positions;
 }
 
-inline void gather_elements(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void gather_elements(const attribute_map& attributes, std::span<const tensor> inputs,
+                            std::span<tensor> outputs) {
   const std::size_t axis = axis_at(attributes.get_int("axis", 0), inputs[0].rank());
   tensor result(inputs[0].type(), inputs[1].dims());
   pick_elements(inputs[0], result, element_positions(inputs[1], inputs[0].dims(), axis));
@@ -90,7 +93,8 @@ struct tuple_positions {
   const std::vector<std::int64_t> values = integers_of(indices);
   std::int64_t batches = 1;
   for (std::size_t k = 0; k < batch; ++k) {
-    if (indices.dims()[k] != dims[k]) throw error(errc::shape_mismatch, "batch dims of " + to_string(indices.dims()) + " and " + to_string(dims));
+    if (indices.dims()[k] != dims[k])
+      throw error(errc::shape_mismatch, "batch dims of " + to_string(indices.dims()) + " and " + to_string(dims));
     batches *= dims[k];
   }
   std::int64_t tuples = 1;
@@ -138,11 +142,14 @@ template <class C>
 
 /// Joins update k into element positions[k] of `result`, in order, by the operator's `reduction`.
 /// Errors: bad_attribute for an unknown reduction, unsupported where the type has no such arithmetic.
-inline void scatter_updates(const tensor& updates, tensor& result, std::span<const std::int64_t> positions, const std::string& reduction) {
+inline void scatter_updates(const tensor& updates, tensor& result, std::span<const std::int64_t> positions,
+                            const std::string& reduction) {
   if (updates.type() != result.type())
-    throw error(errc::type_mismatch, "updates of " + std::string(name_of(updates.type())) + " into " + std::string(name_of(result.type())));
+    throw error(errc::type_mismatch,
+                "updates of " + std::string(name_of(updates.type())) + " into " + std::string(name_of(result.type())));
   if (static_cast<std::size_t>(updates.size()) != positions.size())
-    throw error(errc::shape_mismatch, std::to_string(updates.size()) + " updates for " + std::to_string(positions.size()) + " positions");
+    throw error(errc::shape_mismatch,
+                std::to_string(updates.size()) + " updates for " + std::to_string(positions.size()) + " positions");
   if (reduction == "none") {
     detail::with_storage(updates, result, [positions](const auto* from, auto* to) {
       for (std::size_t k = 0; k < positions.size(); ++k) to[positions[k]] = from[k];
@@ -179,10 +186,12 @@ inline void scatter_updates(const tensor& updates, tensor& result, std::span<con
     join(std::int64_t{});
 }
 
-inline void scatter_elements(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void scatter_elements(const attribute_map& attributes, std::span<const tensor> inputs,
+                             std::span<tensor> outputs) {
   const std::size_t axis = axis_at(attributes.get_int("axis", 0), inputs[0].rank());
   tensor result = inputs[0];
-  scatter_updates(inputs[2], result, element_positions(inputs[1], inputs[0].dims(), axis), attributes.get_string("reduction", "none"));
+  scatter_updates(inputs[2], result, element_positions(inputs[1], inputs[0].dims(), axis),
+                  attributes.get_string("reduction", "none"));
   outputs[0] = std::move(result);
 }
 
@@ -202,9 +211,13 @@ inline void tensor_scatter(const attribute_map& attributes, std::span<const tens
   const dim_list& dims = inputs[0].dims();
   const std::size_t axis = axis_at(attributes.get_int("axis", -2), dims.size());
   const bool circular = attributes.get_string("mode", "linear") == "circular";
-  if (axis == 0 || update.rank() != dims.size()) throw error(errc::shape_mismatch, "TensorScatter: an update " + to_string(update.dims()) + " of " + to_string(dims));
-  const std::vector<std::int64_t> starts = has_input(inputs, 2) ? integers_of(inputs[2]) : std::vector<std::int64_t>(static_cast<std::size_t>(dims[0]), 0);
-  if (static_cast<std::int64_t>(starts.size()) != dims[0]) throw error(errc::shape_mismatch, "TensorScatter: " + std::to_string(starts.size()) + " write indices");
+  if (axis == 0 || update.rank() != dims.size())
+    throw error(errc::shape_mismatch,
+                "TensorScatter: an update " + to_string(update.dims()) + " of " + to_string(dims));
+  const std::vector<std::int64_t> starts =
+      has_input(inputs, 2) ? integers_of(inputs[2]) : std::vector<std::int64_t>(static_cast<std::size_t>(dims[0]), 0);
+  if (static_cast<std::int64_t>(starts.size()) != dims[0])
+    throw error(errc::shape_mismatch, "TensorScatter: " + std::to_string(starts.size()) + " write indices");
   const dim_list strides = row_major_strides(dims);
   const dim_list own = row_major_strides(update.dims());
   std::vector<std::int64_t> positions;
@@ -224,19 +237,22 @@ inline void tensor_scatter(const attribute_map& attributes, std::span<const tens
   outputs[0] = std::move(result);
 }
 
-inline void reverse_sequence(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void reverse_sequence(const attribute_map& attributes, std::span<const tensor> inputs,
+                             std::span<tensor> outputs) {
   const tensor& x = inputs[0];
   const std::size_t time = axis_at(attributes.get_int("time_axis", 0), x.rank());
   const std::size_t batch = axis_at(attributes.get_int("batch_axis", 1), x.rank());
   const std::vector<std::int64_t> lengths = integers_of(inputs[1]);
   if (time == batch || static_cast<std::int64_t>(lengths.size()) != x.dims()[batch])
-    throw error(errc::shape_mismatch, "ReverseSequence: " + std::to_string(lengths.size()) + " lengths for " + to_string(x.dims()));
+    throw error(errc::shape_mismatch,
+                "ReverseSequence: " + std::to_string(lengths.size()) + " lengths for " + to_string(x.dims()));
   const dim_list strides = row_major_strides(x.dims());
   std::vector<std::int64_t> positions;
   for (std::int64_t k = 0; k < x.size(); ++k) {
     const std::int64_t t = k / strides[time] % x.dims()[time];
     const std::int64_t length = lengths[static_cast<std::size_t>(k / strides[batch] % x.dims()[batch])];
-    if (length < 0 || length > x.dims()[time]) throw error(errc::invalid_argument, "ReverseSequence: length " + std::to_string(length));
+    if (length < 0 || length > x.dims()[time])
+      throw error(errc::invalid_argument, "ReverseSequence: length " + std::to_string(length));
     positions.push_back(t < length ? k + (length - 1 - 2 * t) * strides[time] : k);
   }
   tensor result(x.type(), x.dims());
@@ -261,7 +277,12 @@ inline void compress(const attribute_map& attributes, std::span<const tensor> in
   dims[axis] = count;
   tensor result(x.type(), dims);
   for (std::int64_t k = 0; k < count && result.size() != 0; ++k)
-    copy_elements(x, result, {{outer, inner}, {x.dims()[axis] * inner, 1}, kept[static_cast<std::size_t>(k)] * inner, {count * inner, 1}, k * inner});
+    copy_elements(x, result,
+                  {{outer, inner},
+                   {x.dims()[axis] * inner, 1},
+                   kept[static_cast<std::size_t>(k)] * inner,
+                   {count * inner, 1},
+                   k * inner});
   outputs[0] = std::move(result);
 }
 
@@ -269,7 +290,8 @@ inline void one_hot(const attribute_map& attributes, std::span<const tensor> inp
   const std::vector<double> indices = load_all<double>(inputs[0]);
   const auto depth = static_cast<std::int64_t>(scalar_or(inputs, 1, 0));
   if (depth < 1) throw error(errc::invalid_argument, "OneHot: depth " + std::to_string(depth));
-  if (inputs[2].size() != 2) throw error(errc::shape_mismatch, "OneHot: " + std::to_string(inputs[2].size()) + " values");
+  if (inputs[2].size() != 2)
+    throw error(errc::shape_mismatch, "OneHot: " + std::to_string(inputs[2].size()) + " values");
   dim_list dims = inputs[0].dims();
   const std::size_t axis = axis_at(attributes.get_int("axis", -1), dims.size() + 1);
   std::int64_t inner = 1;

@@ -61,15 +61,19 @@ inline tensor uniform(const attribute_map& attributes, dtype type, const dim_lis
 }
 
 inline void random_normal(const attribute_map& attributes, std::span<const tensor>, std::span<tensor> outputs) {
-  outputs[0] = normal(attributes, ops::type_attribute(attributes, "dtype", dtype::float32), attributes.get_ints("shape"));
+  outputs[0] =
+      normal(attributes, ops::type_attribute(attributes, "dtype", dtype::float32), attributes.get_ints("shape"));
 }
 inline void random_uniform(const attribute_map& attributes, std::span<const tensor>, std::span<tensor> outputs) {
-  outputs[0] = uniform(attributes, ops::type_attribute(attributes, "dtype", dtype::float32), attributes.get_ints("shape"));
+  outputs[0] =
+      uniform(attributes, ops::type_attribute(attributes, "dtype", dtype::float32), attributes.get_ints("shape"));
 }
-inline void random_normal_like(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void random_normal_like(const attribute_map& attributes, std::span<const tensor> inputs,
+                               std::span<tensor> outputs) {
   outputs[0] = normal(attributes, ops::type_attribute(attributes, "dtype", inputs[0].type()), inputs[0].dims());
 }
-inline void random_uniform_like(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void random_uniform_like(const attribute_map& attributes, std::span<const tensor> inputs,
+                                std::span<tensor> outputs) {
   outputs[0] = uniform(attributes, ops::type_attribute(attributes, "dtype", inputs[0].type()), inputs[0].dims());
 }
 inline void bernoulli(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
@@ -79,7 +83,8 @@ inline void bernoulli(const attribute_map& attributes, std::span<const tensor> i
   outputs[0] = store_all<double>(ops::type_attribute(attributes, "dtype", inputs[0].type()), inputs[0].dims(), values);
 }
 inline void multinomial(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
-  if (inputs[0].rank() != 2) throw error(errc::shape_mismatch, "Multinomial of rank " + std::to_string(inputs[0].rank()));
+  if (inputs[0].rank() != 2)
+    throw error(errc::shape_mismatch, "Multinomial of rank " + std::to_string(inputs[0].rank()));
   const auto rows = static_cast<std::size_t>(inputs[0].dims()[0]);
   const auto classes = static_cast<std::size_t>(inputs[0].dims()[1]);
   const std::int64_t samples = attributes.get_int("sample_size", 1);
@@ -97,7 +102,8 @@ inline void multinomial(const attribute_map& attributes, std::span<const tensor>
       values.push_back(static_cast<double>(at - totals.begin()));
     }
   }
-  outputs[0] = store_all<double>(ops::type_attribute(attributes, "dtype", dtype::int32), {inputs[0].dims()[0], samples}, values);
+  outputs[0] =
+      store_all<double>(ops::type_attribute(attributes, "dtype", dtype::int32), {inputs[0].dims()[0], samples}, values);
 }
 
 }  // namespace random

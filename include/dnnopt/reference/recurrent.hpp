@@ -43,13 +43,16 @@ inline constexpr std::array activation_table{
     activation_row{"Tanh", {[](double x, double, double) { return std::tanh(x); }}, 0},
     activation_row{"Sigmoid", {[](double x, double, double) { return 1.0 / (1.0 + std::exp(-x)); }}, 0},
     activation_row{"Softsign", {[](double x, double, double) { return x / (1.0 + std::fabs(x)); }}, 0},
-    activation_row{"Softplus", {[](double x, double, double) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }}, 0},
+    activation_row{"Softplus",
+                   {[](double x, double, double) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }},
+                   0},
     activation_row{"LeakyRelu", {[](double x, double a, double) { return x >= 0.0 ? x : a * x; }, 0.01}, 1},
     activation_row{"ThresholdedRelu", {[](double x, double a, double) { return x > a ? x : 0.0; }, 1.0}, 1},
     activation_row{"Elu", {[](double x, double a, double) { return x >= 0.0 ? x : a * std::expm1(x); }, 1.0}, 1},
     activation_row{"Affine", {[](double x, double a, double b) { return a * x + b; }, 1.0}, 2},
     activation_row{"ScaledTanh", {[](double x, double a, double b) { return a * std::tanh(b * x); }, 1.0, 1.0}, 2},
-    activation_row{"HardSigmoid", {[](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); }, 0.2, 0.5}, 2},
+    activation_row{
+        "HardSigmoid", {[](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); }, 0.2, 0.5}, 2},
 };
 
 /// The node's functions, `per_direction` for each direction; `defaults` where it names none.
@@ -60,14 +63,16 @@ inline constexpr std::array activation_table{
   std::vector<std::string> names = attributes.get<std::vector<std::string>>("activations", {});
   if (names.empty())
     for (std::size_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
-  if (names.size() != wanted) throw error(errc::bad_attribute, std::to_string(names.size()) + " activations of " + std::to_string(wanted));
+  if (names.size() != wanted)
+    throw error(errc::bad_attribute, std::to_string(names.size()) + " activations of " + std::to_string(wanted));
   const std::vector<float> alphas = attributes.get_floats("activation_alpha");
   const std::vector<float> betas = attributes.get_floats("activation_beta");
   std::size_t alpha = 0;
   std::size_t beta = 0;
   std::vector<activation> result;
   for (const std::string& name : names) {
-    const auto row = std::find_if(activation_table.begin(), activation_table.end(), [&](const activation_row& r) { return r.name == name; });
+    const auto row = std::find_if(activation_table.begin(), activation_table.end(),
+                                  [&](const activation_row& r) { return r.name == name; });
     if (row == activation_table.end()) throw error(errc::bad_attribute, "activation '" + name + "'");
     activation made = row->function;
     if (row->parameters > 0 && alpha < alphas.size()) made.alpha = static_cast<double>(alphas[alpha++]);
@@ -87,7 +92,7 @@ struct direction_data {
   std::span<const activation> functions;
   std::size_t inputs;
   std::size_t hidden;
-  double clip;  ///< 0: none
+  double clip;   ///< 0: none
   bool variant;  ///< LSTM: coupled input and forget gate; GRU: linear before reset
 
   [[nodiscard]] double limited(double x) const { return clip > 0.0 ? std::clamp(x, -clip, clip) : x; }
@@ -104,7 +109,8 @@ struct direction_data {
 };
 
 /// Advances hidden state `h` (and cell state `c`) by one time step.
-using cell_function = void (*)(const direction_data& data, const double* x, std::vector<double>& h, std::vector<double>& c);
+using cell_function = void (*)(const direction_data& data, const double* x, std::vector<double>& h,
+                               std::vector<double>& c);
 
 inline void rnn_cell(const direction_data& data, const double* x, std::vector<double>& h, std::vector<double>&) {
   std::vector<double> next(data.hidden);
@@ -125,7 +131,8 @@ inline void gru_cell(const direction_data& data, const double* x, std::vector<do
   }
   std::vector<double> next(n);
   for (std::size_t u = 0; u < n; ++u) {
-    const double state = data.variant ? reset[u] * data.from_state(2 * n + u, h.data()) : data.from_state(2 * n + u, gated.data());
+    const double state =
+        data.variant ? reset[u] * data.from_state(2 * n + u, h.data()) : data.from_state(2 * n + u, gated.data());
     const double candidate = data.functions[1](data.limited(data.from_input(2 * n + u, x) + state));
     next[u] = (1.0 - update[u]) * candidate + update[u] * h[u];
   }
@@ -134,12 +141,17 @@ inline void gru_cell(const direction_data& data, const double* x, std::vector<do
 
 inline void lstm_cell(const direction_data& data, const double* x, std::vector<double>& h, std::vector<double>& c) {
   const std::size_t n = data.hidden;
-  const auto gate = [&](std::size_t g, std::size_t u) { return data.from_input(g * n + u, x) + data.from_state(g * n + u, h.data()); };
-  const auto peephole = [&](std::size_t g, std::size_t u) { return data.peepholes.empty() ? 0.0 : data.peepholes[g * n + u]; };
+  const auto gate = [&](std::size_t g, std::size_t u) {
+    return data.from_input(g * n + u, x) + data.from_state(g * n + u, h.data());
+  };
+  const auto peephole = [&](std::size_t g, std::size_t u) {
+    return data.peepholes.empty() ? 0.0 : data.peepholes[g * n + u];
+  };
   std::vector<double> next(n);
   for (std::size_t u = 0; u < n; ++u) {
     const double input = data.functions[0](data.limited(gate(0, u) + peephole(0, u) * c[u]));
-    const double forget = data.variant ? 1.0 - input : data.functions[0](data.limited(gate(2, u) + peephole(2, u) * c[u]));
+    const double forget =
+        data.variant ? 1.0 - input : data.functions[0](data.limited(gate(2, u) + peephole(2, u) * c[u]));
     const double cell = forget * c[u] + input * data.functions[1](data.limited(gate(3, u)));
     const double output = data.functions[0](data.limited(gate(1, u) + peephole(1, u) * cell));
     c[u] = cell;
@@ -149,28 +161,35 @@ inline void lstm_cell(const direction_data& data, const double* x, std::vector<d
 }
 
 /// Runs a layer of `gates` gates. Outputs are Y, Y_h and, where `cell_state`, Y_c.
-inline void run_layer(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs, std::size_t gates,
-                      cell_function cell, std::vector<std::string> default_activations, std::string_view variant_attribute, bool cell_state) {
+inline void run_layer(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs,
+                      std::size_t gates, cell_function cell, std::vector<std::string> default_activations,
+                      std::string_view variant_attribute, bool cell_state) {
   const bool batch_first = attributes.get_int("layout", 0) != 0;
   const std::string direction = attributes.get_string("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") throw error(errc::bad_attribute, "direction '" + direction + "'");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    throw error(errc::bad_attribute, "direction '" + direction + "'");
   const std::size_t directions = direction == "bidirectional" ? 2 : 1;
   const dim_list& xd = inputs[0].dims();
   const dim_list& rd = inputs[2].dims();
-  if (xd.size() != 3 || rd.size() != 3 || inputs[1].rank() != 3) throw error(errc::shape_mismatch, "a recurrent layer of input " + to_string(xd));
+  if (xd.size() != 3 || rd.size() != 3 || inputs[1].rank() != 3)
+    throw error(errc::shape_mismatch, "a recurrent layer of input " + to_string(xd));
   const auto steps = static_cast<std::size_t>(xd[batch_first ? 1 : 0]);
   const auto batch = static_cast<std::size_t>(xd[batch_first ? 0 : 1]);
   const auto width = static_cast<std::size_t>(xd[2]);
   const auto hidden = static_cast<std::size_t>(rd[2]);
   const auto n = [](std::size_t v) { return static_cast<std::int64_t>(v); };
-  if (inputs[1].dims() != dim_list{n(directions), n(gates * hidden), n(width)} || rd != dim_list{n(directions), n(gates * hidden), n(hidden)})
-    throw error(errc::shape_mismatch, "a recurrent layer of input " + to_string(xd) + " with weights " + to_string(inputs[1].dims()) + " and " + to_string(rd));
+  if (inputs[1].dims() != dim_list{n(directions), n(gates * hidden), n(width)} ||
+      rd != dim_list{n(directions), n(gates * hidden), n(hidden)})
+    throw error(errc::shape_mismatch, "a recurrent layer of input " + to_string(xd) + " with weights " +
+                                          to_string(inputs[1].dims()) + " and " + to_string(rd));
   const std::vector<double> x = load_all<double>(inputs[0]);
   const std::vector<double> w = load_all<double>(inputs[1]);
   const std::vector<double> r = load_all<double>(inputs[2]);
   const auto optional = [&](std::size_t i, std::size_t count) {
     if (!has_input(inputs, i)) return std::vector<double>();
-    if (inputs[i].size() != n(count)) throw error(errc::shape_mismatch, "input " + std::to_string(i) + " of a recurrent layer is " + to_string(inputs[i].dims()));
+    if (inputs[i].size() != n(count))
+      throw error(errc::shape_mismatch,
+                  "input " + std::to_string(i) + " of a recurrent layer is " + to_string(inputs[i].dims()));
     return load_all<double>(inputs[i]);
   };
   const std::vector<double> bias = optional(3, directions * 2 * gates * hidden);
@@ -179,14 +198,19 @@ inline void run_layer(const attribute_map& attributes, std::span<const tensor> i
   const std::vector<double> peepholes = cell_state ? optional(7, directions * 3 * hidden) : std::vector<double>();
   std::vector<std::int64_t> lengths(batch, n(steps));
   if (has_input(inputs, 4)) lengths = integers_of(inputs[4]);
-  if (lengths.size() != batch) throw error(errc::shape_mismatch, std::to_string(lengths.size()) + " sequence lengths for a batch of " + std::to_string(batch));
+  if (lengths.size() != batch)
+    throw error(errc::shape_mismatch,
+                std::to_string(lengths.size()) + " sequence lengths for a batch of " + std::to_string(batch));
   const std::vector<activation> functions = activations_of(attributes, directions, default_activations);
 
-  // Y is [steps, directions, batch, hidden] and the final states are [directions, batch, hidden], unless the batch comes first.
+  // Y is [steps, directions, batch, hidden] and the final states are [directions, batch, hidden], unless the batch
+  // comes first.
   std::vector<double> y(steps * directions * batch * hidden, 0.0);
   std::vector<double> last_h(directions * batch * hidden, 0.0);
   std::vector<double> last_c(directions * batch * hidden, 0.0);
-  const auto state_place = [&](std::size_t d, std::size_t b) { return (batch_first ? b * directions + d : d * batch + b) * hidden; };
+  const auto state_place = [&](std::size_t d, std::size_t b) {
+    return (batch_first ? b * directions + d : d * batch + b) * hidden;
+  };
   for (std::size_t d = 0; d < directions; ++d) {
     direction_data data{};
     const std::size_t rows = gates * hidden;
@@ -200,7 +224,8 @@ inline void run_layer(const attribute_map& attributes, std::span<const tensor> i
       data.recurrent_bias.assign(first + n(rows), first + n(2 * rows));
     }
     if (!peepholes.empty()) data.peepholes = std::span<const double>(peepholes).subspan(d * 3 * hidden, 3 * hidden);
-    data.functions = std::span<const activation>(functions).subspan(d * default_activations.size(), default_activations.size());
+    data.functions =
+        std::span<const activation>(functions).subspan(d * default_activations.size(), default_activations.size());
     data.inputs = width;
     data.hidden = hidden;
     data.clip = static_cast<double>(attributes.get_float("clip", 0.0F));
@@ -224,9 +249,13 @@ inline void run_layer(const attribute_map& attributes, std::span<const tensor> i
     }
   }
   const dtype type = inputs[0].type();
-  const dim_list states = batch_first ? dim_list{n(batch), n(directions), n(hidden)} : dim_list{n(directions), n(batch), n(hidden)};
+  const dim_list states =
+      batch_first ? dim_list{n(batch), n(directions), n(hidden)} : dim_list{n(directions), n(batch), n(hidden)};
   if (!outputs.empty())
-    outputs[0] = store_all<double>(type, batch_first ? dim_list{n(batch), n(steps), n(directions), n(hidden)} : dim_list{n(steps), n(directions), n(batch), n(hidden)}, y);
+    outputs[0] = store_all<double>(type,
+                                   batch_first ? dim_list{n(batch), n(steps), n(directions), n(hidden)}
+                                               : dim_list{n(steps), n(directions), n(batch), n(hidden)},
+                                   y);
   if (outputs.size() > 1) outputs[1] = store_all<double>(type, states, last_h);
   if (outputs.size() > 2) outputs[2] = store_all<double>(type, states, last_c);
 }

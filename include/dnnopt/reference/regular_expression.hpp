@@ -15,8 +15,9 @@
 namespace dnnopt::reference {
 
 /// A compiled expression: literals, `.`, classes with ranges, negation and \d \w \s \D \W \S (also inside classes),
-/// escapes \n \t \r \f \v \xHH, groups `( )` and `(?: )`, `|`, `* + ? {m} {m,} {m,n}` also followed by `?`, `^ $ \b \B \A \z`.
-/// Bytes outside ASCII match as themselves and `.` takes one byte. Matching is linear in the text (set of states).
+/// escapes \n \t \r \f \v \xHH, groups `( )` and `(?: )`, `|`, `* + ? {m} {m,} {m,n}` also followed by `?`, `^ $ \b \B
+/// \A \z`. Bytes outside ASCII match as themselves and `.` takes one byte. Matching is linear in the text (set of
+/// states).
 class regular_expression {
  public:
   /// Errors: bad_attribute for a malformed expression, unsupported for other syntax.
@@ -38,7 +39,8 @@ class regular_expression {
       std::vector<bool> next_seen(program_.size(), false);
       for (const std::size_t state : current) {
         const instruction& i = program_[state];
-        if (i.op == operation::take && i.accepted[static_cast<unsigned char>(text[at])]) follow(i.next, text, at + 1, next, next_seen);
+        if (i.op == operation::take && i.accepted[static_cast<unsigned char>(text[at])])
+          follow(i.next, text, at + 1, next, next_seen);
       }
       current = std::move(next);
     }
@@ -142,7 +144,8 @@ class regular_expression {
     const auto number = [this](std::size_t& value) {
       const std::size_t first = at_;
       value = 0;
-      while (more() && peek() >= '0' && peek() <= '9' && value <= 1000) value = value * 10 + static_cast<std::size_t>(pattern_[at_++] - '0');
+      while (more() && peek() >= '0' && peek() <= '9' && value <= 1000)
+        value = value * 10 + static_cast<std::size_t>(pattern_[at_++] - '0');
       return at_ != first;
     };
     if (!number(least)) {
@@ -196,26 +199,33 @@ class regular_expression {
     switch (c) {
       case '(': {
         if (accept('?')) {
-          if (!accept(':')) throw error(errc::unsupported, "regular expression '" + std::string(pattern_) + "': a group with options");
+          if (!accept(':'))
+            throw error(errc::unsupported, "regular expression '" + std::string(pattern_) + "': a group with options");
         }
         fragment inner = alternatives();
         if (!accept(')')) bad("an unclosed '('");
         return inner;
       }
-      case '[': return taking(char_class());
+      case '[':
+        return taking(char_class());
       case '.': {
         byte_set any;
         any.set();
         any.reset('\n');
         return taking(any);
       }
-      case '^': return single({operation::begin});
-      case '$': return single({operation::end});
+      case '^':
+        return single({operation::begin});
+      case '$':
+        return single({operation::end});
       case '*':
       case '+':
-      case '?': bad("nothing to repeat");
-      case '\\': return escaped();
-      default: return taking(only(c));
+      case '?':
+        bad("nothing to repeat");
+      case '\\':
+        return escaped();
+      default:
+        return taking(only(c));
     }
   }
   fragment taking(const byte_set& accepted) { return single({operation::take, accepted}); }
@@ -227,11 +237,20 @@ class regular_expression {
   fragment escaped() {
     if (!more()) bad("a trailing backslash");
     switch (peek()) {
-      case 'b': ++at_; return single({operation::boundary});
-      case 'B': ++at_; return single({operation::no_boundary});
-      case 'A': ++at_; return single({operation::begin});
-      case 'z': ++at_; return single({operation::end});
-      default: return taking(escaped_set());
+      case 'b':
+        ++at_;
+        return single({operation::boundary});
+      case 'B':
+        ++at_;
+        return single({operation::no_boundary});
+      case 'A':
+        ++at_;
+        return single({operation::begin});
+      case 'z':
+        ++at_;
+        return single({operation::end});
+      default:
+        return taking(escaped_set());
     }
   }
   static bool is_word(char c) {
@@ -253,24 +272,33 @@ class regular_expression {
       case 'S':
         for (const char k : {' ', '\t', '\n', '\r', '\f'}) set.set(static_cast<unsigned char>(k));
         return c == 's' ? set : ~set;
-      case 'n': return only('\n');
-      case 't': return only('\t');
-      case 'r': return only('\r');
-      case 'f': return only('\f');
-      case 'v': return only('\v');
+      case 'n':
+        return only('\n');
+      case 't':
+        return only('\t');
+      case 'r':
+        return only('\r');
+      case 'f':
+        return only('\f');
+      case 'v':
+        return only('\v');
       case 'x': {
         unsigned code = 0;
         for (int k = 0; k < 2; ++k) {
           if (!more()) bad("\\x needs two digits");
           const char h = pattern_[at_++];
-          const int digit = h >= '0' && h <= '9' ? h - '0' : h >= 'a' && h <= 'f' ? h - 'a' + 10 : h >= 'A' && h <= 'F' ? h - 'A' + 10 : -1;
+          const int digit = h >= '0' && h <= '9'   ? h - '0'
+                            : h >= 'a' && h <= 'f' ? h - 'a' + 10
+                            : h >= 'A' && h <= 'F' ? h - 'A' + 10
+                                                   : -1;
           if (digit < 0) bad("\\x needs two digits");
           code = code * 16 + static_cast<unsigned>(digit);
         }
         return only(static_cast<char>(code));
       }
       default:
-        if (is_word(c)) throw error(errc::unsupported, "regular expression '" + std::string(pattern_) + "': \\" + std::string(1, c));
+        if (is_word(c))
+          throw error(errc::unsupported, "regular expression '" + std::string(pattern_) + "': \\" + std::string(1, c));
         return only(c);
     }
   }
@@ -312,7 +340,8 @@ class regular_expression {
     return negated ? ~set : set;
   }
 
-  void follow(std::size_t state, std::string_view text, std::size_t at, std::vector<std::size_t>& into, std::vector<bool>& seen) const {
+  void follow(std::size_t state, std::string_view text, std::size_t at, std::vector<std::size_t>& into,
+              std::vector<bool>& seen) const {
     std::vector<std::size_t> pending{state};
     while (!pending.empty()) {
       const std::size_t s = pending.back();
@@ -327,7 +356,9 @@ class regular_expression {
           pending.push_back(i.next);
           pending.push_back(i.other);
           break;
-        case operation::pass: pending.push_back(i.next); break;
+        case operation::pass:
+          pending.push_back(i.next);
+          break;
         case operation::begin:
           if (at == 0) pending.push_back(i.next);
           break;
@@ -341,7 +372,9 @@ class regular_expression {
           if (before == after) pending.push_back(i.next);
           break;
         case operation::take:
-        case operation::match: into.push_back(s); break;
+        case operation::match:
+          into.push_back(s);
+          break;
       }
     }
   }

@@ -59,7 +59,8 @@ struct resize_axis {
   if (mode.coordinates == "asymmetric") return x / axis.scale;
   if (mode.coordinates == "align_corners") return to == 1.0 || axis.to == 1 ? 0.0 : x * (from - 1.0) / (to - 1.0);
   if (mode.coordinates == "pytorch_half_pixel") return axis.to == 1 ? -0.5 : half_pixel;
-  if (mode.coordinates == "half_pixel_symmetric") return from / 2.0 * (1.0 - static_cast<double>(axis.to) / to) + half_pixel;
+  if (mode.coordinates == "half_pixel_symmetric")
+    return from / 2.0 * (1.0 - static_cast<double>(axis.to) / to) + half_pixel;
   if (mode.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
   if (mode.coordinates == "tf_crop_and_resize") {
     const double extent = (axis.roi_end - axis.roi_start) * (from - 1.0);
@@ -101,7 +102,8 @@ struct resize_axis {
   // The kernel's support grows where antialiasing scales down.
   const double shrink = mode.antialias ? std::min(axis.scale, 1.0) : 1.0;
   const bool cubic = mode.interpolation == "cubic";
-  if (!cubic && mode.interpolation != "linear") throw error(errc::bad_attribute, "Resize: mode '" + mode.interpolation + "'");
+  if (!cubic && mode.interpolation != "linear")
+    throw error(errc::bad_attribute, "Resize: mode '" + mode.interpolation + "'");
   const double radius = (cubic ? 2.0 : 1.0) / shrink;
   const auto first = static_cast<std::int64_t>(std::floor(x - radius)) + 1;
   const auto last = static_cast<std::int64_t>(std::ceil(x + radius)) - 1;
@@ -120,12 +122,14 @@ struct resize_axis {
 }
 
 /// Resamples every axis in turn. `outside` is what positions outside the input become.
-[[nodiscard]] inline tensor resample(const tensor& x, std::span<const resize_axis> axes, const resize_mode& mode, double outside) {
+[[nodiscard]] inline tensor resample(const tensor& x, std::span<const resize_axis> axes, const resize_mode& mode,
+                                     double outside) {
   std::vector<std::vector<taps>> all;
   dim_list dims;
   for (const resize_axis& axis : axes) {
     dims.push_back(axis.to);
-    if (axis.to > 0 && axis.from == 0) throw error(errc::shape_mismatch, "Resize: an axis without elements becomes " + std::to_string(axis.to));
+    if (axis.to > 0 && axis.from == 0)
+      throw error(errc::shape_mismatch, "Resize: an axis without elements becomes " + std::to_string(axis.to));
     std::vector<taps> own;
     for (std::int64_t index = 0; index < axis.to; ++index) {
       // What keeps its length stays as it is, in whichever mode.
@@ -149,14 +153,16 @@ struct resize_axis {
       }
       positions[k] = position;
     }
-    if (outside != 0.0 && result.size() != 0) fill_elements(store_all<double>(x.type(), {1}, std::vector<double>{outside}), result);
+    if (outside != 0.0 && result.size() != 0)
+      fill_elements(store_all<double>(x.type(), {1}, std::vector<double>{outside}), result);
     pick_elements(x, result, positions);
     return result;
   }
   std::vector<double> values = load_all<double>(x);
   dim_list current = x.dims();
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    if (axes[axis].from == axes[axis].to && axes[axis].scale == 1.0 && mode.coordinates != "tf_crop_and_resize") continue;
+    if (axes[axis].from == axes[axis].to && axes[axis].scale == 1.0 && mode.coordinates != "tf_crop_and_resize")
+      continue;
     std::int64_t outer = 1;
     std::int64_t inner = 1;
     for (std::size_t a = 0; a < axis; ++a) outer *= current[a];
@@ -164,16 +170,17 @@ struct resize_axis {
     const std::int64_t from = axes[axis].from;
     const std::int64_t to = axes[axis].to;
     std::vector<double> next(static_cast<std::size_t>(outer * to * inner), 0.0);
-    parallel_ranges(outer * to, 1 + 65536 / std::max<std::int64_t>(inner, 1), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const taps& tap = all[axis][static_cast<std::size_t>(row % to)];
-        double* out = next.data() + row * inner;
-        for (std::size_t t = 0; t < tap.at.size(); ++t) {
-          const double* in = values.data() + (row / to * from + tap.at[t]) * inner;
-          for (std::int64_t i = 0; i < inner; ++i) out[i] += tap.weights[t] * in[i];
-        }
-      }
-    });
+    parallel_ranges(outer * to, 1 + 65536 / std::max<std::int64_t>(inner, 1),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t row = begin; row < end; ++row) {
+                        const taps& tap = all[axis][static_cast<std::size_t>(row % to)];
+                        double* out = next.data() + row * inner;
+                        for (std::size_t t = 0; t < tap.at.size(); ++t) {
+                          const double* in = values.data() + (row / to * from + tap.at[t]) * inner;
+                          for (std::int64_t i = 0; i < inner; ++i) out[i] += tap.weights[t] * in[i];
+                        }
+                      }
+                    });
     values = std::move(next);
     current[axis] = to;
   }
@@ -203,7 +210,8 @@ inline void resize(const attribute_map& attributes, std::span<const tensor> inpu
   const bool cropped = mode.coordinates == "tf_crop_and_resize";
   if (cropped && has_input(inputs, 1) && inputs[1].size() != 0) {
     const std::vector<double> roi = load_all<double>(inputs[1]);
-    if (roi.size() != 2 * chosen.size()) throw error(errc::shape_mismatch, "Resize: the region has " + std::to_string(roi.size()) + " bounds");
+    if (roi.size() != 2 * chosen.size())
+      throw error(errc::shape_mismatch, "Resize: the region has " + std::to_string(roi.size()) + " bounds");
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       resize_axis& axis = axes[axis_at(chosen[k], x.rank())];
       axis.roi_start = roi[k];
@@ -212,14 +220,18 @@ inline void resize(const attribute_map& attributes, std::span<const tensor> inpu
   }
   if (has_input(inputs, 3) && inputs[3].size() != 0) {
     const std::vector<std::int64_t> sizes = integers_of(inputs[3]);
-    if (sizes.size() != chosen.size()) throw error(errc::shape_mismatch, "Resize: " + std::to_string(sizes.size()) + " sizes for " + std::to_string(chosen.size()) + " axes");
+    if (sizes.size() != chosen.size())
+      throw error(errc::shape_mismatch,
+                  "Resize: " + std::to_string(sizes.size()) + " sizes for " + std::to_string(chosen.size()) + " axes");
     const std::string policy = attributes.get_string("keep_aspect_ratio_policy", "stretch");
     std::optional<double> common;
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       resize_axis& axis = axes[axis_at(chosen[k], x.rank())];
       axis.to = sizes[k];
       axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);
-      common = !common ? axis.scale : policy == "not_larger" ? std::min(*common, axis.scale) : std::max(*common, axis.scale);
+      common = !common                  ? axis.scale
+               : policy == "not_larger" ? std::min(*common, axis.scale)
+                                        : std::max(*common, axis.scale);
     }
     if (policy != "stretch")
       for (const std::int64_t at : chosen) {
@@ -230,13 +242,16 @@ inline void resize(const attribute_map& attributes, std::span<const tensor> inpu
   } else {
     if (!has_input(inputs, 2)) throw error(errc::bad_arity, "Resize: neither scales nor sizes are given");
     const std::vector<double> scales = load_all<double>(inputs[2]);
-    if (scales.size() != chosen.size()) throw error(errc::shape_mismatch, "Resize: " + std::to_string(scales.size()) + " scales for " + std::to_string(chosen.size()) + " axes");
+    if (scales.size() != chosen.size())
+      throw error(errc::shape_mismatch, "Resize: " + std::to_string(scales.size()) + " scales for " +
+                                            std::to_string(chosen.size()) + " axes");
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       resize_axis& axis = axes[axis_at(chosen[k], x.rank())];
       axis.scale = scales[k];
       // ONNX rounds the product in single precision.
       const double part = cropped ? axis.roi_end - axis.roi_start : 1.0;
-      axis.to = static_cast<std::int64_t>(std::floor(static_cast<float>(axis.from) * static_cast<float>(part) * static_cast<float>(axis.scale)));
+      axis.to = static_cast<std::int64_t>(
+          std::floor(static_cast<float>(axis.from) * static_cast<float>(part) * static_cast<float>(axis.scale)));
     }
   }
   outputs[0] = resample(x, axes, mode, static_cast<double>(attributes.get_float("extrapolation_value", 0.0F)));
@@ -248,11 +263,13 @@ inline void upsample(const attribute_map& attributes, std::span<const tensor> in
   mode.coordinates = "asymmetric";
   mode.nearest = "floor";
   const std::vector<double> scales = load_all<double>(inputs[1]);
-  if (scales.size() != inputs[0].rank()) throw error(errc::shape_mismatch, "Upsample: " + std::to_string(scales.size()) + " scales");
+  if (scales.size() != inputs[0].rank())
+    throw error(errc::shape_mismatch, "Upsample: " + std::to_string(scales.size()) + " scales");
   std::vector<resize_axis> axes;
   for (std::size_t k = 0; k < scales.size(); ++k) {
     const std::int64_t dim = inputs[0].dims()[k];
-    axes.push_back({dim, static_cast<std::int64_t>(std::floor(static_cast<float>(dim) * static_cast<float>(scales[k]))), scales[k]});
+    axes.push_back({dim, static_cast<std::int64_t>(std::floor(static_cast<float>(dim) * static_cast<float>(scales[k]))),
+                    scales[k]});
   }
   outputs[0] = resample(inputs[0], axes, mode, 0.0);
 }
@@ -273,13 +290,15 @@ inline void grid_sample(const attribute_map& attributes, std::span<const tensor>
   const tensor& x = inputs[0];
   const tensor& grid = inputs[1];
   const std::size_t spatial = x.rank() < 3 ? 0 : x.rank() - 2;
-  if (spatial == 0 || grid.rank() != x.rank() || grid.dims().back() != static_cast<std::int64_t>(spatial) || grid.dims()[0] != x.dims()[0])
+  if (spatial == 0 || grid.rank() != x.rank() || grid.dims().back() != static_cast<std::int64_t>(spatial) ||
+      grid.dims()[0] != x.dims()[0])
     throw error(errc::shape_mismatch, "GridSample: a grid " + to_string(grid.dims()) + " over " + to_string(x.dims()));
   std::string mode = attributes.get_string("mode", "linear");
   if (mode == "bilinear") mode = "linear";
   if (mode == "bicubic") mode = "cubic";
   const std::string padding = attributes.get_string("padding_mode", "zeros");
-  if ((mode != "linear" && mode != "cubic" && mode != "nearest") || (padding != "zeros" && padding != "border" && padding != "reflection"))
+  if ((mode != "linear" && mode != "cubic" && mode != "nearest") ||
+      (padding != "zeros" && padding != "border" && padding != "reflection"))
     throw error(errc::bad_attribute, "GridSample: mode '" + mode + "', padding_mode '" + padding + "'");
   const bool corners = attributes.get_int("align_corners", 0) != 0;
   const std::vector<double> values = load_all<double>(x);
@@ -302,7 +321,9 @@ inline void grid_sample(const attribute_map& attributes, std::span<const tensor>
         const std::int64_t dim = x.dims()[axis];
         const auto length = static_cast<double>(dim);
         // The grid holds the innermost coordinate first.
-        const double given = coordinates[static_cast<std::size_t>((n * points + p) * static_cast<std::int64_t>(spatial)) + spatial - 1 - s];
+        const double given =
+            coordinates[static_cast<std::size_t>((n * points + p) * static_cast<std::int64_t>(spatial)) + spatial - 1 -
+                        s];
         const double low = corners ? 0.0 : -0.5;
         const double high = corners ? length - 1.0 : length - 0.5;
         double at = corners ? (given + 1.0) / 2.0 * (length - 1.0) : ((given + 1.0) * length - 1.0) / 2.0;
@@ -317,14 +338,17 @@ inline void grid_sample(const attribute_map& attributes, std::span<const tensor>
         std::vector<tap> next;
         for (std::int64_t k = first; k < first + count; ++k) {
           const double distance = static_cast<double>(k) - at;
-          const double weight = mode == "cubic" ? cubic_weight(distance, -0.75) : mode == "linear" ? 1.0 - std::fabs(distance) : 1.0;
+          const double weight = mode == "cubic"    ? cubic_weight(distance, -0.75)
+                                : mode == "linear" ? 1.0 - std::fabs(distance)
+                                                   : 1.0;
           std::int64_t index = k;
           if (index < 0 || index >= dim) {
             if (padding == "zeros") continue;
             if (padding == "border")
               index = std::clamp<std::int64_t>(index, 0, dim - 1);
             else
-              index = std::clamp<std::int64_t>(static_cast<std::int64_t>(reflected(static_cast<double>(index), low, high)), 0, dim - 1);
+              index = std::clamp<std::int64_t>(
+                  static_cast<std::int64_t>(reflected(static_cast<double>(index), low, high)), 0, dim - 1);
           }
           for (const tap& read : reads) next.push_back({read.offset + index * strides[axis], read.weight * weight});
         }
@@ -332,7 +356,8 @@ inline void grid_sample(const attribute_map& attributes, std::span<const tensor>
       }
       for (std::int64_t c = 0; c < x.dims()[1]; ++c) {
         double total = 0.0;
-        for (const tap& read : reads) total += read.weight * values[static_cast<std::size_t>(n * strides[0] + c * strides[1] + read.offset)];
+        for (const tap& read : reads)
+          total += read.weight * values[static_cast<std::size_t>(n * strides[0] + c * strides[1] + read.offset)];
         result[static_cast<std::size_t>((n * x.dims()[1] + c) * points + p)] = total;
       }
     }
@@ -346,7 +371,8 @@ inline void affine_grid(const attribute_map& attributes, std::span<const tensor>
   const std::size_t spatial = size.size() < 4 ? 0 : size.size() - 2;
   const auto width = static_cast<std::int64_t>(spatial);
   if ((spatial != 2 && spatial != 3) || inputs[0].dims() != dim_list{size[0], width, width + 1})
-    throw error(errc::shape_mismatch, "AffineGrid: maps " + to_string(inputs[0].dims()) + " for size " + to_string(size));
+    throw error(errc::shape_mismatch,
+                "AffineGrid: maps " + to_string(inputs[0].dims()) + " for size " + to_string(size));
   dim_list dims{size[0]};
   dims.insert(dims.end(), size.begin() + 2, size.end());
   const std::int64_t points = element_count(dims) / std::max<std::int64_t>(1, size[0]);

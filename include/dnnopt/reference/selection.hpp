@@ -57,7 +57,8 @@ inline void non_zero(const attribute_map&, std::span<const tensor> inputs, std::
   std::vector<std::int64_t> coordinates;
   for (std::size_t axis = 0; axis < dims.size(); ++axis)
     for (const std::int64_t at : found) coordinates.push_back(at / strides[axis] % dims[axis]);
-  outputs[0] = tensor::of<std::int64_t>({static_cast<std::int64_t>(dims.size()), static_cast<std::int64_t>(found.size())}, coordinates);
+  outputs[0] = tensor::of<std::int64_t>(
+      {static_cast<std::int64_t>(dims.size()), static_cast<std::int64_t>(found.size())}, coordinates);
 }
 
 inline void top_k(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
@@ -67,7 +68,8 @@ inline void top_k(const attribute_map& attributes, std::span<const tensor> input
   const std::vector<std::int64_t> counts = integers_of(inputs[1]);
   const std::int64_t k = counts.size() == 1 ? counts[0] : -1;
   const std::int64_t dim = x.dims()[axis];
-  if (k < 0 || k > dim) throw error(errc::invalid_argument, "TopK: " + std::to_string(k) + " of " + std::to_string(dim) + " elements");
+  if (k < 0 || k > dim)
+    throw error(errc::invalid_argument, "TopK: " + std::to_string(k) + " of " + std::to_string(dim) + " elements");
   const std::vector<std::int64_t> order = order_of(x);
   dim_list dims = x.dims();
   dims[axis] = k;
@@ -81,12 +83,13 @@ inline void top_k(const attribute_map& attributes, std::span<const tensor> input
       const std::int64_t base = o * dim * inner + i;
       std::iota(candidates.begin(), candidates.end(), std::int64_t{0});
       // Of equal elements the one with the smaller index comes first.
-      std::partial_sort(candidates.begin(), candidates.begin() + k, candidates.end(), [&](std::int64_t a, std::int64_t b) {
-        const std::int64_t left = order[static_cast<std::size_t>(base + a * inner)];
-        const std::int64_t right = order[static_cast<std::size_t>(base + b * inner)];
-        if (left == right) return a < b;
-        return largest ? left > right : left < right;
-      });
+      std::partial_sort(candidates.begin(), candidates.begin() + k, candidates.end(),
+                        [&](std::int64_t a, std::int64_t b) {
+                          const std::int64_t left = order[static_cast<std::size_t>(base + a * inner)];
+                          const std::int64_t right = order[static_cast<std::size_t>(base + b * inner)];
+                          if (left == right) return a < b;
+                          return largest ? left > right : left < right;
+                        });
       for (std::int64_t n = 0; n < k; ++n) {
         const auto at = static_cast<std::size_t>((o * k + n) * inner + i);
         indices[at] = candidates[static_cast<std::size_t>(n)];
@@ -140,7 +143,12 @@ inline void unique(const attribute_map& attributes, std::span<const tensor> inpu
   tensor result(x.type(), dims);
   if (result.size() != 0)
     for (std::int64_t g = 0; g < found; ++g)
-      copy_elements(x, result, {{outer, inner}, {dim * inner, 1}, first[static_cast<std::size_t>(g)] * inner, {found * inner, 1}, g * inner});
+      copy_elements(x, result,
+                    {{outer, inner},
+                     {dim * inner, 1},
+                     first[static_cast<std::size_t>(g)] * inner,
+                     {found * inner, 1},
+                     g * inner});
   outputs[0] = std::move(result);
   if (outputs.size() > 1) outputs[1] = tensor::of<std::int64_t>({found}, first);
   if (outputs.size() > 2) outputs[2] = tensor::of<std::int64_t>({dim}, inverse);
@@ -167,11 +175,14 @@ struct corners {
   return common / united > threshold;
 }
 
-inline void non_max_suppression(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void non_max_suppression(const attribute_map& attributes, std::span<const tensor> inputs,
+                                std::span<tensor> outputs) {
   const dim_list& box_dims = inputs[0].dims();
   const dim_list& score_dims = inputs[1].dims();
-  if (box_dims.size() != 3 || score_dims.size() != 3 || box_dims[2] != 4 || box_dims[0] != score_dims[0] || box_dims[1] != score_dims[2])
-    throw error(errc::shape_mismatch, "NonMaxSuppression: boxes " + to_string(box_dims) + " with scores " + to_string(score_dims));
+  if (box_dims.size() != 3 || score_dims.size() != 3 || box_dims[2] != 4 || box_dims[0] != score_dims[0] ||
+      box_dims[1] != score_dims[2])
+    throw error(errc::shape_mismatch,
+                "NonMaxSuppression: boxes " + to_string(box_dims) + " with scores " + to_string(score_dims));
   const bool centered = attributes.get_int("center_point_box", 0) != 0;
   const std::int64_t most = has_input(inputs, 2) ? integers_of(inputs[2]).at(0) : 0;
   const auto overlap = static_cast<float>(scalar_or(inputs, 3, 0.0));
@@ -192,7 +203,8 @@ inline void non_max_suppression(const attribute_map& attributes, std::span<const
   std::vector<std::int64_t> rows;
   for (std::int64_t batch = 0; batch < score_dims[0]; ++batch)
     for (std::int64_t label = 0; label < score_dims[1]; ++label) {
-      const std::span<const float> own = scores.subspan(static_cast<std::size_t>((batch * score_dims[1] + label) * count), static_cast<std::size_t>(count));
+      const std::span<const float> own = scores.subspan(
+          static_cast<std::size_t>((batch * score_dims[1] + label) * count), static_cast<std::size_t>(count));
       std::vector<std::int64_t> candidates;
       for (std::int64_t at = 0; at < count; ++at)
         if (!limited || own[static_cast<std::size_t>(at)] > least) candidates.push_back(at);
@@ -203,7 +215,9 @@ inline void non_max_suppression(const attribute_map& attributes, std::span<const
       for (const std::int64_t at : candidates) {
         if (static_cast<std::int64_t>(kept.size()) >= most) break;
         const corners candidate = box(batch, at);
-        if (std::any_of(kept.begin(), kept.end(), [&](const corners& k) { return overlap_exceeds(k, candidate, overlap); })) continue;
+        if (std::any_of(kept.begin(), kept.end(),
+                        [&](const corners& k) { return overlap_exceeds(k, candidate, overlap); }))
+          continue;
         kept.push_back(candidate);
         rows.insert(rows.end(), {batch, label, at});
       }

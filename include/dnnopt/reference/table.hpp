@@ -45,24 +45,15 @@ namespace dnnopt::reference {
 /// The rows of all operator families.
 [[nodiscard]] inline auto reference_families() {
   return std::array{
-      std::span<const reference_row>(arithmetic_rows),
-      std::span<const reference_row>(attention_rows),
-      std::span<const reference_row>(conversion_rows),
-      std::span<const reference_row>(convolution_rows),
-      std::span<const reference_row>(generator_rows),
-      std::span<const reference_row>(indexing_rows),
-      std::span<const reference_row>(matrix_product_rows),
-      std::span<const reference_row>(normalization_rows),
-      std::span<const reference_row>(pooling_rows),
-      std::span<const reference_row>(random_rows),
-      std::span<const reference_row>(recurrent_rows),
-      std::span<const reference_row>(reduction_rows),
-      std::span<const reference_row>(resize_rows),
-      std::span<const reference_row>(selection_rows),
-      std::span<const reference_row>(signal_rows),
-      std::span<const reference_row>(text_rows),
-      std::span<const reference_row>(unary_math_rows),
-      std::span<const reference_row>(view_rows),
+      std::span<const reference_row>(arithmetic_rows),     std::span<const reference_row>(attention_rows),
+      std::span<const reference_row>(conversion_rows),     std::span<const reference_row>(convolution_rows),
+      std::span<const reference_row>(generator_rows),      std::span<const reference_row>(indexing_rows),
+      std::span<const reference_row>(matrix_product_rows), std::span<const reference_row>(normalization_rows),
+      std::span<const reference_row>(pooling_rows),        std::span<const reference_row>(random_rows),
+      std::span<const reference_row>(recurrent_rows),      std::span<const reference_row>(reduction_rows),
+      std::span<const reference_row>(resize_rows),         std::span<const reference_row>(selection_rows),
+      std::span<const reference_row>(signal_rows),         std::span<const reference_row>(text_rows),
+      std::span<const reference_row>(unary_math_rows),     std::span<const reference_row>(view_rows),
   };
 }
 
@@ -82,9 +73,11 @@ DNNOPT_INLINE evaluate_function find_evaluation(const op_info& op) {
                                                            std::span<const tensor> inputs, std::size_t output_count) {
   const evaluate_function evaluate = find_evaluation(op);
   if (evaluate == nullptr)
-    throw error(errc::unsupported, "the reference backend does not compute operator '" + std::string(op.name) + "' of domain '" + std::string(op.domain) + "'");
+    throw error(errc::unsupported, "the reference backend does not compute operator '" + std::string(op.name) +
+                                       "' of domain '" + std::string(op.domain) + "'");
   if (inputs.size() < op.arity.least_inputs)
-    throw error(errc::bad_arity, "operator '" + std::string(op.name) + "' has " + std::to_string(inputs.size()) + " inputs, needs " + std::to_string(op.arity.least_inputs));
+    throw error(errc::bad_arity, "operator '" + std::string(op.name) + "' has " + std::to_string(inputs.size()) +
+                                     " inputs, needs " + std::to_string(op.arity.least_inputs));
   std::vector<tensor> outputs(output_count);
   evaluate(attributes, inputs, outputs);
   return outputs;

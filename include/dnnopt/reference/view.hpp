@@ -47,7 +47,9 @@ inline void size(const attribute_map&, std::span<const tensor> inputs, std::span
   outputs[0] = tensor::scalar<std::int64_t>(inputs[0].size());
 }
 
-inline void identity(const attribute_map&, std::span<const tensor> inputs, std::span<tensor> outputs) { outputs[0] = inputs[0]; }
+inline void identity(const attribute_map&, std::span<const tensor> inputs, std::span<tensor> outputs) {
+  outputs[0] = inputs[0];
+}
 
 inline void reshape(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
   dim_list dims = integers_of(inputs[1]);
@@ -61,7 +63,8 @@ inline void reshape(const attribute_map& attributes, std::span<const tensor> inp
       continue;
     }
     if (dims[k] == 0 && !allow_zero) {
-      if (k >= inputs[0].rank()) throw error(errc::shape_mismatch, "Reshape: a dim is copied from beyond the input's rank");
+      if (k >= inputs[0].rank())
+        throw error(errc::shape_mismatch, "Reshape: a dim is copied from beyond the input's rank");
       dims[k] = inputs[0].dims()[k];
     }
     if (dims[k] < 0) throw error(errc::shape_mismatch, "Reshape: dim " + std::to_string(dims[k]));
@@ -69,7 +72,8 @@ inline void reshape(const attribute_map& attributes, std::span<const tensor> inp
   }
   if (free != nullptr) {
     if (known == 0 || inputs[0].size() % known != 0)
-      throw error(errc::shape_mismatch, "Reshape: " + std::to_string(inputs[0].size()) + " elements in rows of " + std::to_string(known));
+      throw error(errc::shape_mismatch,
+                  "Reshape: " + std::to_string(inputs[0].size()) + " elements in rows of " + std::to_string(known));
     *free = inputs[0].size() / known;
   }
   outputs[0] = inputs[0].reshaped(std::move(dims));
@@ -132,7 +136,9 @@ inline void transpose(const attribute_map& attributes, std::span<const tensor> i
   for (std::size_t k = 0; k < rank; ++k) perm[k] = rank - 1 - k;
   if (attributes.contains("perm")) {
     const auto given = attributes.get_ints("perm");
-    if (given.size() != rank) throw error(errc::bad_attribute, "Transpose: perm has " + std::to_string(given.size()) + " axes for rank " + std::to_string(rank));
+    if (given.size() != rank)
+      throw error(errc::bad_attribute,
+                  "Transpose: perm has " + std::to_string(given.size()) + " axes for rank " + std::to_string(rank));
     for (std::size_t k = 0; k < rank; ++k) perm[k] = axis_at(given[k], rank);
   }
   outputs[0] = permuted(inputs[0], perm);
@@ -141,23 +147,28 @@ inline void transpose(const attribute_map& attributes, std::span<const tensor> i
 inline void depth_to_space(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
   const std::int64_t b = attributes.require<std::int64_t>("blocksize");
   const dim_list d = inputs[0].dims();
-  if (d.size() != 4 || b < 1 || d[1] % (b * b) != 0) throw error(errc::shape_mismatch, "DepthToSpace of " + to_string(d));
+  if (d.size() != 4 || b < 1 || d[1] % (b * b) != 0)
+    throw error(errc::shape_mismatch, "DepthToSpace of " + to_string(d));
   const std::int64_t channels = d[1] / (b * b);
   tensor moved;
   if (attributes.get_string("mode", "DCR") == "DCR")
-    moved = permuted(inputs[0].reshaped({d[0], b, b, channels, d[2], d[3]}), std::array<std::size_t, 6>{0, 3, 4, 1, 5, 2});
+    moved =
+        permuted(inputs[0].reshaped({d[0], b, b, channels, d[2], d[3]}), std::array<std::size_t, 6>{0, 3, 4, 1, 5, 2});
   else
-    moved = permuted(inputs[0].reshaped({d[0], channels, b, b, d[2], d[3]}), std::array<std::size_t, 6>{0, 1, 4, 2, 5, 3});
+    moved =
+        permuted(inputs[0].reshaped({d[0], channels, b, b, d[2], d[3]}), std::array<std::size_t, 6>{0, 1, 4, 2, 5, 3});
   outputs[0] = moved.reshaped({d[0], channels, d[2] * b, d[3] * b});
 }
 
 inline void space_to_depth(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
   const std::int64_t b = attributes.require<std::int64_t>("blocksize");
   const dim_list d = inputs[0].dims();
-  if (d.size() != 4 || b < 1 || d[2] % b != 0 || d[3] % b != 0) throw error(errc::shape_mismatch, "SpaceToDepth of " + to_string(d));
+  if (d.size() != 4 || b < 1 || d[2] % b != 0 || d[3] % b != 0)
+    throw error(errc::shape_mismatch, "SpaceToDepth of " + to_string(d));
   const tensor blocks = inputs[0].reshaped({d[0], d[1], d[2] / b, b, d[3] / b, b});
   const bool block_outer = attributes.get_string("mode", "DCR") == "DCR";
-  const auto order = block_outer ? std::array<std::size_t, 6>{0, 3, 5, 1, 2, 4} : std::array<std::size_t, 6>{0, 1, 3, 5, 2, 4};
+  const auto order =
+      block_outer ? std::array<std::size_t, 6>{0, 3, 5, 1, 2, 4} : std::array<std::size_t, 6>{0, 1, 3, 5, 2, 4};
   outputs[0] = permuted(blocks, order).reshaped({d[0], d[1] * b * b, d[2] / b, d[3] / b});
 }
 
@@ -226,13 +237,16 @@ inline void split(const attribute_map& attributes, std::span<const tensor> input
   }
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) total += size;
-  if (sizes.size() != outputs.size() || total != dim || std::any_of(sizes.begin(), sizes.end(), [](std::int64_t s) { return s < 0; }))
-    throw error(errc::shape_mismatch, "Split: " + std::to_string(sizes.size()) + " parts of together " + std::to_string(total) + " of " + std::to_string(dim));
+  if (sizes.size() != outputs.size() || total != dim ||
+      std::any_of(sizes.begin(), sizes.end(), [](std::int64_t s) { return s < 0; }))
+    throw error(errc::shape_mismatch, "Split: " + std::to_string(sizes.size()) + " parts of together " +
+                                          std::to_string(total) + " of " + std::to_string(dim));
   std::int64_t start = 0;
   for (std::size_t o = 0; o < outputs.size(); start += sizes[o], ++o) outputs[o] = axis_part(x, axis, start, sizes[o]);
 }
 
-inline void center_crop_pad(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
+inline void center_crop_pad(const attribute_map& attributes, std::span<const tensor> inputs,
+                            std::span<tensor> outputs) {
   const tensor& x = inputs[0];
   const std::vector<std::int64_t> targets = integers_of(inputs[1]);
   const std::vector<std::int64_t> axes = attributes.contains("axes") ? attributes.get_ints("axes") : all_axes(x.rank());
@@ -285,7 +299,8 @@ inline void concat(const attribute_map& attributes, std::span<const tensor> inpu
   for (const tensor& x : inputs) {
     dim_list expected = dims;
     if (x.rank() == dims.size()) expected[axis] = x.dims()[axis];
-    if (x.dims() != expected) throw error(errc::shape_mismatch, "Concat: " + to_string(x.dims()) + " beside " + to_string(inputs[0].dims()));
+    if (x.dims() != expected)
+      throw error(errc::shape_mismatch, "Concat: " + to_string(x.dims()) + " beside " + to_string(inputs[0].dims()));
     dims[axis] += x.dims()[axis];
   }
   tensor result(inputs[0].type(), dims);
@@ -309,7 +324,8 @@ inline void concat(const attribute_map& attributes, std::span<const tensor> inpu
   const std::size_t offset = dims.size() - x.rank();
   for (std::size_t k = 0; k < x.rank(); ++k) {
     if (x.dims()[k] == 1) continue;
-    if (x.dims()[k] != dims[offset + k]) throw error(errc::shape_mismatch, to_string(x.dims()) + " does not broadcast to " + to_string(dims));
+    if (x.dims()[k] != dims[offset + k])
+      throw error(errc::shape_mismatch, to_string(x.dims()) + " does not broadcast to " + to_string(dims));
     box.read_strides[offset + k] = strides[k];
   }
   tensor result(x.type(), dims);
@@ -333,7 +349,9 @@ inline void expand(const attribute_map&, std::span<const tensor> inputs, std::sp
 inline void tile(const attribute_map&, std::span<const tensor> inputs, std::span<tensor> outputs) {
   const tensor& x = inputs[0];
   const std::vector<std::int64_t> repeats = integers_of(inputs[1]);
-  if (repeats.size() != x.rank()) throw error(errc::shape_mismatch, "Tile: " + std::to_string(repeats.size()) + " repeats for rank " + std::to_string(x.rank()));
+  if (repeats.size() != x.rank())
+    throw error(errc::shape_mismatch,
+                "Tile: " + std::to_string(repeats.size()) + " repeats for rank " + std::to_string(x.rank()));
   const dim_list strides = row_major_strides(x.dims());
   dim_list dims;
   strided_box box;
@@ -353,7 +371,9 @@ inline void pad(const attribute_map& attributes, std::span<const tensor> inputs,
   const std::string mode = attributes.get_string("mode", "constant");
   const std::vector<std::int64_t> pads = integers_of(inputs[1]);
   const std::vector<std::int64_t> axes = list_of(inputs, 3, all_axes(x.rank()));
-  if (pads.size() != 2 * axes.size()) throw error(errc::shape_mismatch, "Pad: " + std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) + " axes");
+  if (pads.size() != 2 * axes.size())
+    throw error(errc::shape_mismatch,
+                "Pad: " + std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) + " axes");
   dim_list dims = x.dims();
   dim_list before(x.rank(), 0);
   for (std::size_t k = 0; k < axes.size(); ++k) {
@@ -389,7 +409,8 @@ inline void pad(const attribute_map& attributes, std::span<const tensor> inputs,
     }
   }
   tensor result(x.type(), dims);
-  if (mode == "constant" && inputs.size() > 2 && !inputs[2].empty() && result.size() != 0) fill_elements(inputs[2], result);
+  if (mode == "constant" && inputs.size() > 2 && !inputs[2].empty() && result.size() != 0)
+    fill_elements(inputs[2], result);
   const dim_list strides = row_major_strides(x.dims());
   std::vector<std::int64_t> positions(static_cast<std::size_t>(result.size()), 0);
   for (std::size_t at = 0; at < positions.size(); ++at) {
