@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/combine_sources.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/program_cache.hpp>
@@ -46,7 +47,7 @@ class opencl_executor {
       : where_(&where), program_(std::move(p)), evaluate_(evaluate), planner_(std::move(planner)), queues_(where) {
     build(programs);
     upload_constants();
-    prepare_weights(programs);
+    prepare_weights();
   }
   opencl_executor(const opencl_executor&) = delete;
   opencl_executor& operator=(const opencl_executor&) = delete;
@@ -120,22 +121,44 @@ class opencl_executor {
 
   void build(opencl::program_cache& programs) {
     const graph& g = *program_->g;
-    std::vector<opencl::program_request> requests;
-    for (const placed_node& step : program_->steps)
-      for (const codegen::kernel_plan& plan : step.lowered.kernels)
-        requests.push_back({g.node_at(step.id).name, plan.source, plan.options});
-    std::vector<cl::Program> built = programs.build_all(requests);
+    std::vector<const codegen::kernel_plan*> plans;
+    for (const placed_node& step : program_->steps) {
+      for (const codegen::kernel_plan& plan : step.lowered.kernels) plans.push_back(&plan);
+      for (const codegen::kernel_plan& plan : step.lowered.prepare) plans.push_back(&plan);
+    }
+    joined_programs joined = join_sources(plans);
+    std::vector<cl::Program> built = build_joined(programs, joined, plans);
     std::size_t next = 0;
-    programs_.resize(program_->steps.size());
+    kernels_of_.resize(program_->steps.size());
+    prepare_of_.resize(program_->steps.size());
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+      const codegen::lowered_node& lowered = program_->steps[s].lowered;
+      for (std::size_t k = 0; k < lowered.kernels.size() + lowered.prepare.size(); ++k, ++next)
+        (k < lowered.kernels.size() ? kernels_of_ : prepare_of_)[s].push_back({built[joined.kernels[next].program], joined.kernels[next].entry});
+    }
     device_values_.assign(g.value_count(), false);
     for (std::size_t s = 0; s < program_->steps.size(); ++s)
       for (const codegen::kernel_plan& plan : program_->steps[s].lowered.kernels) {
-        programs_[s].push_back(built[next++]);
         for (const codegen::pointer_argument& argument : plan.pointers) {
           if (argument.held == no_value) continue;
           device_values_[program_->roots[argument.held]] = true;
         }
       }
+  }
+
+  /// Builds joined programs; where one fails, the kernels are built one by one, so that the error names the right one.
+  std::vector<cl::Program> build_joined(opencl::program_cache& programs, const joined_programs& joined, const std::vector<const codegen::kernel_plan*>& plans) const {
+    std::vector<opencl::program_request> requests;
+    for (const joined_program& one : joined.programs) requests.push_back({"kernels of " + program_->g->name, one.source, one.options});
+    try {
+      return programs.build_all(requests);
+    } catch (const error& e) {
+      if (e.code() != errc::kernel_build) throw;
+      std::vector<opencl::program_request> single;
+      for (const codegen::kernel_plan* plan : plans) single.push_back({plan->version, plan->source, plan->options});
+      (void)programs.build_all(single);
+      throw;
+    }
   }
 
   void upload_constants() {
@@ -157,7 +180,7 @@ class opencl_executor {
   }
 
   /// Runs the kernels that pack weights, once, and releases constants that only these read.
-  void prepare_weights(opencl::program_cache& programs) {
+  void prepare_weights() {
     const graph& g = *program_->g;
     opencl::command_queue& queue = queues_.use(false);
     persistent_.resize(program_->steps.size());
@@ -169,15 +192,11 @@ class opencl_executor {
         if (lowered.scratch[j].persistent)
           persistent_[s][j] = where_->memory().allocate(static_cast<std::size_t>(std::max<std::int64_t>(lowered.scratch[j].bytes.evaluate(none), 1)), g.node_at(program_->steps[s].id).name);
     }
-    std::vector<opencl::program_request> requests;
-    for (const placed_node& step : program_->steps)
-      for (const codegen::kernel_plan& plan : step.lowered.prepare) requests.push_back({g.node_at(step.id).name, plan.source, plan.options});
-    const std::vector<cl::Program> built = programs.build_all(requests);
-    std::size_t next = 0;
     for (std::size_t s = 0; s < program_->steps.size(); ++s)
-      for (const codegen::kernel_plan& plan : program_->steps[s].lowered.prepare) {
+      for (std::size_t k = 0; k < program_->steps[s].lowered.prepare.size(); ++k) {
+        const codegen::kernel_plan& plan = program_->steps[s].lowered.prepare[k];
         const std::string& name = g.node_at(program_->steps[s].id).name;
-        const cl::Kernel kernel = make_kernel(built[next++], plan);
+        const cl::Kernel kernel = make_kernel(prepare_of_[s][k]);
         set_arguments(kernel, plan, name, none, [&](const codegen::pointer_argument& pointer) {
           return pointer.held == no_value ? persistent_[s].at(pointer.scratch).handle() : constants_.at(program_->roots[pointer.held]).handle();
         });
@@ -187,10 +206,15 @@ class opencl_executor {
     std::erase_if(constants_, [this](const auto& held) { return !device_values_[held.first]; });
   }
 
-  static cl::Kernel make_kernel(const cl::Program& built, const codegen::kernel_plan& plan) {
+  struct built_kernel {
+    cl::Program program;
+    std::string entry;
+  };
+
+  static cl::Kernel make_kernel(const built_kernel& from) {
     cl_int status = CL_SUCCESS;
-    cl::Kernel kernel(::clCreateKernel(built(), plan.entry.c_str(), &status), false);
-    opencl::check(status, "clCreateKernel", [&] { return plan.entry; });
+    cl::Kernel kernel(::clCreateKernel(from.program(), from.entry.c_str(), &status), false);
+    opencl::check(status, "clCreateKernel", [&] { return from.entry; });
     return kernel;
   }
 
@@ -328,7 +352,7 @@ class opencl_executor {
     const placed_node& step = program_->steps[s];
     const codegen::kernel_plan& plan = step.lowered.kernels[k];
     prepared_kernel& prepared = state.own.kernels[s][k];
-    if (prepared.kernel() == nullptr) prepared.kernel = make_kernel(programs_[s][k], plan);
+    if (prepared.kernel() == nullptr) prepared.kernel = make_kernel(kernels_of_[s][k]);
     prepared.bytes = 0;
     set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols, [&](const codegen::pointer_argument& pointer) {
       if (pointer.held == no_value) {
@@ -470,7 +494,8 @@ class opencl_executor {
   node_evaluator evaluate_;
   offset_planner planner_;
   opencl::session_queues queues_;
-  std::vector<std::vector<cl::Program>> programs_;  // by step and kernel
+  std::vector<std::vector<built_kernel>> kernels_of_;  // by step
+  std::vector<std::vector<built_kernel>> prepare_of_;
   std::vector<bool> device_values_;                 // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
