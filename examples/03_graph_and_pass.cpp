@@ -2,6 +2,7 @@
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/passes/verify.hpp>
+#include <dnnopt/reference/evaluate_node.hpp>
 
 #include <cstdio>
 #include <string>

@@ -21,7 +21,10 @@
 #include <dnnopt/detail/compiled.hpp>
 #include <dnnopt/model.hpp>
 #include <dnnopt/passes/pipeline.hpp>
+
+#if DNNOPT_BODIES_SESSION
 #include <dnnopt/reference/evaluate_node.hpp>
+#endif
 
 namespace dnnopt {
 
