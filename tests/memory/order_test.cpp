@@ -178,6 +178,32 @@ TEST_CASE("random graphs with views and in-place operations: the search equals b
   CHECK(in_place > 50);
 }
 
+TEST_CASE("redrawn orders are orders of no larger peak", "[memory][property]") {
+  std::size_t different = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const auto graph = random_graph(12, seed + 900, seed % 2 == 1);
+    const auto first = plan_order(graph);
+    order_options options;
+    options.enough = first.peak;
+    for (options.seed = 1; options.seed < 4; ++options.seed) {
+      const auto next = plan_order(graph, options);
+      INFO("seed " << seed);
+      CHECK(is_execution_order(graph, next.order));
+      CHECK(next.peak <= first.peak);
+      CHECK(next.lower_bound <= first.lower_bound);
+      different += next.order != first.order ? 1U : 0U;
+    }
+    schedule_options limits;
+    limits.budget = 0.05;
+    limits.alignment = 1 + seed % 3;
+    const auto plan = plan_schedule(graph, limits);
+    CHECK(is_execution_order(graph, plan.order.order));
+    CHECK_NOTHROW(check_plan(plan.records.usages, plan.offsets));
+    CHECK(plan.offsets.bytes >= plan.order.lower_bound);
+  }
+  CHECK(different > 60);
+}
+
 TEST_CASE("views keep a storage alive; an in-place chain is one record", "[memory]") {
   // 0 -> 1 -> 2 -> 3, where 1 may write over 0's output and 2 over 1's.
   std::vector<simple_operation> chain{{{}, 0}, {{0}, 8}, {{1}, 8}, {{2}, 8}, {{3}, 0}};
