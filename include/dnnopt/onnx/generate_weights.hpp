@@ -3,6 +3,7 @@
 #define DNNOPT_ONNX_GENERATE_WEIGHTS_HPP
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -83,11 +84,23 @@ template <class T>
 void write_elements(std::ofstream& out, const planned_weight& w, const counter_random& random) {
   constexpr std::int64_t block = 1 << 16;
   std::vector<T> buffer;
+  // In double the product of two floats is exact, so that fused and separate steps give the same.
+  const double deviation = static_cast<double>(w.plan.deviation);
+  double mean = static_cast<double>(w.plan.mean);
+  const auto mean_of_row = [&](std::int64_t begin) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < w.plan.row; ++i) sum += static_cast<double>(random.normal(static_cast<std::uint64_t>(begin + i)));
+    return sum / static_cast<double>(w.plan.row);
+  };
   for (std::int64_t first = 0; first < w.count; first += block) {
     const std::int64_t count = std::min(block, w.count - first);
     buffer.resize(static_cast<std::size_t>(count));
-    for (std::int64_t i = 0; i < count; ++i)
-      buffer[static_cast<std::size_t>(i)] = static_cast<T>(w.plan.mean + w.plan.deviation * random.normal(static_cast<std::uint64_t>(first + i)));
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (w.plan.row > 0 && (first + i) % w.plan.row == 0)
+        mean = std::fma(-static_cast<double>(w.plan.center) * deviation, mean_of_row(first + i), static_cast<double>(w.plan.mean));
+      const double z = static_cast<double>(random.normal(static_cast<std::uint64_t>(first + i)));
+      buffer[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(mean + deviation * z));
+    }
     out.write(reinterpret_cast<const char*>(buffer.data()), static_cast<std::streamsize>(buffer.size() * sizeof(T)));
   }
 }

@@ -29,14 +29,22 @@ struct weight_plan {
   weight_role role = weight_role::unread;
   float mean = 0;
   float deviation = 0.02f;
+  /// Where not 0: the factors of one output lie together, this many, and lose `center` times their own mean.
+  std::int64_t row = 0;
+  float center = 0;
 };
 
 /// What the plan aims at.
 struct weight_targets {
   double power = 1;           ///< variance of what a convolution or matrix product gives
   double score_power = 9;     ///< the same where a softmax over classes reads it
+  double linear_power = 0.25; ///< the same for matrix products of a graph that normalizes nothing
   double bias = 0.1;          ///< deviation of a bias over the deviation of what it is added to
   double scale = 0.1;         ///< deviation of a scale around 1
+  double gate_power = 0.25;   ///< the same where only a gate (a sigmoid) reads it, which else would be shut or open
+  double plain_scale = 0.02;  ///< the same in a graph that normalizes nothing, where one scale serves many layers
+  double center = 0.3;        ///< how much of its mean a convolution's row of factors loses, so that what all inputs
+                              ///< have in common (after rectifiers their mean) does not cover what tells them apart
 };
 
 namespace detail {
@@ -129,6 +137,9 @@ class weight_planner {
   std::vector<weight_plan> run() {
     const std::vector<node_id> order = graph_.topological_order();
     for (auto id = order.rbegin(); id != order.rend(); ++id) mark_scores(graph_.node_at(*id));
+    for (const node_id id : order)
+      normalizes_ = normalizes_ || graph_.node_at(id).op->kind == computation_kind::normalization ||
+                    graph_.node_at(id).op->kind == computation_kind::reduction;
     for (const node_id id : order) visit(graph_.node_at(id));
     return plans_;
   }
@@ -165,7 +176,7 @@ class weight_planner {
       const double fraction = std::frexp(v, &exponent);
       return static_cast<float>(std::ldexp(std::round(fraction * 1024), exponent - 10));
     };
-    plans_[*weights_[id]] = {role, rounded(mean), rounded(deviation)};
+    plans_[*weights_[id]] = {role, rounded(mean), rounded(deviation), 0, 0};
   }
   void set(const node& n, std::size_t output, distribution d) {
     if (output < n.outputs.size() && n.outputs[output] != no_value) values_[n.outputs[output]] = std::move(d);
@@ -185,8 +196,8 @@ class weight_planner {
     return p;
   }
   [[nodiscard]] double elements(value_id id) const { return dims(id) == nullptr ? 64.0 : product(*dims(id), 0, dims(id)->size()); }
-  // How many independent elements a mean over `n` neighbours is worth: features overlap.
-  static double independent(double n) { return std::pow(n, 0.75); }
+  // The variance of a mean of `n` elements of one feature over that of one element: they have a part in common.
+  static double share_of_mean(double n) { return common_part + (1 - common_part) / n; }
 
   // --- scores ---
 
@@ -203,8 +214,17 @@ class weight_planner {
     if (n.op->kind == computation_kind::view || n.op->kind == computation_kind::element_wise)
       for (const value_id v : n.inputs) mark(v);
   }
+  [[nodiscard]] bool feeds_gate(value_id id) const {
+    const auto& uses = graph_.value_at(id).uses;
+    return !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](const value_use& use) {
+      const std::string_view name = graph_.node_at(use.node).op->name;
+      return name == "Sigmoid" || name == "HardSigmoid";
+    });
+  }
   [[nodiscard]] double target(const node& n) const {
-    return n.outputs[0] != no_value && feeds_softmax_[n.outputs[0]] ? targets_.score_power : targets_.power;
+    if (n.outputs[0] != no_value && feeds_softmax_[n.outputs[0]]) return targets_.score_power;
+    if (n.outputs[0] != no_value && feeds_gate(n.outputs[0])) return targets_.gate_power;
+    return n.op->kind == computation_kind::matrix_product && !normalizes_ ? targets_.linear_power : targets_.power;
   }
 
   // --- operators ---
@@ -212,7 +232,7 @@ class weight_planner {
   void visit(const node& n) {
     if (n.inputs.empty() || n.inputs[0] == no_value || n.outputs.empty()) return;
     switch (n.op->kind) {
-      case computation_kind::convolution: return product_of(n, convolution_terms(n), n.inputs.size() > 2 ? n.inputs[2] : no_value);
+      case computation_kind::convolution: return convolution(n);
       case computation_kind::matrix_product: return matrix_product(n);
       case computation_kind::element_wise: return element_wise(n);
       case computation_kind::normalization: return normalization(n);
@@ -238,6 +258,31 @@ class weight_planner {
       if (v != no_value) weights_[v] = weights_[n.inputs[0]];
   }
 
+  void convolution(const node& n) {
+    const double terms = convolution_terms(n);
+    const value_id bias = n.inputs.size() > 2 ? n.inputs[2] : no_value;
+    const shape* w = n.inputs.size() > 1 ? dims(n.inputs[1]) : nullptr;
+    // A depthwise row is a filter over neighbours, which without its mean would see edges only.
+    const bool centers = w != nullptr && is_static(*w) && w->size() > 2 && undecided(n.inputs[1]) && number((*w)[1]) >= 16 &&
+                         n.op->name == "Conv";
+    if (!centers) return product_of(n, terms, bias);
+    const distribution x = at(n.inputs[0]);
+    const double kept = 1 - targets_.center;
+    const double power = x.variance() + kept * kept * x.mean() * x.mean();
+    decide(n.inputs[1], weight_role::factors, 0, std::sqrt(target(n) / (terms * std::max(power, 1e-6))));
+    weight_plan& plan = plans_[*weight(n.inputs[1])];
+    plan.row = static_cast<std::int64_t>(product(*w, 1, w->size()));
+    plan.center = static_cast<float>(targets_.center);
+    add_bias(n, distribution(0, target(n), fresh()), bias);
+  }
+
+  void add_bias(const node& n, const distribution& result, value_id bias) {
+    if (bias == no_value) return set_all(n, result);
+    decide(bias, weight_role::bias, 0, targets_.bias * std::sqrt(result.variance()));
+    const distribution added = at(bias);
+    set_all(n, distribution(result.mean() + added.mean(), result.variance() + added.variance(), fresh()));
+  }
+
   // Sums of `terms` products of the first two inputs; a weight among them is scaled so that the sums have the target's power.
   void product_of(const node& n, double terms, value_id bias) {
     if (n.inputs.size() < 2 || n.inputs[1] == no_value) return;
@@ -249,15 +294,11 @@ class weight_planner {
     const distribution a = at(n.inputs[0]);
     const distribution b = at(n.inputs[1]);
     const double mean = terms * a.mean() * b.mean();
-    const double variance =
+    double variance =
         terms * (a.variance() * b.variance() + a.variance() * b.mean() * b.mean() + b.variance() * a.mean() * a.mean());
-    distribution result(mean, variance, fresh());
-    if (bias != no_value) {
-      decide(bias, weight_role::bias, 0, targets_.bias * std::sqrt(variance));
-      const distribution added = at(bias);
-      result = distribution(mean + added.mean(), variance + added.variance(), fresh());
-    }
-    set_all(n, result);
+    // Rows of shares, as attention has them, give means over tokens; deep in a network these are alike but for little.
+    if (std::abs(terms * a.mean() - 1) < 0.01 && !weight(n.inputs[1])) variance = std::max(variance, b.variance());
+    add_bias(n, distribution(mean, variance, fresh()), bias);
   }
 
   // Taps of a convolution that fall into the input, on average over the output's positions, times channels.
@@ -333,7 +374,7 @@ class weight_planner {
       if (!undecided(v)) continue;
       const value_id other = n.inputs[1 - slot];
       if (scales) {
-        decide(v, weight_role::scale, 1, targets_.scale);
+        decide(v, weight_role::scale, 1, normalizes_ ? targets_.scale : targets_.plain_scale);
         continue;
       }
       // A table of positions differs along more than the last dim: it is a signal of its own, not a bias.
@@ -437,19 +478,22 @@ class weight_planner {
 
   void reduction(const node& n) {
     const distribution x = at(n.inputs[0]);
-    const double out = elements(n.outputs[0]);
-    reduce(n, x, std::max(elements(n.inputs[0]) / std::max(out, 1.0), 1.0), n.op->name);
-  }
-  void reduce(const node& n, const distribution& x, double count, std::string_view name) {
-    const double few = independent(count);
+    const double count = std::max(elements(n.inputs[0]) / std::max(elements(n.outputs[0]), 1.0), 1.0);
+    const std::string_view name = n.op->name;
     if (name == "ReduceSum") return set_all(n, distribution(count * x.mean(), count * x.variance(), fresh()));
     if (name == "ReduceL2") return set_all(n, distribution(std::sqrt(count * x.power())));
     if (name == "ReduceSumSquare") return set_all(n, distribution(count * x.power()));
-    if (name == "ReduceMax" || name == "ReduceMin") {
-      const double far = std::sqrt(2 * std::log(std::max(few, 1.5)) * x.variance()) * 0.8;
-      return set_all(n, distribution(x.mean() + (name == "ReduceMax" ? far : -far), 0.4 * x.variance(), fresh()));
-    }
-    set_all(n, distribution(x.mean(), x.variance() / few, fresh()));
+    if (name == "ReduceMax" || name == "ReduceMin") return largest(n, x, count, name == "ReduceMax");
+    // A mean over the last axis is a normalization's, over features that differ; over others it is over neighbours.
+    const shape* in = dims(n.inputs[0]);
+    const shape* out = dims(n.outputs[0]);
+    const bool features = in != nullptr && out != nullptr && in->size() == out->size() && !in->empty() && !(in->back() == out->back());
+    set_all(n, distribution(x.mean(), x.variance() * (features ? 1 / count : share_of_mean(count)), fresh()));
+  }
+  // The extreme of `count` neighbours.
+  void largest(const node& n, const distribution& x, double count, bool maximum) {
+    const double far = 0.5 * std::sqrt(1.5 * std::log(std::max(count, 1.5)) * x.variance());
+    set_all(n, distribution(x.mean() + (maximum ? far : -far), 1.5 * x.variance(), fresh()));
   }
 
   void pooling(const node& n) {
@@ -458,9 +502,8 @@ class weight_planner {
     for (const std::int64_t k : n.attributes.get_ints("kernel_shape")) count *= static_cast<double>(std::max<std::int64_t>(k, 1));
     const shape* s = dims(n.inputs[0]);
     if (!n.attributes.contains("kernel_shape")) count = s == nullptr ? 49 : product(*s, 2, s->size());
-    const bool maximum = n.op->name.find("Max") != std::string_view::npos;
-    // Windows of neighbours: the maximum of `few` independent elements, or their mean.
-    reduce(n, x, count, maximum ? "ReduceMax" : "ReduceMean");
+    if (n.op->name.find("Max") != std::string_view::npos) return largest(n, x, count, true);
+    set_all(n, distribution(x.mean(), x.variance() * share_of_mean(count), fresh()));
   }
 
   void attention(const node& n) {
@@ -471,12 +514,16 @@ class weight_planner {
     set_all(n, distribution(d.mean(), d.variance() / 4, fresh()));
   }
 
+  // Of neighbouring pixels' or tokens' variance, on average over the zoo's networks with random weights.
+  static constexpr double common_part = 0.35;
+
   const graph& graph_;
   weight_targets targets_;
   std::vector<std::optional<std::size_t>> weights_;  // by value: the weight that it views
   std::vector<weight_plan> plans_;
   std::vector<std::optional<distribution>> values_;
   std::vector<bool> feeds_softmax_;
+  bool normalizes_ = false;
   std::uint64_t sources_ = 0;
 };
 
