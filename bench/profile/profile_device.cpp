@@ -1,7 +1,7 @@
 // Measures the profiler on a device with kernels of its own, without a model.
 //
-//   profile_device DEVICE clock              methods of clock synchronization and their residuals; quality by injected kernels
-//   profile_device DEVICE timeline SECONDS   100 equal layers: error of start times, idle and beside a load
+//   profile_device DEVICE clock              methods of clock synchronization and their residuals; quality by injected
+//   kernels profile_device DEVICE timeline SECONDS   100 equal layers: error of start times, idle and beside a load
 //   profile_device DEVICE overhead SECONDS   small launches with the profiler on and off in turn
 //   profile_device DEVICE copies             event times against the slope over injected copies
 //
@@ -58,7 +58,8 @@ struct bench_device {
     kernel = cl::Kernel(::clCreateKernel(program(), "layer", &status), false);
     opencl::check(status, "clCreateKernel");
     for (cl::Buffer* buffer : {&in, &out}) {
-      *buffer = cl::Buffer(::clCreateBuffer(context.handle(), CL_MEM_READ_WRITE, (1 << 16) * 4, nullptr, &status), false);
+      *buffer =
+          cl::Buffer(::clCreateBuffer(context.handle(), CL_MEM_READ_WRITE, (1 << 16) * 4, nullptr, &status), false);
       opencl::check(status, "clCreateBuffer");
     }
     set(rounds);
@@ -99,16 +100,17 @@ struct bench_device {
 
 void print_clock(const profile_report& report) {
   for (const clock_report& c : report.clock_candidates)
-    std::printf("  %-34s %8llu pairs %6llu outliers  residual p50 %7.0f p90 %7.0f ns  drift %+.4f ppm\n", c.method.c_str(),
-                static_cast<unsigned long long>(c.pairs), static_cast<unsigned long long>(c.outliers), c.residual_p50_ns,
-                c.residual_p90_ns, c.drift_ppm);
-  std::printf("chosen: %s, offset %.0f ns, %llu order violations\n", report.clock.method.c_str(), report.clock.offset_ns,
-              static_cast<unsigned long long>(report.clock.violations));
+    std::printf("  %-34s %8llu pairs %6llu outliers  residual p50 %7.0f p90 %7.0f ns  drift %+.4f ppm\n",
+                c.method.c_str(), static_cast<unsigned long long>(c.pairs), static_cast<unsigned long long>(c.outliers),
+                c.residual_p50_ns, c.residual_p90_ns, c.drift_ppm);
+  std::printf("chosen: %s, offset %.0f ns, %llu order violations\n", report.clock.method.c_str(),
+              report.clock.offset_ns, static_cast<unsigned long long>(report.clock.violations));
 }
 
-/// One inference of `count` layers after `lead` untimed ones (a model's first layers wake the device); `timer` collects.
-void infer(bench_device& device, opencl::command_queue& queue, profiler& profile, command_timer& timer, std::uint32_t launch,
-           std::uint32_t wait, int count, int lead = 0) {
+/// One inference of `count` layers after `lead` untimed ones (a model's first layers wake the device); `timer`
+/// collects.
+void infer(bench_device& device, opencl::command_queue& queue, profiler& profile, command_timer& timer,
+           std::uint32_t launch, std::uint32_t wait, int count, int lead = 0) {
   run_recorder run = profile.begin_run();
   for (int i = 0; i < lead; ++i) device.launch(queue, nullptr);
   for (int i = 0; i < count; ++i) device.launch(queue, timer.watch(run, event_kind::kernel, launch));
@@ -142,7 +144,8 @@ int clock_command(bench_device& device) {
   // What n injected kernels alone would have said of the later ones, against the whole profile's map.
   std::printf("injected kernels: median error of the first 100 starts, by dynamic fitting from them alone\n");
   for (const std::size_t count : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48}) {
-    dynamic_fit fit({.group_size = std::max<std::size_t>(count, 3), .injected_kernels = count,
+    dynamic_fit fit({.group_size = std::max<std::size_t>(count, 3),
+                     .injected_kernels = count,
                      .tick_ns = static_cast<double>(clock.tick_ns)});
     for (std::size_t i = 0; i < count; ++i) fit.add(probes[i]);
     std::vector<double> errors;
@@ -203,7 +206,8 @@ int timeline_command(bench_device& device, double seconds) {
             device_errors.push_back(std::abs(static_cast<double>(layers[i]->device_start_ns) - device_first -
                                              device_whole * static_cast<double>(i) / 100.0));
           for (std::size_t i = 1; i < layers.size(); ++i)
-            errors.push_back(std::abs(static_cast<double>(layers[i]->start_ns) - first - whole * static_cast<double>(i) / 100.0));
+            errors.push_back(
+                std::abs(static_cast<double>(layers[i]->start_ns) - first - whole * static_cast<double>(i) / 100.0));
         }
         layers.clear();
       };
@@ -214,14 +218,16 @@ int timeline_command(bench_device& device, double seconds) {
         layers.push_back(&event);
       }
       judge();
-      std::printf("timeline, %s, %s: %d inferences, kernel %.1f us; start error p50 %.0f p90 %.0f p99 %.0f ns; method %s, "
-                  "residual p90 %.0f ns, %llu violations, %llu dropped\n",
-                  fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", runs,
-                  report.by_kernel.front().mean_ns * 1e-3, exact_quantile(errors, 0.5), exact_quantile(errors, 0.9),
-                  exact_quantile(errors, 0.99), report.clock.method.c_str(), report.clock.residual_p90_ns,
-                  static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
+      std::printf(
+          "timeline, %s, %s: %d inferences, kernel %.1f us; start error p50 %.0f p90 %.0f p99 %.0f ns; method %s, "
+          "residual p90 %.0f ns, %llu violations, %llu dropped\n",
+          fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", runs,
+          report.by_kernel.front().mean_ns * 1e-3, exact_quantile(errors, 0.5), exact_quantile(errors, 0.9),
+          exact_quantile(errors, 0.99), report.clock.method.c_str(), report.clock.residual_p90_ns,
+          static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
       std::printf("  the device's own stamps, before any mapping: p50 %.0f p90 %.0f p99 %.0f ns\n",
-                  exact_quantile(device_errors, 0.5), exact_quantile(device_errors, 0.9), exact_quantile(device_errors, 0.99));
+                  exact_quantile(device_errors, 0.5), exact_quantile(device_errors, 0.9),
+                  exact_quantile(device_errors, 0.99));
       const time_split& s = report.split;
       std::printf("  gpu %.2f%% enqueue %.2f%% wait %.2f%% unexplained %.2f%%\n", 100 * s.gpu_ns / s.e2e_ns,
                   100 * s.enqueue_ns / s.e2e_ns, 100 * s.wait_ns / s.e2e_ns, 100 * s.unexplained_ns / s.e2e_ns);
@@ -238,8 +244,8 @@ int overhead_command(bench_device& device, double seconds) {
   device.items = 4096;
   device.calibrate(plain, 11.4e3);
   enum way { off, off_profiling_queue, bare, blocking, callback, monitor, ways };
-  const char* names[ways] = {"off",           "off, profiling queue", "bare events",
-                             "full, blocking", "full, callback",       "monitor"};
+  const char* names[ways] = {"off",    "off, profiling queue", "bare events", "full, blocking", "full, callback",
+                             "monitor"};
   struct bare_sink final : opencl::event_sink {
     std::vector<cl::Event> events;
     void on_command(const opencl::command_record&, cl::Event event) override { events.push_back(std::move(event)); }
@@ -249,7 +255,9 @@ int overhead_command(bench_device& device, double seconds) {
   std::uint32_t layer = 0, wait = 0;
   for (int w = 0; w < ways; ++w) {
     profiler_options options;
-    options.mode = w == monitor ? profile_mode::monitor : w == blocking || w == callback ? profile_mode::full : profile_mode::off;
+    options.mode = w == monitor                     ? profile_mode::monitor
+                   : w == blocking || w == callback ? profile_mode::full
+                                                    : profile_mode::off;
     options.clock = device.clock();
     options.monitor.event_cost_ns = std::max(cost, 500.0);
     profilers.push_back(std::make_unique<profiler>(options));
@@ -269,8 +277,8 @@ int overhead_command(bench_device& device, double seconds) {
       for (const cl::Event& event : sink.events) read_event_stamps(event, raw);
       sink.events.clear();
     } else {
-      infer(device, w == off ? plain : queue, *profilers[static_cast<std::size_t>(w)], *timers[static_cast<std::size_t>(w)],
-            layer, wait, 60);
+      infer(device, w == off ? plain : queue, *profilers[static_cast<std::size_t>(w)],
+            *timers[static_cast<std::size_t>(w)], layer, wait, 60);
     }
     return static_cast<double>(host_now_ns() - begin);
   };
@@ -293,14 +301,15 @@ int overhead_command(bench_device& device, double seconds) {
   for (std::size_t w = 0; w < ways; ++w) {
     // Ratio of paired inferences: both sides of a turn ran within milliseconds of each other.
     std::vector<double> ratios;
-    for (std::size_t i = 0; i < times[w].size() && i < times[off].size(); ++i) ratios.push_back(times[w][i] / times[off][i]);
+    for (std::size_t i = 0; i < times[w].size() && i < times[off].size(); ++i)
+      ratios.push_back(times[w][i] / times[off][i]);
     std::sort(ratios.begin(), ratios.end());
     const double n = static_cast<double>(ratios.size());
     const auto at = [&](double rank) { return ratios[static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1.0))]; };
     std::vector<double> copy = times[w];
     std::printf("%-22s median %9.2f us  ratio to off %.4f, 95%% interval %.4f to %.4f  (%zu inferences)\n", names[w],
-                exact_quantile(copy, 0.5) * 1e-3, at(n / 2), at(n / 2 - 0.98 * std::sqrt(n)), at(n / 2 + 0.98 * std::sqrt(n)),
-                times[w].size());
+                exact_quantile(copy, 0.5) * 1e-3, at(n / 2), at(n / 2 - 0.98 * std::sqrt(n)),
+                at(n / 2 + 0.98 * std::sqrt(n)), times[w].size());
   }
   std::printf("off: %.2f us per inference of 60 launches\n", reference * 1e-3);
   for (const int w : {static_cast<int>(blocking), static_cast<int>(callback), static_cast<int>(monitor)}) {
@@ -309,9 +318,10 @@ int overhead_command(bench_device& device, double seconds) {
     const auto row = std::find_if(report.by_kernel.begin(), report.by_kernel.end(),
                                   [](const statistic_row& r) { return r.name == "layer"; });
     if (row != report.by_kernel.end())
-      std::printf("%-22s kernel mean %.3f us [%.3f, %.3f] of %llu samples; estimated event cost %.2f us, overhead %.4f%%\n",
-                  names[w], row->mean_ns * 1e-3, row->mean_interval_ns.lower * 1e-3, row->mean_interval_ns.upper * 1e-3,
-                  static_cast<unsigned long long>(row->count), report.event_cost_ns * 1e-3, report.overhead * 100.0);
+      std::printf(
+          "%-22s kernel mean %.3f us [%.3f, %.3f] of %llu samples; estimated event cost %.2f us, overhead %.4f%%\n",
+          names[w], row->mean_ns * 1e-3, row->mean_interval_ns.lower * 1e-3, row->mean_interval_ns.upper * 1e-3,
+          static_cast<unsigned long long>(row->count), report.event_cost_ns * 1e-3, report.overhead * 100.0);
   }
   return 0;
 }
@@ -357,7 +367,8 @@ int main(int argc, char** argv) {
     const std::string command = argc > 2 ? argv[2] : "clock";
     const double seconds = argc > 3 ? std::atof(argv[3]) : 10.0;
     bench_device device(spec);
-    std::printf("device: %s, driver %s\n", device.context.info().name.c_str(), device.context.info().driver_version.c_str());
+    std::printf("device: %s, driver %s\n", device.context.info().name.c_str(),
+                device.context.info().driver_version.c_str());
     const telemetry_sample telemetry = telemetry_reader().read();
     if (telemetry.gpu_clock_mhz) std::printf("GPU clock %.0f MHz\n", *telemetry.gpu_clock_mhz);
     if (telemetry.gpu_power_w) std::printf("GPU power %.1f W\n", *telemetry.gpu_power_w);

@@ -140,6 +140,16 @@ TEST_CASE("bursts too short to tell a slope do not tilt the fit", "[profile][clo
   CHECK(exact_quantile(errors, 0.99) <= 10000.0);
 }
 
+TEST_CASE("the past stays mapped when more groups have passed than are kept", "[profile][clock]") {
+  simulated_clock_options options = rough_clock();
+  options.wander_ns = 0.0;
+  simulated_clock clock(options);
+  dynamic_fit fit({.tick_ns = 1000.0, .kept_segments = 64});
+  errors e = follow(clock, fit, 100e3, 30000);
+  CHECK(exact_quantile(e.past, 0.9) <= 700.0);
+  CHECK(exact_quantile(e.past, 1.0) <= 4000.0);
+}
+
 TEST_CASE("a long enqueue call does not spoil the first fit", "[profile][clock]") {
   dynamic_fit fit;
   fit.add({1'000'000, 1'060'000, 500'001'000});  // the stamp is taken at the beginning of a call of 60 us
@@ -159,7 +169,8 @@ TEST_CASE("the stamp's place within the call is learned", "[profile][clock]") {
     now += 50e3;
     const double length = 2000.0 + extra(random);
     const double begin = now - place * length;
-    fit.add({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(begin + length), static_cast<std::int64_t>(now) + 7'000'000});
+    fit.add({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(begin + length),
+             static_cast<std::int64_t>(now) + 7'000'000});
   }
   CHECK(fit.stamp_position() == Approx(place).margin(0.06));
   // Half of the usual call, 2 us and little more, bounds the error.
@@ -272,7 +283,8 @@ TEST_CASE("a drifting device is not taken for a host clock", "[profile][clock]")
 TEST_CASE("a driver's device timer is bracketed and preferred to fitting", "[profile][clock]") {
   const std::int64_t start = host_now_ns();
   const auto device_now = [start] { return static_cast<std::int64_t>((host_now_ns() - start) * 3 / 2); };
-  clock_synchronizer sync({.anchor_every_ns = 0, .timer = [&]() -> std::optional<std::int64_t> { return device_now(); }});
+  clock_synchronizer sync(
+      {.anchor_every_ns = 0, .timer = [&]() -> std::optional<std::int64_t> { return device_now(); }});
   for (int i = 0; i < 300; ++i) {
     sync.refresh();
     const std::int64_t begin = host_now_ns();

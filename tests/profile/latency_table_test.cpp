@@ -96,7 +96,8 @@ TEST_CASE("a malformed table names its record", "[profile][latency]") {
   const std::string header(latency_csv_header);
   CHECK_THROWS_WITH(latency_table_from_csv("a,b\n"), Catch::Contains("502"));
   CHECK_THROWS_WITH(latency_table_from_csv(header + "kernel,x\n"), Catch::Contains("record 2"));
-  CHECK_THROWS_WITH(latency_table_from_csv(header + "kernel,x,,,,,1,2,3,four,5,6\n"), Catch::Contains("p50_ns is 'four'"));
+  CHECK_THROWS_WITH(latency_table_from_csv(header + "kernel,x,,,,,1,2,3,four,5,6\n"),
+                    Catch::Contains("p50_ns is 'four'"));
   CHECK_THROWS_WITH(latency_table_from_csv(header + "planet,x,,,,,1,2,3,4,5,6\n"), Catch::Contains("planet"));
   CHECK_THROWS_WITH(latency_table_from_csv(header + "launch,x,,,,,1,2,3,4,5,6\n"), Catch::Contains("launch model"));
   CHECK_THROWS_AS(latency_table_from_json(nlohmann::json::parse("{\"entries\":[]}")), dnnopt::error);
@@ -109,7 +110,8 @@ TEST_CASE("two saved profiles tell what grew", "[profile][compare]") {
   for (const char* list : {"operators", "kernel_rows"})
     for (auto& row : after[list])
       if (row["name"] == "Conv_1" || row["name"] == "conv_1")
-        for (const char* key : {"avg_us", "total_us", "mean_low_us", "mean_high_us"}) row[key] = row[key].get<double>() * 2.0;
+        for (const char* key : {"avg_us", "total_us", "mean_low_us", "mean_high_us"})
+          row[key] = row[key].get<double>() * 2.0;
   after["operators"].erase(after["operators"].size() - 1);
   const profile_comparison same = compare(saved_profile_from_json(before), saved_profile_from_json(before));
   for (const profile_change& change : same.operators) CHECK_FALSE(change.significant);

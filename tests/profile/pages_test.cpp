@@ -45,8 +45,12 @@ TEST_CASE("the Perfetto trace has a clock of the device's own, slices that nest,
     std::uint32_t clock = 0;
     while (packet.next()) {
       switch (packet.tag()) {
-        case 8: at = packet.get_uint64(); break;
-        case 58: clock = packet.get_uint32(); break;
+        case 8:
+          at = packet.get_uint64();
+          break;
+        case 58:
+          clock = packet.get_uint32();
+          break;
         case 6:
           ++snapshots;
           packet.skip();
@@ -57,11 +61,20 @@ TEST_CASE("the Perfetto trace has a clock of the device's own, slices that nest,
           std::uint64_t track = 0;
           while (event.next()) {
             switch (event.tag()) {
-              case 9: type = event.get_enum(); break;
-              case 11: track = event.get_uint64(); break;
-              case 47: starts.insert(event.get_fixed64()); break;
-              case 48: ends.insert(event.get_fixed64()); break;
-              default: event.skip();
+              case 9:
+                type = event.get_enum();
+                break;
+              case 11:
+                track = event.get_uint64();
+                break;
+              case 47:
+                starts.insert(event.get_fixed64());
+                break;
+              case 48:
+                ends.insert(event.get_fixed64());
+                break;
+              default:
+                event.skip();
             }
           }
           if (type == 1) {
@@ -74,7 +87,8 @@ TEST_CASE("the Perfetto trace has a clock of the device's own, slices that nest,
           if (type == 2) CHECK(--open[track] == 0);
           break;
         }
-        default: packet.skip();
+        default:
+          packet.skip();
       }
     }
   }

@@ -128,7 +128,8 @@ TEST_CASE("a simulated executor's time is explained", "[profile]") {
   const profile_report report = profile.report();
   const time_split& split = report.split;
   CHECK(split.runs == 30);
-  CHECK(split.gpu_ns + split.copy_ns + split.host_operator_ns + split.enqueue_ns + split.wait_ns + split.unexplained_ns ==
+  CHECK(split.gpu_ns + split.copy_ns + split.host_operator_ns + split.enqueue_ns + split.wait_ns +
+            split.unexplained_ns ==
         Approx(split.e2e_ns));
   CHECK(split.unexplained_ns < 0.1 * split.e2e_ns);
 }

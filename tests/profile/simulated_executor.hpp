@@ -1,4 +1,5 @@
-// Owns a stand-in for an executor: launches on an in-order device whose clock is the host's plus a constant and a drift.
+// Owns a stand-in for an executor: launches on an in-order device whose clock is the host's plus a constant and a
+// drift.
 #ifndef DNNOPT_TESTS_PROFILE_SIMULATED_EXECUTOR_HPP
 #define DNNOPT_TESTS_PROFILE_SIMULATED_EXECUTOR_HPP
 

@@ -76,7 +76,8 @@ TEST_CASE("the CSV has one row per event that reads back", "[profile][csv]") {
     const kernel_event& event = report.events[r - 1];
     REQUIRE(row.size() == records[0].size());
     CHECK(row[column["name"]] == report.launches[event.launch].name);
-    CHECK(std::stod(row[column["start_us"]]) * 1e3 == Approx(static_cast<double>(event.start_ns - report.origin_ns)).margin(1));
+    CHECK(std::stod(row[column["start_us"]]) * 1e3 ==
+          Approx(static_cast<double>(event.start_ns - report.origin_ns)).margin(1));
     CHECK(std::stoll(row[column["device_end_ns"]]) == event.device_end_ns);
     CHECK(std::stod(row[column["queued_us"]]) <= std::stod(row[column["submit_us"]]));
   }
@@ -128,7 +129,8 @@ TEST_CASE("the JSON has the keys of the contract", "[profile][json]") {
   CHECK(json.at("operators").size() == 5);
   CHECK(json.at("kernel_events").size() == 4 * 5);
   for (const auto& event : json.at("kernel_events")) {
-    for (const char* key : {"run", "name", "ops", "queued_us", "submit_us", "start_us", "end_us", "gws", "lws", "bytes", "flops"})
+    for (const char* key :
+         {"run", "name", "ops", "queued_us", "submit_us", "start_us", "end_us", "gws", "lws", "bytes", "flops"})
       CHECK(event.contains(key));
     CHECK(event.at("ops").size() == 2);
     CHECK(event.at("start_us") <= event.at("end_us"));

@@ -18,11 +18,12 @@
 
 namespace dnnopt::profile {
 
-/// Reads the device's clock now, in nanoseconds (the device half of clGetDeviceAndHostTimer); empty where the driver cannot.
+/// Reads the device's clock now, in nanoseconds (the device half of clGetDeviceAndHostTimer); empty where the driver
+/// cannot.
 using device_timer = std::function<std::optional<std::int64_t>()>;
 
-/// Reads the device timer between two host reads `tries` times and keeps the tightest bracket: the error of its middle is at
-/// most half its width (Cristian 1989). Empty where the timer is.
+/// Reads the device timer between two host reads `tries` times and keeps the tightest bracket: the error of its middle
+/// is at most half its width (Cristian 1989). Empty where the timer is.
 [[nodiscard]] inline std::optional<clock_pair> read_bracketed(const device_timer& timer, int tries = 5) {
   std::optional<clock_pair> best;
   for (int i = 0; i < tries && timer; ++i) {
@@ -35,8 +36,8 @@ using device_timer = std::function<std::optional<std::int64_t>()>;
   return best;
 }
 
-/// Follows the device clock by anchors from the driver's own timer: offset and drift by least squares over the anchors, older
-/// ones fading. The stamps of enqueues are not used.
+/// Follows the device clock by anchors from the driver's own timer: offset and drift by least squares over the anchors,
+/// older ones fading. The stamps of enqueues are not used.
 class bracketed_timer final : public clock_method {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "bracketed device timer"; }
@@ -68,9 +69,9 @@ class bracketed_timer final : public clock_method {
   line_moments line_;
 };
 
-/// Supposes that the device's clock is one of the host's clocks plus a constant. Each enqueue bounds the constant from both
-/// sides, for the stamp lies inside the call; the bounds' intersection is the estimate, and pairs that would empty it speak
-/// against the supposition. Zero, where it is possible, is taken: the driver then reads that very clock.
+/// Supposes that the device's clock is one of the host's clocks plus a constant. Each enqueue bounds the constant from
+/// both sides, for the stamp lies inside the call; the bounds' intersection is the estimate, and pairs that would empty
+/// it speak against the supposition. Zero, where it is possible, is taken: the driver then reads that very clock.
 class known_clock_offset final : public clock_method {
  public:
   explicit known_clock_offset(known_clock clock, std::int64_t tick_ns = 1)
@@ -79,8 +80,8 @@ class known_clock_offset final : public clock_method {
   /// The clock's name; " + constant" is added once zero is excluded.
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
 
-  /// Takes a reading of the host's clocks. Needed before the first pair, and then now and then, for the raw clock and the
-  /// wall clock wander against the steady one.
+  /// Takes a reading of the host's clocks. Needed before the first pair, and then now and then, for the raw clock and
+  /// the wall clock wander against the steady one.
   void add_anchor(const host_clock_anchor& anchor) {
     former_ = anchors_ == 0 ? anchor : latest_;
     latest_ = anchor;

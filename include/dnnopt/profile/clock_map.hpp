@@ -1,4 +1,5 @@
-// Owns the types that every clock synchronization shares: stamp pairs, the affine map, its report, and the method's interface.
+// Owns the types that every clock synchronization shares: stamp pairs, the affine map, its report, and the method's
+// interface.
 #ifndef DNNOPT_PROFILE_CLOCK_MAP_HPP
 #define DNNOPT_PROFILE_CLOCK_MAP_HPP
 
@@ -19,8 +20,8 @@ struct clock_pair {
   }
 };
 
-/// Device time to host time: host = device + offset + slope * (device - reference), slope being the drift. Integers carry the
-/// epochs, for a double near 1.8e18 ns resolves only 256 ns.
+/// Device time to host time: host = device + offset + slope * (device - reference), slope being the drift. Integers
+/// carry the epochs, for a double near 1.8e18 ns resolves only 256 ns.
 struct affine_clock_map {
   std::int64_t reference_ns = 0;  ///< device time at which `offset_ns` holds
   std::int64_t offset_ns = 0;     ///< host minus device at the reference
@@ -37,13 +38,15 @@ struct affine_clock_map {
 /// What is told about a synchronization.
 struct clock_report {
   std::string method = "none";
-  double offset_ns = 0.0;          ///< host minus device at the last pair
-  double drift_ppm = 0.0;          ///< parts per million by which the host clock gains on the device's
-  double residual_p50_ns = 0.0;    ///< of |predicted host time - middle of the enqueue interval|, before the pair was used
+  double offset_ns = 0.0;  ///< host minus device at the last pair
+  double drift_ppm = 0.0;  ///< parts per million by which the host clock gains on the device's
+  double residual_p50_ns =
+      0.0;  ///< of |predicted host time - middle of the enqueue interval|, before the pair was used
   double residual_p90_ns = 0.0;
-  std::uint64_t pairs = 0;         ///< pairs of stamps seen
-  std::uint64_t outliers = 0;      ///< pairs that the gate kept out of the fit
-  std::uint64_t violations = 0;    ///< events whose stamps were out of order, or before their enqueue, and had to be moved
+  std::uint64_t pairs = 0;     ///< pairs of stamps seen
+  std::uint64_t outliers = 0;  ///< pairs that the gate kept out of the fit
+  std::uint64_t violations =
+      0;  ///< events whose stamps were out of order, or before their enqueue, and had to be moved
 };
 
 /// A way to map device time to host time. Methods are fed in order of enqueue, from one thread.

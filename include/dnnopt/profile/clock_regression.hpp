@@ -15,8 +15,8 @@
 namespace dnnopt::profile {
 
 /// Weighted least squares of y = a + b x from moments about their means. Closed form instead of a matrix solver: two
-/// unknowns have one division each, moments of groups merge and fade without their samples being kept, and a fit then costs
-/// nanoseconds and no allocation, which the hot path's budget asks for.
+/// unknowns have one division each, moments of groups merge and fade without their samples being kept, and a fit then
+/// costs nanoseconds and no allocation, which the hot path's budget asks for.
 struct line_moments {
   double weight = 0.0;
   double mean_x = 0.0;
@@ -55,34 +55,43 @@ struct dynamic_fit_options {
   double step_sigmas = 4.0;          ///< one or two groups' means this many standard errors off are a frequency step
   double usual_drift = 200e-6;       ///< what oscillators differ by; bursts too short to tell a slope are held to it
   double tick_ns = 1.0;              ///< resolution of the device clock, CL_DEVICE_PROFILING_TIMER_RESOLUTION
-  std::size_t kept_segments = 4096;  ///< former fits kept for mapping events of the past
-  std::size_t lag = 4;               ///< groups on either side that the mapping of the past averages over
+  std::size_t kept_segments =
+      4096;             ///< groups remembered for mapping events of the past, at least 8; then they are joined
+  std::size_t lag = 4;  ///< groups on either side that the mapping of the past averages over
 };
 
 /// nnPerf's dynamic fitting strategy (section 3.2.2, Algorithm 1): pairs come in groups of k; each is gated against the
 /// current fit, each full group refits by least squares, and an event is mapped by one multiply-add.
 ///
 /// Corrected against the printed listing:
-/// - Line 5 compares the raw difference of the two clocks with sigma, which is an epoch (1e18 ns); here the residual to the
+/// - Line 5 compares the raw difference of the two clocks with sigma, which is an epoch (1e18 ns); here the residual to
+/// the
 ///   fit is compared, as the text says of delta.
-/// - Line 6 pops before it pushes, from a queue that starts empty and is emptied at each fit; here a group is filled and cleared.
-/// - n is counted in the accepted branch only where it refits, so a frequency step, which puts every pair outside the gate,
-///   would keep the old fit for ever; here rejected pairs fill the group too, and a group with more than half of them is
-///   refitted from its own medians.
-/// - Sigma taken from accepted pairs shrinks to 0.88 of itself at each update (a normal distribution cut at two sigma) until
+/// - Line 6 pops before it pushes, from a queue that starts empty and is emptied at each fit; here a group is filled
+/// and cleared.
+/// - n is counted in the accepted branch only where it refits, so a frequency step, which puts every pair outside the
+/// gate,
+///   would keep the old fit for ever; here rejected pairs fill the group too, and a group with more than half of them
+///   is refitted from its own medians.
+/// - Sigma taken from accepted pairs shrinks to 0.88 of itself at each update (a normal distribution cut at two sigma)
+/// until
 ///   nothing passes; here sigma is 1.4826 times the median absolute deviation of all pairs of the group.
-/// - Predict is undefined before the first fit; the injected kernels give offset and sigma, with slope 0, since three launches
+/// - Predict is undefined before the first fit; the injected kernels give offset and sigma, with slope 0, since three
+/// launches
 ///   some microseconds apart tell no slope.
-/// - Each fit uses its group alone, which makes the slope as noisy as one group (several microseconds at its end for 2 us of
-///   jitter); here former groups count with fading weight. Four fading rates run side by side and the one that has predicted
-///   best is used, so a steady clock is averaged long and a wandering one is followed.
-/// - A group may be one burst of enqueues some microseconds long, whose own slope is noise that the next inference, some
-///   milliseconds later, would meet a thousandfold; so the slope is held to the former one like a ridge regression, by the
-///   drift that is usual, or after a step by the drift that the step shows.
-/// - An enqueue call that took long says less: pairs weigh by the inverse square of their interval, for its half is what
-///   their middle may err by. Where in the call the stamp is taken is learned too, from the growth of the middles' residual
-///   with the call's length, so that a longer call does not look like a step; the middle of a call of the usual length is
-///   what the offset refers to, so half of that length bounds its error.
+/// - Each fit uses its group alone, which makes the slope as noisy as one group (several microseconds at its end for 2
+/// us of
+///   jitter); here former groups count with fading weight. Four fading rates run side by side and the one that has
+///   predicted best is used, so a steady clock is averaged long and a wandering one is followed.
+/// - A group may be one burst of enqueues some microseconds long, whose own slope is noise that the next inference,
+/// some
+///   milliseconds later, would meet a thousandfold; so the slope is held to the former one like a ridge regression, by
+///   the drift that is usual, or after a step by the drift that the step shows.
+/// - An enqueue call that took long says less: pairs weigh by the inverse square of their interval, for its half is
+/// what
+///   their middle may err by. Where in the call the stamp is taken is learned too, from the growth of the middles'
+///   residual with the call's length, so that a longer call does not look like a step; the middle of a call of the
+///   usual length is what the offset refers to, so half of that length bounds its error.
 /// - One bad group is an interruption of the host; only a second one in succession makes a step.
 class dynamic_fit final : public clock_method {
  public:
@@ -141,15 +150,17 @@ class dynamic_fit final : public clock_method {
   /// Frequency steps or jumps found.
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
-  /// The map for events of the past around a device time: least squares over the event's own group and up to `lag` groups on
-  /// either side of it with no step between; for times after the latest group the latest fit. O(log segments + lag).
+  /// The map for events of the past around a device time: least squares over the event's own group and up to `lag`
+  /// groups on either side of it with no step between; for times after the latest group the latest fit. O(log segments
+  /// + lag).
   [[nodiscard]] affine_clock_map map_past(std::int64_t device_ns) const noexcept override {
     const double x = static_cast<double>(device_ns - origin_device_);
     const auto found = std::lower_bound(segments_.begin(), segments_.end(), x,
                                         [](const segment& s, double value) { return s.last_x < value; });
     if (found == segments_.end()) return map();
     line_moments around;
-    for (auto s = found; s != segments_.end() && s->era == found->era && s - found <= lag(); ++s) around.merge(s->group);
+    for (auto s = found; s != segments_.end() && s->era == found->era && s - found <= lag(); ++s)
+      around.merge(s->group);
     for (auto s = found; s != segments_.begin() && (s - 1)->era == found->era && found - (s - 1) <= lag();) {
       --s;
       around.merge(s->group);
@@ -191,7 +202,8 @@ class dynamic_fit final : public clock_method {
     return usual_length_ > 0.0 ? std::min(1.0, ratio * ratio) : 1.0;
   }
 
-  /// Variance of the tick's phase. Equally spaced enqueues meet the tick at one phase, so averaging a group does not lessen it.
+  /// Variance of the tick's phase. Equally spaced enqueues meet the tick at one phase, so averaging a group does not
+  /// lessen it.
   [[nodiscard]] double phase() const noexcept { return options_.tick_ns * options_.tick_ns / 12.0; }
 
   /// Weight of the former slope, in units of squared x.
@@ -206,8 +218,8 @@ class dynamic_fit final : public clock_method {
     return 1.0 / used_.weight + (x - used_.mean_x) * (x - used_.mean_x) / (used_.sxx + hold());
   }
 
-  /// Residual of a call's middle per nanosecond of its length: a half less the stamp's position. Held to zero by a spread of
-  /// 0.3, for calls of one length do not tell.
+  /// Residual of a call's middle per nanosecond of its length: a half less the stamp's position. Held to zero by a
+  /// spread of 0.3, for calls of one length do not tell.
   [[nodiscard]] double position_slope() const noexcept {
     return std::clamp(held_slope(positions_, 0.0, (sigma_ / 0.3) * (sigma_ / 0.3)), -0.5, 0.5);
   }
@@ -278,6 +290,25 @@ class dynamic_fit final : public clock_method {
     return moments;
   }
 
+  /// Halves the memory of the past by joining neighbours of one frequency: all of it stays covered, more coarsely.
+  void thin_segments() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < segments_.size(); ++kept) {
+      segment joined = segments_[i++];
+      if (i < segments_.size() && segments_[i].era == joined.era) {
+        line_moments both = joined.group;
+        both.merge(segments_[i].group);
+        joined = segments_[i++];
+        joined.group = both;
+      }
+      segments_[kept] = joined;
+    }
+    segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(kept), segments_.end());
+    // A clock that steps all the time leaves no neighbours to join: then the oldest go.
+    if (kept * 4 > options_.kept_segments * 3)
+      segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(kept / 2));
+  }
+
   void refit() {
     line_moments fresh = accepted_moments(0, group_.size());
     const double error = fresh.weight > 0.0 ? fresh.mean_y - predict(fresh.mean_x) : 0.0;
@@ -318,8 +349,8 @@ class dynamic_fit final : public clock_method {
       const double turn = fresh.slope() - slope_;
       const bool turned = turn * turn * fresh.sxx > 16.0 * sigma * sigma;
       slope_spread_ = std::max(options_.usual_drift, turned && since > 0.0 ? 4.0 * std::abs(off) / since : 0.0);
-      // A jump that a usual error of the drift would make in the time since is one: the last good group then stays in the
-      // fit, and the line through both corrects the slope.
+      // A jump that a usual error of the drift would make in the time since is one: the last good group then stays in
+      // the fit, and the line through both corrects the slope.
       line_moments since_step = fresh;
       if (!turned && !segments_.empty() && std::abs(off) <= 5.0 * options_.usual_drift * since)
         since_step.merge(segments_.back().group);
@@ -357,8 +388,7 @@ class dynamic_fit final : public clock_method {
     for (const sample& s : group_)
       if (s.accepted && s.length < 5.0 * usual_length_) positions_.add(s.length, s.middle - predict(s.x), s.weight);
     position_ = position_slope();
-    if (segments_.size() >= std::max<std::size_t>(2, options_.kept_segments))
-      segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(segments_.size() / 2));
+    if (segments_.size() >= std::max<std::size_t>(8, options_.kept_segments)) thin_segments();
     segments_.push_back({group_.back().x, fresh, former_slope, hold(), steps_});
     group_.clear();
     suspects_.clear();

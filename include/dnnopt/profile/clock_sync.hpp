@@ -1,4 +1,5 @@
-// Owns the choice among clock synchronizations by measured residual, the unwrapping of device stamps, and the ordering of mapped events.
+// Owns the choice among clock synchronizations by measured residual, the unwrapping of device stamps, and the ordering
+// of mapped events.
 #ifndef DNNOPT_PROFILE_CLOCK_SYNC_HPP
 #define DNNOPT_PROFILE_CLOCK_SYNC_HPP
 
@@ -21,8 +22,8 @@
 
 namespace dnnopt::profile {
 
-/// Makes a device clock that wraps grow for ever. The period may be unknown: the first wrap shows it, as the host's time
-/// that passed plus the jump back, rounded to a power of two of ticks where that is within 20 ppm.
+/// Makes a device clock that wraps grow for ever. The period may be unknown: the first wrap shows it, as the host's
+/// time that passed plus the jump back, rounded to a power of two of ticks where that is within 20 ppm.
 class clock_unwrapper {
  public:
   explicit clock_unwrapper(std::int64_t tick_ns = 1, std::int64_t period_ns = 0)
@@ -67,18 +68,18 @@ class clock_unwrapper {
 
 /// Settings of `clock_synchronizer`.
 struct clock_sync_options {
-  std::int64_t tick_ns = 1;               ///< resolution of the device clock
-  std::int64_t wrap_period_ns = 0;        ///< period of the device clock, 0 if unknown or none
-  std::size_t group_size = 16;            ///< of the dynamic fitting
+  std::int64_t tick_ns = 1;         ///< resolution of the device clock
+  std::int64_t wrap_period_ns = 0;  ///< period of the device clock, 0 if unknown or none
+  std::size_t group_size = 16;      ///< of the dynamic fitting
   std::int64_t anchor_every_ns = 100'000'000;
-  bool known_clocks = true;               ///< try the host's clocks plus a constant
-  bool regression = true;                 ///< try dynamic fitting
-  device_timer timer{};                   ///< try the driver's timer
-  double event_bias_ns = 0.0;             ///< by which END - START of a kernel's event is too long
+  bool known_clocks = true;    ///< try the host's clocks plus a constant
+  bool regression = true;      ///< try dynamic fitting
+  device_timer timer{};        ///< try the driver's timer
+  double event_bias_ns = 0.0;  ///< by which END - START of a kernel's event is too long
 };
 
-/// Feeds all methods with the same pairs, measures each before it has seen the pair, and maps with the one that errs least.
-/// Used from one thread.
+/// Feeds all methods with the same pairs, measures each before it has seen the pair, and maps with the one that errs
+/// least. Used from one thread.
 class clock_synchronizer {
  public:
   explicit clock_synchronizer(clock_sync_options options = {})
@@ -137,7 +138,9 @@ class clock_synchronizer {
   /// True once some method is ready.
   [[nodiscard]] bool ready() const noexcept { return latest_ != nullptr; }
   /// The chosen method's map; identity before the first pair.
-  [[nodiscard]] affine_clock_map map() const noexcept { return latest_ == nullptr ? affine_clock_map{} : latest_->map(); }
+  [[nodiscard]] affine_clock_map map() const noexcept {
+    return latest_ == nullptr ? affine_clock_map{} : latest_->map();
+  }
   /// The chosen method's map for the past around an unwrapped device time.
   [[nodiscard]] affine_clock_map map_past(std::int64_t device_ns) const noexcept {
     return latest_ == nullptr ? affine_clock_map{} : latest_->map_past(device_ns);
@@ -148,8 +151,8 @@ class clock_synchronizer {
 
   /// Maps a command that `add` was just called for: all four stamps by one map, so their order stays.
   [[nodiscard]] kernel_event to_host(const raw_event& raw) {
-    return place(raw, unwrapper_.beside(raw.queued_ns), unwrapper_.beside(raw.submit_ns), unwrapper_.beside(raw.start_ns),
-                 unwrapper_.beside(raw.end_ns), map());
+    return place(raw, unwrapper_.beside(raw.queued_ns), unwrapper_.beside(raw.submit_ns),
+                 unwrapper_.beside(raw.start_ns), unwrapper_.beside(raw.end_ns), map());
   }
 
   /// Method, offset, drift and residuals of the chosen method.
@@ -191,8 +194,8 @@ class clock_synchronizer {
     return all;
   }
 
-  /// Maps four unwrapped stamps by one map and puts them and the enqueue interval in order; `count` tells whether what had to
-  /// be moved is counted (once per event).
+  /// Maps four unwrapped stamps by one map and puts them and the enqueue interval in order; `count` tells whether what
+  /// had to be moved is counted (once per event).
   [[nodiscard]] kernel_event place(const raw_event& raw, std::int64_t queued, std::int64_t submit, std::int64_t start,
                                    std::int64_t end, const affine_clock_map& to_host, bool count = true) {
     kernel_event event;
@@ -236,9 +239,9 @@ class clock_synchronizer {
  private:
   struct entry {
     std::unique_ptr<clock_method> method;
-    quantile_sketch absolute{};   ///< |residual| against the middle of the call
-    quantile_sketch outside{};    ///< distance outside the call
-    quantile_sketch spread{};     ///< |residual - its running mean|
+    quantile_sketch absolute{};  ///< |residual| against the middle of the call
+    quantile_sketch outside{};   ///< distance outside the call
+    quantile_sketch spread{};    ///< |residual - its running mean|
     double mean = 0.0;
     std::uint64_t count = 0;
 
@@ -259,9 +262,9 @@ class clock_synchronizer {
     [[nodiscard]] double badness() const noexcept { return outside.quantile(0.9) + spread.quantile(0.9); }
   };
 
-  /// A method that estimates nothing comes first. An earlier method keeps its place unless a later one errs less by a fifth,
-  /// by more than half a tick and by more than a quarter of the usual enqueue call: where in the call the device took its
-  /// stamp is not known, so smaller differences say nothing.
+  /// A method that estimates nothing comes first. An earlier method keeps its place unless a later one errs less by a
+  /// fifth, by more than half a tick and by more than a quarter of the usual enqueue call: where in the call the device
+  /// took its stamp is not known, so smaller differences say nothing.
   void choose() {
     const entry* best = nullptr;
     const double margin = std::max(0.5 * static_cast<double>(options_.tick_ns), 0.25 * lengths_.quantile(0.5));
@@ -269,8 +272,8 @@ class clock_synchronizer {
       if (best == nullptr && e.method->ready() && e.method->exact()) best = &e;
     for (const entry& e : methods_) {
       if (!e.method->ready()) continue;
-      if (best == nullptr || (e.count >= 64 && e.badness() < 0.8 * best->badness() &&
-                              e.badness() + margin < best->badness()))
+      if (best == nullptr ||
+          (e.count >= 64 && e.badness() < 0.8 * best->badness() && e.badness() + margin < best->badness()))
         best = &e;
     }
     latest_ = best == nullptr ? nullptr : best->method.get();

@@ -104,8 +104,8 @@ struct profile_comparison {
     take(right, true);
     std::vector<profile_change> result;
     for (auto& [name, b] : all) {
-      b.change.significant = b.change.in_before != b.change.in_after || b.before.upper < b.after.lower ||
-                             b.after.upper < b.before.lower;
+      b.change.significant =
+          b.change.in_before != b.change.in_after || b.before.upper < b.after.lower || b.after.upper < b.before.lower;
       result.push_back(std::move(b.change));
     }
     std::stable_sort(result.begin(), result.end(), [](const profile_change& a, const profile_change& b) {
@@ -124,12 +124,12 @@ struct profile_comparison {
 [[nodiscard]] inline std::string to_table(const profile_comparison& comparison, const saved_profile& before,
                                           const saved_profile& after, std::size_t rows = 30) {
   const auto us = [](double ns) { return text::fixed(ns * 1e-3, 2); };
-  std::string out = "before: " + before.model + " on " + before.device + " " + before.created + "\nafter:  " + after.model +
-                    " on " + after.device + " " + after.created + "\n";
+  std::string out = "before: " + before.model + " on " + before.device + " " + before.created +
+                    "\nafter:  " + after.model + " on " + after.device + " " + after.created + "\n";
   const auto line = [&](const profile_change& c) {
     const std::string ratio = c.before_ns > 0.0 && c.in_after ? text::fixed(c.after_ns / c.before_ns, 3)
-                              : c.in_after                   ? std::string("new")
-                                                             : std::string("gone");
+                              : c.in_after                    ? std::string("new")
+                                                              : std::string("gone");
     out += text::padded(c.name, -40) + text::padded(" " + c.type, -18) + text::padded(us(c.before_ns), 12) +
            text::padded(us(c.after_ns), 12) + text::padded(us(c.change_ns()), 12) + text::padded(ratio, 8) +
            (c.significant ? " *" : "") + "\n";

@@ -11,8 +11,9 @@
 
 namespace dnnopt::profile {
 
-/// Bounded queue for any number of producers and consumers, without locks: every cell carries the turn in which it may be
-/// written or read next. A full queue refuses and counts, so a slow reader never delays a producer. Memory is taken once.
+/// Bounded queue for any number of producers and consumers, without locks: every cell carries the turn in which it may
+/// be written or read next. A full queue refuses and counts, so a slow reader never delays a producer. Memory is taken
+/// once.
 template <class T>
 class event_queue {
   static_assert(std::is_trivially_copyable_v<T>, "event_queue carries records that can be copied byte by byte");

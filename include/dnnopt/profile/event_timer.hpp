@@ -1,4 +1,5 @@
-// Owns the collection of OpenCL event times, the empty kernels that start clock synchronization, and what an event costs.
+// Owns the collection of OpenCL event times, the empty kernels that start clock synchronization, and what an event
+// costs.
 #ifndef DNNOPT_PROFILE_EVENT_TIMER_HPP
 #define DNNOPT_PROFILE_EVENT_TIMER_HPP
 
@@ -54,7 +55,8 @@ inline void read_event_stamps(const cl::Event& event, raw_event& into) {
 ///     queue.finish();
 ///     timer.collect();
 ///
-/// Events are released as soon as they are read; with nothing to time, `watch` returns null and the queue makes no event.
+/// Events are released as soon as they are read; with nothing to time, `watch` returns null and the queue makes no
+/// event.
 class command_timer final : public opencl::event_sink {
  public:
   explicit command_timer(profiler& into, event_collection how = event_collection::blocking, std::uint8_t queue = 0)
@@ -66,8 +68,8 @@ class command_timer final : public opencl::event_sink {
 
   /// Announces the next command of `run`: this sink where it is timed, null where not. `launch` is the number from
   /// profiler::describe; `bytes` and `flops` of this launch.
-  [[nodiscard]] opencl::event_sink* watch(run_recorder& run, event_kind kind, std::uint32_t launch, std::uint64_t bytes = 0,
-                                          std::uint64_t flops = 0) noexcept {
+  [[nodiscard]] opencl::event_sink* watch(run_recorder& run, event_kind kind, std::uint32_t launch,
+                                          std::uint64_t bytes = 0, std::uint64_t flops = 0) noexcept {
     if (!run.timed(kind)) return nullptr;
     next_ = {};
     next_.launch = launch;
@@ -80,8 +82,8 @@ class command_timer final : public opencl::event_sink {
     return this;
   }
 
-  /// The interval of a launch repeated `times` back to back, whose last command is the next one watched: only commands of an
-  /// in-order queue may be repeated so. Set after `watch` and before the command.
+  /// The interval of a launch repeated `times` back to back, whose last command is the next one watched: only commands
+  /// of an in-order queue may be repeated so. Set after `watch` and before the command.
   void repeat(std::uint16_t times) noexcept { next_.repeats = times; }
 
   void on_command(const opencl::command_record& record, cl::Event event) override {
@@ -157,8 +159,8 @@ class command_timer final : public opencl::event_sink {
       context->into->record(context->raw);
     else
       timer.failed_.fetch_add(1, std::memory_order_relaxed);
-    // Once the count is zero the timer may be destroyed by the thread that waits: the notification is its last use here, and
-    // only the address is used by it.
+    // Once the count is zero the timer may be destroyed by the thread that waits: the notification is its last use
+    // here, and only the address is used by it.
     if (timer.under_way_.fetch_sub(1, std::memory_order_release) == 1) timer.under_way_.notify_all();
   }
 
@@ -175,8 +177,9 @@ class command_timer final : public opencl::event_sink {
 [[nodiscard]] inline clock_sync_options clock_options_of(cl_device_id device) {
   clock_sync_options options;
   std::size_t resolution = 0;
-  opencl::check(::clGetDeviceInfo(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION, sizeof(resolution), &resolution, nullptr),
-                "clGetDeviceInfo");
+  opencl::check(
+      ::clGetDeviceInfo(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION, sizeof(resolution), &resolution, nullptr),
+      "clGetDeviceInfo");
   options.tick_ns = std::max<std::int64_t>(1, static_cast<std::int64_t>(resolution));
 #ifdef CL_VERSION_2_1
   cl_ulong device_time = 0;
@@ -212,7 +215,8 @@ class kernel_injector {
     opencl::check(status, "clCreateKernel");
     spin_ = cl::Kernel(::clCreateKernel(program_(), "dnnopt_spin", &status), false);
     opencl::check(status, "clCreateKernel");
-    memory_ = cl::Buffer(::clCreateBuffer(context, CL_MEM_READ_WRITE, spin_items * sizeof(float), nullptr, &status), false);
+    memory_ =
+        cl::Buffer(::clCreateBuffer(context, CL_MEM_READ_WRITE, spin_items * sizeof(float), nullptr, &status), false);
     opencl::check(status, "clCreateBuffer");
   }
 
@@ -234,9 +238,10 @@ class kernel_injector {
     for (const clock_pair& pair : probe(queue, count)) into.record_probe(pair);
   }
 
-  /// Nanoseconds that timing one launch adds: batches of `launches` empty kernels and a finish, with and without events in
-  /// turn, the difference of the medians over `rounds`. Not negative. Takes about rounds * launches * 20 us.
-  [[nodiscard]] double measure_event_cost(opencl::command_queue& queue, std::size_t launches = 60, std::size_t rounds = 15) {
+  /// Nanoseconds that timing one launch adds: batches of `launches` empty kernels and a finish, with and without events
+  /// in turn, the difference of the medians over `rounds`. Not negative. Takes about rounds * launches * 20 us.
+  [[nodiscard]] double measure_event_cost(opencl::command_queue& queue, std::size_t launches = 60,
+                                          std::size_t rounds = 15) {
     std::vector<double> plain;
     std::vector<double> timed;
     for (std::size_t r = 0; r < rounds * 2; ++r) {
@@ -254,9 +259,10 @@ class kernel_injector {
     return std::max(0.0, exact_quantile(timed, 0.5) - exact_quantile(plain, 0.5));
   }
 
-  /// Nanoseconds by which an event's START to END exceeds what the kernel adds to a stream of kernels: the median of events
-  /// against the slope of time over launches without events, for a kernel of at least `least_ns` (longer than its enqueue).
-  /// Goes into clock_sync_options::event_bias_ns. May be negative where kernels overlap. Takes some tens of milliseconds.
+  /// Nanoseconds by which an event's START to END exceeds what the kernel adds to a stream of kernels: the median of
+  /// events against the slope of time over launches without events, for a kernel of at least `least_ns` (longer than
+  /// its enqueue). Goes into clock_sync_options::event_bias_ns. May be negative where kernels overlap. Takes some tens
+  /// of milliseconds.
   [[nodiscard]] double measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
     const auto launch = [&](opencl::event_sink* sink) {
       queue.launch(spin_(), {1, {spin_items, 1, 1}, {0, 0, 0}}, "dnnopt_spin", sink);
@@ -305,7 +311,8 @@ class kernel_injector {
       raw_event raw;
       raw.host_begin_ns =
           std::chrono::duration_cast<std::chrono::nanoseconds>(record.host_begin.time_since_epoch()).count();
-      raw.host_end_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(record.host_end.time_since_epoch()).count();
+      raw.host_end_ns =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(record.host_end.time_since_epoch()).count();
       events.emplace_back(raw, std::move(event));
     }
   };

@@ -1,4 +1,5 @@
-// Owns the plain records of what happened during compilation and inference, as the executor takes them and observers see them.
+// Owns the plain records of what happened during compilation and inference, as the executor takes them and observers
+// see them.
 #ifndef DNNOPT_PROFILE_EVENTS_HPP
 #define DNNOPT_PROFILE_EVENTS_HPP
 
@@ -26,14 +27,22 @@ enum class event_kind : std::uint8_t {
 
 [[nodiscard]] constexpr std::string_view to_string(event_kind kind) noexcept {
   switch (kind) {
-    case event_kind::kernel: return "kernel";
-    case event_kind::copy: return "copy";
-    case event_kind::fill: return "fill";
-    case event_kind::upload: return "upload";
-    case event_kind::download: return "download";
-    case event_kind::map: return "map";
-    case event_kind::host_operator: return "host operator";
-    case event_kind::wait: return "wait";
+    case event_kind::kernel:
+      return "kernel";
+    case event_kind::copy:
+      return "copy";
+    case event_kind::fill:
+      return "fill";
+    case event_kind::upload:
+      return "upload";
+    case event_kind::download:
+      return "download";
+    case event_kind::map:
+      return "map";
+    case event_kind::host_operator:
+      return "host operator";
+    case event_kind::wait:
+      return "wait";
   }
   return "unknown";
 }
@@ -59,11 +68,16 @@ enum class work_class : std::uint8_t {
 
 [[nodiscard]] constexpr std::string_view to_string(work_class work) noexcept {
   switch (work) {
-    case work_class::compute: return "compute";
-    case work_class::layout: return "layout";
-    case work_class::conversion: return "conversion";
-    case work_class::shape: return "shape";
-    case work_class::not_of_model: return "not of the model";
+    case work_class::compute:
+      return "compute";
+    case work_class::layout:
+      return "layout";
+    case work_class::conversion:
+      return "conversion";
+    case work_class::shape:
+      return "shape";
+    case work_class::not_of_model:
+      return "not of the model";
   }
   return "unknown";
 }
@@ -80,30 +94,30 @@ struct launch_info {
   std::vector<operator_ref> ops{};  ///< the operators fused in it, in topological order; empty for transfers and waits
   std::size_t anchor = 0;           ///< index into ops of the operator that its time is booked on
   work_class work = work_class::compute;
-  std::string attributes{};         ///< what a latency table keys on besides the operators: "kernel=3x3 stride=2"
-  std::string shapes{};             ///< "1x3x224x224,16x3x3x3->1x16x112x112"; of the last instance for dynamic shapes
-  std::string layout{};             ///< "buffer", "image2d:c4"
+  std::string attributes{};  ///< what a latency table keys on besides the operators: "kernel=3x3 stride=2"
+  std::string shapes{};      ///< "1x3x224x224,16x3x3x3->1x16x112x112"; of the last instance for dynamic shapes
+  std::string layout{};      ///< "buffer", "image2d:c4"
 };
 
-/// One finished command or host interval as the executor hands it over. Trivially copyable, so that a lock-free queue can
-/// carry it; device stamps are on the device's clock, host stamps are host_now_ns().
+/// One finished command or host interval as the executor hands it over. Trivially copyable, so that a lock-free queue
+/// can carry it; device stamps are on the device's clock, host stamps are host_now_ns().
 struct raw_event {
-  std::uint32_t launch = 0;        ///< number that profiler::describe returned
-  std::uint32_t run = 0;           ///< number of the inference, from profiler::begin_run
+  std::uint32_t launch = 0;  ///< number that profiler::describe returned
+  std::uint32_t run = 0;     ///< number of the inference, from profiler::begin_run
   event_kind kind = event_kind::kernel;
-  std::uint8_t queue = 0;          ///< command queue, for tracks of a timeline
-  std::uint16_t repeats = 1;       ///< commands that these stamps span: 1 in situ, N for a launch repeated back to back
-  float weight = 1.0F;             ///< inverse probability that a sampler picked it
-  std::int64_t queued_ns = 0;      ///< CL_PROFILING_COMMAND_QUEUED
+  std::uint8_t queue = 0;      ///< command queue, for tracks of a timeline
+  std::uint16_t repeats = 1;   ///< commands that these stamps span: 1 in situ, N for a launch repeated back to back
+  float weight = 1.0F;         ///< inverse probability that a sampler picked it
+  std::int64_t queued_ns = 0;  ///< CL_PROFILING_COMMAND_QUEUED
   std::int64_t submit_ns = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t host_begin_ns = 0;  ///< host clock just before the enqueue call (or the interval's begin)
-  std::int64_t host_end_ns = 0;    ///< host clock just after it returned (or the interval's end)
+  std::int64_t host_begin_ns = 0;             ///< host clock just before the enqueue call (or the interval's begin)
+  std::int64_t host_end_ns = 0;               ///< host clock just after it returned (or the interval's end)
   std::array<std::uint64_t, 3> gws{0, 0, 0};  ///< global work size, zeros for commands without one
   std::array<std::uint64_t, 3> lws{0, 0, 0};  ///< local work size, zeros where the driver chose
-  std::uint64_t bytes = 0;         ///< bytes read and written, each once
-  std::uint64_t flops = 0;         ///< floating-point operations
+  std::uint64_t bytes = 0;                    ///< bytes read and written, each once
+  std::uint64_t flops = 0;                    ///< floating-point operations
 };
 
 /// A finished event with its description, all four stamps on the host clock and in order.
@@ -126,7 +140,8 @@ struct kernel_event {
   std::array<std::uint64_t, 3> lws{0, 0, 0};
   std::uint64_t bytes = 0;
   std::uint64_t flops = 0;
-  float bias_ns = 0.0F;  ///< by which END - START of one event is too long, as measured on the device; 0 where it was not
+  float bias_ns =
+      0.0F;  ///< by which END - START of one event is too long, as measured on the device; 0 where it was not
 
   /// Execution time of one command in nanoseconds, the event's own bias taken off.
   [[nodiscard]] double duration_ns() const noexcept {
@@ -160,9 +175,9 @@ struct compile_event {
   bool from_cache = false;
 };
 
-/// Sees events while the program runs, each read-only. Calls come from one thread at a time (the profiler's writer thread
-/// for runs and kernels, the compiling thread for passes and builds). An observer that throws is a programming error and
-/// ends the program; one that blocks costs counted drops, never inference time.
+/// Sees events while the program runs, each read-only. Calls come from one thread at a time (the profiler's writer
+/// thread for runs and kernels, the compiling thread for passes and builds). An observer that throws is a programming
+/// error and ends the program; one that blocks costs counted drops, never inference time.
 class observer {
  public:
   observer() = default;

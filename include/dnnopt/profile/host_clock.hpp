@@ -1,4 +1,5 @@
-// Owns the reading of the host's clocks: the steady clock that every timeline uses, and the other clocks a device may follow.
+// Owns the reading of the host's clocks: the steady clock that every timeline uses, and the other clocks a device may
+// follow.
 #ifndef DNNOPT_PROFILE_HOST_CLOCK_HPP
 #define DNNOPT_PROFILE_HOST_CLOCK_HPP
 
@@ -14,10 +15,11 @@
 
 namespace dnnopt::profile {
 
-/// Nanoseconds of the host clock of every timeline (std::chrono::steady_clock: monotonic, read through the vDSO on Linux,
-/// nnPerf section 3.2.1). Only differences have a meaning.
+/// Nanoseconds of the host clock of every timeline (std::chrono::steady_clock: monotonic, read through the vDSO on
+/// Linux, nnPerf section 3.2.1). Only differences have a meaning.
 [[nodiscard]] inline std::int64_t host_now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 /// Clocks of the host that an OpenCL driver is known to stamp its events with.
@@ -28,9 +30,12 @@ inline constexpr std::array<known_clock, 3> known_clocks{known_clock::monotonic,
 
 [[nodiscard]] constexpr std::string_view to_string(known_clock clock) noexcept {
   switch (clock) {
-    case known_clock::monotonic: return "CLOCK_MONOTONIC";
-    case known_clock::monotonic_raw: return "CLOCK_MONOTONIC_RAW";
-    case known_clock::realtime: return "CLOCK_REALTIME";
+    case known_clock::monotonic:
+      return "CLOCK_MONOTONIC";
+    case known_clock::monotonic_raw:
+      return "CLOCK_MONOTONIC_RAW";
+    case known_clock::realtime:
+      return "CLOCK_REALTIME";
   }
   return "unknown";
 }
@@ -48,7 +53,8 @@ inline constexpr std::array<known_clock, 3> known_clocks{known_clock::monotonic,
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::int64_t>(now.tv_nsec);
 #else
   if (clock == known_clock::realtime)
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
   return host_now_ns();
 #endif
 }
@@ -59,8 +65,8 @@ struct host_clock_anchor {
   std::array<std::int64_t, known_clocks.size()> clock_ns{};
 };
 
-/// Reads all known clocks, each between two steady reads; of `tries` readings the one with the narrowest bracket is kept,
-/// for an interrupt between the reads widens it. Cost: about 0.2 us per try.
+/// Reads all known clocks, each between two steady reads; of `tries` readings the one with the narrowest bracket is
+/// kept, for an interrupt between the reads widens it. Cost: about 0.2 us per try.
 [[nodiscard]] inline host_clock_anchor read_host_clock_anchor(int tries = 5) noexcept {
   host_clock_anchor anchor;
   anchor.host_ns = host_now_ns();

@@ -15,7 +15,8 @@ namespace dnnopt::profile {
 class host_timer {
  public:
   /// `run` must outlive the timer.
-  host_timer(run_recorder& run, std::uint32_t launch, event_kind kind, std::uint64_t bytes = 0, std::uint64_t flops = 0) noexcept {
+  host_timer(run_recorder& run, std::uint32_t launch, event_kind kind, std::uint64_t bytes = 0,
+             std::uint64_t flops = 0) noexcept {
     if (!run.timed(kind)) return;
     run_ = &run;
     event_.launch = launch;

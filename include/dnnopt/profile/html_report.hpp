@@ -110,7 +110,13 @@ inline void add_rows(json_text& out, std::string_view name, const std::vector<st
 }
 
 inline void add_clock(json_text& out, const clock_report& clock) {
-  out.open('{').key("method").value(clock.method).key("offset").value(clock.offset_ns).key("drift").value(clock.drift_ppm);
+  out.open('{')
+      .key("method")
+      .value(clock.method)
+      .key("offset")
+      .value(clock.offset_ns)
+      .key("drift")
+      .value(clock.drift_ppm);
   out.key("p50").value(clock.residual_p50_ns).key("p90").value(clock.residual_p90_ns).key("pairs").count(clock.pairs);
   out.key("outliers").count(clock.outliers).key("violations").count(clock.violations).close('}');
 }
@@ -118,14 +124,19 @@ inline void add_clock(json_text& out, const clock_report& clock) {
 /// One letter per kind, for the page's script.
 [[nodiscard]] constexpr std::string_view kind_letter(event_kind kind) noexcept {
   switch (kind) {
-    case event_kind::kernel: return "k";
-    case event_kind::host_operator: return "h";
-    case event_kind::wait: return "w";
+    case event_kind::kernel:
+      return "k";
+    case event_kind::host_operator:
+      return "h";
+    case event_kind::wait:
+      return "w";
     case event_kind::copy:
-    case event_kind::fill: return "c";
+    case event_kind::fill:
+      return "c";
     case event_kind::upload:
     case event_kind::download:
-    case event_kind::map: return "t";
+    case event_kind::map:
+      return "t";
   }
   return "k";
 }
@@ -133,14 +144,32 @@ inline void add_clock(json_text& out, const clock_report& clock) {
 inline std::string html_data(const profile_report& report, const html_options& options) {
   json_text out;
   const auto at = [&](std::int64_t ns) { return static_cast<double>(ns - report.origin_ns); };
-  out.open('{').key("model").value(report.model).key("device").value(report.device).key("created").value(report.created);
-  out.key("mode").value(to_string(report.mode)).key("runs_total").count(report.runs).key("kernels").count(report.kernels);
+  out.open('{')
+      .key("model")
+      .value(report.model)
+      .key("device")
+      .value(report.device)
+      .key("created")
+      .value(report.created);
+  out.key("mode")
+      .value(to_string(report.mode))
+      .key("runs_total")
+      .count(report.runs)
+      .key("kernels")
+      .count(report.kernels);
   out.key("dropped").count(report.dropped).key("overhead").value(report.overhead);
   out.key("e2e").open('{').key("mean").us(report.e2e.mean_ns).key("p50").us(report.e2e.p50_ns);
   out.key("p90").us(report.e2e.p90_ns).key("first").us(report.e2e.first_ns).close('}');
   const time_split& split = report.split;
   const bool whole = report.mode == profile_mode::full;
-  out.key("split").open('{').key("e2e").us(whole ? split.e2e_ns : 0.0).key("gpu").us(split.gpu_ns).key("copy").us(split.copy_ns);
+  out.key("split")
+      .open('{')
+      .key("e2e")
+      .us(whole ? split.e2e_ns : 0.0)
+      .key("gpu")
+      .us(split.gpu_ns)
+      .key("copy")
+      .us(split.copy_ns);
   out.key("host").us(split.host_operator_ns).key("enqueue").us(split.enqueue_ns).key("wait").us(split.wait_ns);
   out.key("unexplained").us(split.unexplained_ns).close('}');
   add_rows(out, "operators", report.by_operator);
@@ -151,7 +180,13 @@ inline std::string html_data(const profile_report& report, const html_options& o
   out.key("launches").open('[');
   for (std::size_t i = 0; i < report.launches.size(); ++i) {
     const launch_info& launch = report.launches[i];
-    out.open('{').key("name").value(launch.name).key("anchor").count(launch.anchor).key("kind").value(to_string(kinds[i]));
+    out.open('{')
+        .key("name")
+        .value(launch.name)
+        .key("anchor")
+        .count(launch.anchor)
+        .key("kind")
+        .value(to_string(kinds[i]));
     out.key("shapes").value(launch.shapes).key("ops").open('[');
     for (const operator_ref& op : launch.ops) out.open('[').value(op.name).value(op.type).close(']');
     out.close(']').close('}');
@@ -161,11 +196,13 @@ inline std::string html_data(const profile_report& report, const html_options& o
   for (std::size_t i = skipped; i < report.events.size(); ++i) {
     const kernel_event& e = report.events[i];
     out.raw(i == skipped ? "\n" : "").open('[').count(e.run).count(e.launch).value(kind_letter(e.kind)).count(e.queue);
-    for (const std::int64_t ns : {e.queued_ns, e.submit_ns, e.start_ns, e.end_ns, e.host_begin_ns, e.host_end_ns}) out.us(at(ns));
+    for (const std::int64_t ns : {e.queued_ns, e.submit_ns, e.start_ns, e.end_ns, e.host_begin_ns, e.host_end_ns})
+      out.us(at(ns));
     out.value(work_size_text(e.gws)).value(work_size_text(e.lws)).close(']');
   }
   out.close(']').key("runs").open('[');
-  const std::int64_t shown_from = skipped < report.events.size() ? report.events[skipped].host_begin_ns : report.origin_ns;
+  const std::int64_t shown_from =
+      skipped < report.events.size() ? report.events[skipped].host_begin_ns : report.origin_ns;
   for (const run_event& run : report.run_events)
     if (run.end_ns >= shown_from) out.open('[').count(run.run).us(at(run.begin_ns)).us(at(run.end_ns)).close(']');
   out.close(']').key("clock");
@@ -174,7 +211,13 @@ inline std::string html_data(const profile_report& report, const html_options& o
   for (const clock_report& candidate : report.clock_candidates) add_clock(out, candidate);
   out.close(']').key("memory").open('[');
   for (const memory_block& block : report.memory)
-    out.open('[').value(block.name).count(block.first_step).count(block.last_step).count(block.offset).count(block.size).close(']');
+    out.open('[')
+        .value(block.name)
+        .count(block.first_step)
+        .count(block.last_step)
+        .count(block.offset)
+        .count(block.size)
+        .close(']');
   out.close(']').key("arena").count(report.arena_bytes).key("ceilings").open('{');
   out.key("flops").value(report.ceilings.flops_per_second);
   out.key("bytes").value(std::max(report.ceilings.bytes_per_second, report.ceilings.image_bytes_per_second));
@@ -184,8 +227,8 @@ inline std::string html_data(const profile_report& report, const html_options& o
 
 }  // namespace detail
 
-/// The report as one HTML file: timeline with zoom, bars per operator and type, roofline, memory plan, fused kernels, tables.
-/// It needs no network and no other file. O(events).
+/// The report as one HTML file: timeline with zoom, bars per operator and type, roofline, memory plan, fused kernels,
+/// tables. It needs no network and no other file. O(events).
 [[nodiscard]] inline std::string to_html(const profile_report& report, const html_options& options = {}) {
   std::string page =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"

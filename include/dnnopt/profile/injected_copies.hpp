@@ -29,18 +29,19 @@ struct copy_options {
 /// A slope with its spread.
 struct copy_slope {
   double ns_per_copy = 0.0;
-  double low_ns = 0.0;   ///< 95% interval, from the residuals of the line
+  double low_ns = 0.0;  ///< 95% interval, from the residuals of the line
   double high_ns = 0.0;
 };
 
-/// Time of one more copy: least squares through the medians of end-to-end time over 0, 1, ..., most_copies copies (nnPerf
-/// section 5.2 takes one copy; a line over many divides the noise). Inferences are measured in random order, so that a drift
-/// of the device's clock does not lean on the slope. The first point is left out: between zero and one copy the device may
-/// still hide launches. Throws errc::invalid_argument for fewer than three copies or no round.
+/// Time of one more copy: least squares through the medians of end-to-end time over 0, 1, ..., most_copies copies
+/// (nnPerf section 5.2 takes one copy; a line over many divides the noise). Inferences are measured in random order, so
+/// that a drift of the device's clock does not lean on the slope. The first point is left out: between zero and one
+/// copy the device may still hide launches. Throws errc::invalid_argument for fewer than three copies or no round.
 [[nodiscard]] inline copy_slope measure_copy_slope(const copied_inference& run, const copy_options& options = {}) {
   if (options.most_copies < 3 || options.rounds == 0)
     throw error(errc::invalid_argument, "a slope needs at least 3 copies and 1 round, not " +
-                                            std::to_string(options.most_copies) + " and " + std::to_string(options.rounds));
+                                            std::to_string(options.most_copies) + " and " +
+                                            std::to_string(options.rounds));
   std::vector<std::size_t> order;
   for (std::size_t r = 0; r < options.rounds; ++r)
     for (std::size_t c = 1; c <= options.most_copies; ++c) order.push_back(c);
@@ -71,9 +72,10 @@ struct copy_slope {
   return {slope, slope - half, slope + half};
 }
 
-/// A kernel's execution time: what a copy of it adds, less what a copy of an empty kernel adds beyond nothing. For kernels
-/// that hide the launch of the next the empty kernel's slope must not be taken off; `launch_hidden` says so.
-[[nodiscard]] inline double true_kernel_ns(const copy_slope& kernel, const copy_slope& empty, bool launch_hidden = false) {
+/// A kernel's execution time: what a copy of it adds, less what a copy of an empty kernel adds beyond nothing. For
+/// kernels that hide the launch of the next the empty kernel's slope must not be taken off; `launch_hidden` says so.
+[[nodiscard]] inline double true_kernel_ns(const copy_slope& kernel, const copy_slope& empty,
+                                           bool launch_hidden = false) {
   return launch_hidden ? kernel.ns_per_copy : kernel.ns_per_copy - empty.ns_per_copy;
 }
 

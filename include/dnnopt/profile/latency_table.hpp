@@ -36,7 +36,7 @@ enum class latency_level : std::uint8_t {
 /// What a table looks up by: equal keys cost the same on a device.
 struct latency_key {
   latency_level level = latency_level::kernel;
-  std::string operators;   ///< ONNX types in order, joined by '+': "Conv+Relu"
+  std::string operators;  ///< ONNX types in order, joined by '+': "Conv+Relu"
   std::string attributes;
   std::string shapes;
   std::string layout;
@@ -93,8 +93,8 @@ struct launch_model {
   return {level, operator_types(info), info.attributes, info.shapes, info.layout, std::move(device)};
 }
 
-/// Measures a launch model from a full profile. Median over events, so warm-up and interruptions do not count. The cost of
-/// the events themselves (`report.event_cost_ns`) is taken off the enqueue.
+/// Measures a launch model from a full profile. Median over events, so warm-up and interruptions do not count. The cost
+/// of the events themselves (`report.event_cost_ns`) is taken off the enqueue.
 [[nodiscard]] inline launch_model measure_launch_model(const profile_report& report) {
   std::vector<double> enqueues, latencies, gaps, prologues, epilogues;
   std::map<std::uint32_t, run_event> runs;
@@ -141,7 +141,8 @@ class latency_table {
       if (counts_as_kernel(event.kind) || event.kind == event_kind::host_operator)
         durations[event.launch].add(event.duration_ns(), static_cast<double>(event.weight));
     if (level == latency_level::kernel) {
-      for (const auto& [launch, seen] : durations) add(key_of(report.launches.at(launch), report.device), entry_of(seen));
+      for (const auto& [launch, seen] : durations)
+        add(key_of(report.launches.at(launch), report.device), entry_of(seen));
       return;
     }
     // An operator's latency is the sum over its launches; only launches of one operator tell it.
@@ -219,7 +220,7 @@ class latency_table {
 
  private:
   [[nodiscard]] static latency_entry entry_of(const series& seen) {
-    return {seen.count(),         seen.moments().mean(), seen.moments().min(),
+    return {seen.count(),       seen.moments().mean(), seen.moments().min(),
             seen.quantile(0.5), seen.quantile(0.9),    seen.moments().max()};
   }
 
@@ -235,15 +236,19 @@ inline constexpr std::string_view latency_csv_header =
   std::string out(latency_csv_header);
   const auto row = [&](std::string_view level, const latency_key& key, const latency_entry& entry) {
     out += level;
-    for (const std::string& field : {key.operators, key.attributes, key.shapes, key.layout, key.device,
-                                     std::to_string(entry.count), text::shortest(entry.mean_ns), text::shortest(entry.min_ns),
-                                     text::shortest(entry.p50_ns), text::shortest(entry.p90_ns), text::shortest(entry.max_ns)})
+    for (const std::string& field :
+         {key.operators, key.attributes, key.shapes, key.layout, key.device, std::to_string(entry.count),
+          text::shortest(entry.mean_ns), text::shortest(entry.min_ns), text::shortest(entry.p50_ns),
+          text::shortest(entry.p90_ns), text::shortest(entry.max_ns)})
       out += "," + text::csv_field(field);
     out += "\n";
   };
   const launch_model& m = table.launches;
-  for (const auto& [name, ns] : {std::pair<const char*, double>{"enqueue", m.enqueue_ns}, {"latency", m.latency_ns},
-                                 {"gap", m.gap_ns}, {"prologue", m.prologue_ns}, {"epilogue", m.epilogue_ns}})
+  for (const auto& [name, ns] : {std::pair<const char*, double>{"enqueue", m.enqueue_ns},
+                                 {"latency", m.latency_ns},
+                                 {"gap", m.gap_ns},
+                                 {"prologue", m.prologue_ns},
+                                 {"epilogue", m.epilogue_ns}})
     row("launch", {latency_level::kernel, name, "", "", "", ""}, {1, ns, ns, ns, ns, ns});
   for (const auto& [key, entry] : table.entries()) row(to_string(key.level), key, entry);
   return out;
@@ -271,7 +276,8 @@ inline constexpr std::string_view latency_csv_header =
         throw wrong(header[column] + " is '" + r[column] + "'");
       return value;
     };
-    const latency_entry entry{static_cast<std::uint64_t>(number(6)), number(7), number(8), number(9), number(10), number(11)};
+    const latency_entry entry{
+        static_cast<std::uint64_t>(number(6)), number(7), number(8), number(9), number(10), number(11)};
     if (r[0] == "launch") {
       launch_model& m = table.launches;
       double* into = r[1] == "enqueue"    ? &m.enqueue_ns
@@ -285,7 +291,8 @@ inline constexpr std::string_view latency_csv_header =
       continue;
     }
     if (r[0] != "kernel" && r[0] != "operator") throw wrong("level is '" + r[0] + "'");
-    table.add({r[0] == "kernel" ? latency_level::kernel : latency_level::operator_, r[1], r[2], r[3], r[4], r[5]}, entry);
+    table.add({r[0] == "kernel" ? latency_level::kernel : latency_level::operator_, r[1], r[2], r[3], r[4], r[5]},
+              entry);
   }
   return table;
 }

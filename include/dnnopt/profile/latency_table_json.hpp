@@ -47,12 +47,14 @@ namespace dnnopt::profile {
                       m.at("prologue_ns").get<double>(), m.at("epilogue_ns").get<double>()};
     for (const auto& e : json.at("entries")) {
       const std::string level = e.at("level").get<std::string>();
-      if (level != "kernel" && level != "operator") throw error(errc::bad_file, "latency table: level is '" + level + "'");
-      table.add({level == "kernel" ? latency_level::kernel : latency_level::operator_, e.at("operators").get<std::string>(),
-                 e.at("attributes").get<std::string>(), e.at("shapes").get<std::string>(),
-                 e.at("layout").get<std::string>(), e.at("device").get<std::string>()},
-                {e.at("count").get<std::uint64_t>(), e.at("mean_ns").get<double>(), e.at("min_ns").get<double>(),
-                 e.at("p50_ns").get<double>(), e.at("p90_ns").get<double>(), e.at("max_ns").get<double>()});
+      if (level != "kernel" && level != "operator")
+        throw error(errc::bad_file, "latency table: level is '" + level + "'");
+      table.add(
+          {level == "kernel" ? latency_level::kernel : latency_level::operator_, e.at("operators").get<std::string>(),
+           e.at("attributes").get<std::string>(), e.at("shapes").get<std::string>(), e.at("layout").get<std::string>(),
+           e.at("device").get<std::string>()},
+          {e.at("count").get<std::uint64_t>(), e.at("mean_ns").get<double>(), e.at("min_ns").get<double>(),
+           e.at("p50_ns").get<double>(), e.at("p90_ns").get<double>(), e.at("max_ns").get<double>()});
     }
     return table;
   } catch (const nlohmann::json::exception& failure) {

@@ -48,16 +48,16 @@ class rolling_window {
 
 /// Settings of `shift_detector`.
 struct shift_options {
-  std::size_t baseline = 48;   ///< samples from which the usual time and its spread are learned
-  double slack = 0.75;         ///< deviations below this many spreads do not count
-  double threshold = 14.0;     ///< summed deviations, in spreads, that make a shift
-  double largest = 4.0;        ///< one sample counts at most as this many spreads
+  std::size_t baseline = 48;      ///< samples from which the usual time and its spread are learned
+  double slack = 0.75;            ///< deviations below this many spreads do not count
+  double threshold = 14.0;        ///< summed deviations, in spreads, that make a shift
+  double largest = 4.0;           ///< one sample counts at most as this many spreads
   double smallest_change = 0.05;  ///< relative change of the median below which a shift is no shift
 };
 
-/// Finds lasting changes of a series by a two-sided cumulative sum (Page 1954) over the logarithm of its samples, scaled by
-/// median and median absolute deviation of a baseline. A single outlier counts little; a change of one spread is found
-/// after some tens of samples, one of several spreads after a few.
+/// Finds lasting changes of a series by a two-sided cumulative sum (Page 1954) over the logarithm of its samples,
+/// scaled by median and median absolute deviation of a baseline. A single outlier counts little; a change of one spread
+/// is found after some tens of samples, one of several spreads after a few.
 class shift_detector {
  public:
   explicit shift_detector(shift_options options = {}) : options_(options) { learned_.reserve(options_.baseline); }
@@ -127,9 +127,9 @@ class shift_detector {
 
 /// A lasting change of a kernel's, or of the whole inference's, time.
 struct shift_record {
-  std::int64_t at_ns = 0;   ///< host clock of the event that made it certain
+  std::int64_t at_ns = 0;  ///< host clock of the event that made it certain
   std::uint32_t run = 0;
-  std::string name;         ///< kernel, or "end to end"
+  std::string name;  ///< kernel, or "end to end"
   double before_ns = 0.0;
   double after_ns = 0.0;
   telemetry_sample telemetry{};  ///< clock, temperature and power then, where they can be read
@@ -142,8 +142,8 @@ struct long_run_options {
   shift_options shift{};
 };
 
-/// Observer for long runs: rolling percentiles of every kernel and of end to end, and a record of shifts. Its memory does not
-/// grow with time. May be asked from any thread.
+/// Observer for long runs: rolling percentiles of every kernel and of end to end, and a record of shifts. Its memory
+/// does not grow with time. May be asked from any thread.
 class long_run_monitor final : public observer {
  public:
   /// `telemetry` is read when a shift is found; it may be empty.

@@ -8,8 +8,8 @@
 
 namespace dnnopt::profile {
 
-/// Which launches of one run are timed: systematic sampling from a random start, so each launch has the same probability in
-/// every run whatever its position. A call to `take` is one addition and one comparison.
+/// Which launches of one run are timed: systematic sampling from a random start, so each launch has the same
+/// probability in every run whatever its position. A call to `take` is one addition and one comparison.
 class launch_sample {
  public:
   launch_sample() = default;
@@ -37,16 +37,17 @@ class launch_sample {
 
 /// Settings of `monitor_sampler`.
 struct monitor_options {
-  double budget = 0.0025;           ///< share of the inference's time that timing may cost
-  double event_cost_ns = 8000.0;    ///< first guess of what an event costs, until measured
-  double run_cost_ns = 300.0;       ///< fixed cost of a monitored run: two clock reads and a record
+  double budget = 0.0025;         ///< share of the inference's time that timing may cost
+  double event_cost_ns = 8000.0;  ///< first guess of what an event costs, until measured
+  double run_cost_ns = 300.0;     ///< fixed cost of a monitored run: two clock reads and a record
   double most_probability = 1.0;
   std::uint64_t seed = 1;
 };
 
 /// Decides the share of timed launches per run from the measured cost of an event. That cost is learned from the runs
-/// themselves: some runs, at random, carry twice the events and some none, and the slope of run time over events is the cost,
-/// which also counts what a direct measurement of the enqueue call misses (driver threads, flushes, lost overlap).
+/// themselves: some runs, at random, carry twice the events and some none, and the slope of run time over events is the
+/// cost, which also counts what a direct measurement of the enqueue call misses (driver threads, flushes, lost
+/// overlap).
 class monitor_sampler {
  public:
   explicit monitor_sampler(monitor_options options = {}) : options_(options), state_(options.seed * 2 + 1) {
@@ -97,8 +98,7 @@ class monitor_sampler {
   [[nodiscard]] double event_cost_ns() const noexcept { return cost_; }
   /// Estimated share of run time that monitoring costs.
   [[nodiscard]] double overhead() const noexcept {
-    return runs_ == 0 || run_ns_ <= 0.0 ? 0.0
-                                        : (probability() * launches_ * cost_ + options_.run_cost_ns) / run_ns_;
+    return runs_ == 0 || run_ns_ <= 0.0 ? 0.0 : (probability() * launches_ * cost_ + options_.run_cost_ns) / run_ns_;
   }
   [[nodiscard]] std::uint64_t runs() const noexcept { return runs_; }
 

@@ -1,4 +1,5 @@
-// Owns the Perfetto protobuf trace: host tracks on the host clock, device tracks in a clock domain of their own, and flows.
+// Owns the Perfetto protobuf trace: host tracks on the host clock, device tracks in a clock domain of their own, and
+// flows.
 #ifndef DNNOPT_PROFILE_PERFETTO_TRACE_HPP
 #define DNNOPT_PROFILE_PERFETTO_TRACE_HPP
 
@@ -60,7 +61,8 @@ class perfetto_packets {
   void clocks(std::int64_t host_ns, std::int64_t device_ns) {
     packet([&](protozero::pbf_writer& out) {
       protozero::pbf_writer snapshot(out, perfetto_field::packet::clock_snapshot);
-      const std::array<std::pair<std::uint32_t, std::int64_t>, 2> pair{{{host_clock, host_ns}, {device_clock, device_ns}}};
+      const std::array<std::pair<std::uint32_t, std::int64_t>, 2> pair{
+          {{host_clock, host_ns}, {device_clock, device_ns}}};
       for (const auto& [id, at] : pair) {
         protozero::pbf_writer clock(snapshot, perfetto_field::snapshot::clocks);
         clock.add_uint32(perfetto_field::clock::clock_id, id);
@@ -133,9 +135,10 @@ class perfetto_packets {
 
 }  // namespace detail
 
-/// The report as a Perfetto trace (bytes of a *.perfetto-trace file, for ui.perfetto.dev and trace_processor). Kernels carry
-/// device stamps in clock 128; a snapshot per inference ties that clock to the host's monotonic clock. Each enqueue slice
-/// starts a flow whose number is the event's place in the report, counted from 1, and which ends at its kernel.
+/// The report as a Perfetto trace (bytes of a *.perfetto-trace file, for ui.perfetto.dev and trace_processor). Kernels
+/// carry device stamps in clock 128; a snapshot per inference ties that clock to the host's monotonic clock. Each
+/// enqueue slice starts a flow whose number is the event's place in the report, counted from 1, and which ends at its
+/// kernel.
 [[nodiscard]] inline std::string to_perfetto(const profile_report& report) {
   using detail::perfetto_packets;
   using detail::slice_type;
@@ -179,12 +182,13 @@ class perfetto_packets {
       perfetto_packets::annotate(e, "run", std::uint64_t{event.run});
       if (!ops.empty()) perfetto_packets::annotate(e, "operators", ops);
     };
-    out.event(event.host_begin_ns, perfetto_packets::host_clock, calls, slice_type::begin, [&](protozero::pbf_writer& e) {
-      e.add_string(field::categories, on_device ? "enqueue" : std::string(to_string(event.kind)));
-      e.add_string(field::name, on_device ? "enqueue " + info.name : info.name);
-      describe(e);
-      if (on_device) e.add_fixed64(field::flow_ids, number);
-    });
+    out.event(event.host_begin_ns, perfetto_packets::host_clock, calls, slice_type::begin,
+              [&](protozero::pbf_writer& e) {
+                e.add_string(field::categories, on_device ? "enqueue" : std::string(to_string(event.kind)));
+                e.add_string(field::name, on_device ? "enqueue " + info.name : info.name);
+                describe(e);
+                if (on_device) e.add_fixed64(field::flow_ids, number);
+              });
     out.event(event.host_end_ns, perfetto_packets::host_clock, calls, slice_type::end, [](protozero::pbf_writer&) {});
     if (!on_device) continue;
     out.event(event.device_start_ns, perfetto_packets::device_clock, running_track(event.queue), slice_type::begin,

@@ -38,7 +38,7 @@ struct profiler_options {
   std::size_t queue_capacity = std::size_t{1} << 14;  ///< events that may wait for the writer before drops are counted
   std::size_t kept_events = std::size_t{1} << 16;     ///< newest events kept for timelines; statistics cover all
   std::size_t kept_runs = 4096;
-  std::size_t injected_kernels = 3;                   ///< empty kernels before the first inference (nnPerf's injector)
+  std::size_t injected_kernels = 3;  ///< empty kernels before the first inference (nnPerf's injector)
 };
 
 class profiler;
@@ -90,13 +90,15 @@ class run_recorder {
   std::uint32_t timed_ = 0;
 };
 
-/// Collects events of any number of threads without delaying them: `record` copies one record into a lock-free queue, and a
-/// writer thread synchronizes clocks, keeps statistics and calls observers. A profiler whose mode is off does nothing and
-/// starts no thread.
+/// Collects events of any number of threads without delaying them: `record` copies one record into a lock-free queue,
+/// and a writer thread synchronizes clocks, keeps statistics and calls observers. A profiler whose mode is off does
+/// nothing and starts no thread.
 class profiler {
  public:
   explicit profiler(profiler_options options = {})
-      : options_(std::move(options)), queue_(enabled() ? options_.queue_capacity : 2), clock_(options_.clock),
+      : options_(std::move(options)),
+        queue_(enabled() ? options_.queue_capacity : 2),
+        clock_(options_.clock),
         sampler_(options_.monitor) {
     if (enabled()) {
       clock_.refresh();
@@ -125,7 +127,8 @@ class profiler {
     for (const operator_ref& op : info.ops) key += '\x1f' + op.name;
     key += '\x1e' + info.attributes + '\x1e' + info.shapes + '\x1e' + info.layout;
     const std::lock_guard lock(state_mutex_);
-    const auto [found, added] = launch_numbers_.try_emplace(std::move(key), static_cast<std::uint32_t>(launches_.size()));
+    const auto [found, added] =
+        launch_numbers_.try_emplace(std::move(key), static_cast<std::uint32_t>(launches_.size()));
     if (added) {
       if (!info.ops.empty() && info.anchor >= info.ops.size())
         throw error(errc::invalid_argument, "launch '" + info.name + "' has anchor " + std::to_string(info.anchor) +
@@ -162,7 +165,8 @@ class profiler {
     return recorder;
   }
 
-  /// Hands over a finished event, from any thread and also from a driver's callback. Never blocks: a full queue counts a drop.
+  /// Hands over a finished event, from any thread and also from a driver's callback. Never blocks: a full queue counts
+  /// a drop.
   void record(const raw_event& event) noexcept {
     if (!enabled()) return;
     const bool stored = queue_.push(event);
@@ -246,8 +250,8 @@ class profiler {
     event.bytes = recorder.launches_;
     event.flops = recorder.timed_;
     record(event);
-    // Waking the writer is a system call: full mode pays it so that observers see events at once, monitor leaves the writer
-    // to its own period.
+    // Waking the writer is a system call: full mode pays it so that observers see events at once, monitor leaves the
+    // writer to its own period.
     if (options_.mode == profile_mode::full) wake_.notify_one();
   }
 
@@ -357,8 +361,8 @@ class profiler {
     deliveries.push_back({true, {}, run, nullptr});
   }
 
-  /// Calls per inference: the samples' weight over the runs. A whole number within the sample's own error is taken as that
-  /// number, for programs launch a kernel the same number of times in each inference.
+  /// Calls per inference: the samples' weight over the runs. A whole number within the sample's own error is taken as
+  /// that number, for programs launch a kernel the same number of times in each inference.
   [[nodiscard]] static double calls_per_run(const series& durations, double runs) noexcept {
     const double calls = durations.weight() / runs;
     const double whole = std::round(calls);
@@ -550,7 +554,8 @@ inline profile_report profiler::report() {
                                          clock_.map_past(raw.start_ns), false));
   std::stable_sort(result.events.begin(), result.events.end(),
                    [](const kernel_event& a, const kernel_event& b) { return a.host_begin_ns < b.host_begin_ns; });
-  result.origin_ns = result.events.empty() ? (runs_.empty() ? 0 : runs_.front().begin_ns) : result.events.front().host_begin_ns;
+  result.origin_ns =
+      result.events.empty() ? (runs_.empty() ? 0 : runs_.front().begin_ns) : result.events.front().host_begin_ns;
   for (const run_event& run : result.run_events) {
     if (!result.events.empty() && run.end_ns < result.events.front().host_begin_ns) continue;
     result.origin_ns = std::min(result.origin_ns, run.begin_ns);

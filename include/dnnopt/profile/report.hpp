@@ -1,4 +1,5 @@
-// Owns the result of profiling: statistics by operator, kernel and type, the split of end-to-end time, and the events kept.
+// Owns the result of profiling: statistics by operator, kernel and type, the split of end-to-end time, and the events
+// kept.
 #ifndef DNNOPT_PROFILE_REPORT_HPP
 #define DNNOPT_PROFILE_REPORT_HPP
 
@@ -24,9 +25,12 @@ enum class profile_mode : std::uint8_t {
 
 [[nodiscard]] constexpr std::string_view to_string(profile_mode mode) noexcept {
   switch (mode) {
-    case profile_mode::off: return "off";
-    case profile_mode::full: return "full";
-    case profile_mode::monitor: return "monitor";
+    case profile_mode::off:
+      return "off";
+    case profile_mode::full:
+      return "full";
+    case profile_mode::monitor:
+      return "monitor";
   }
   return "unknown";
 }
@@ -34,29 +38,29 @@ enum class profile_mode : std::uint8_t {
 /// One row of a table. Times are nanoseconds of one call; `total_ns` is per inference.
 struct statistic_row {
   std::string name;
-  std::string type;                ///< ONNX operator of the anchor, or the kind of command
-  std::vector<std::string> ops;    ///< names of the operators fused in it
+  std::string type;              ///< ONNX operator of the anchor, or the kind of command
+  std::vector<std::string> ops;  ///< names of the operators fused in it
   work_class work = work_class::compute;
-  std::uint64_t count = 0;         ///< samples
-  double calls = 0.0;              ///< calls per inference
+  std::uint64_t count = 0;  ///< samples
+  double calls = 0.0;       ///< calls per inference
   double first_ns = 0.0;
   double mean_ns = 0.0;
   double min_ns = 0.0;
   double max_ns = 0.0;
   double p50_ns = 0.0;
   double p90_ns = 0.0;
-  interval mean_interval_ns{};     ///< 95% confidence
+  interval mean_interval_ns{};  ///< 95% confidence
   double total_ns = 0.0;
-  double share = 0.0;              ///< of the sum of all rows
-  double cumulative = 0.0;         ///< of rows up to this one, longest first
+  double share = 0.0;       ///< of the sum of all rows
+  double cumulative = 0.0;  ///< of rows up to this one, longest first
   double flops_per_second = 0.0;
   double bytes_per_second = 0.0;
-  double flops = 0.0;              ///< mean of one call
+  double flops = 0.0;  ///< mean of one call
   double bytes = 0.0;
 };
 
-/// End-to-end time of an inference split by what happened at each moment: a kernel ran; else data was copied; else the host
-/// computed an operator; else it enqueued; else it waited. The parts and `unexplained_ns` add up to `e2e_ns`.
+/// End-to-end time of an inference split by what happened at each moment: a kernel ran; else data was copied; else the
+/// host computed an operator; else it enqueued; else it waited. The parts and `unexplained_ns` add up to `e2e_ns`.
 struct time_split {
   double e2e_ns = 0.0;
   double gpu_ns = 0.0;
@@ -89,21 +93,22 @@ struct memory_block {
 struct profile_report {
   std::string model;
   std::string device;
-  std::string created;          ///< date of the profile, ISO 8601
+  std::string created;  ///< date of the profile, ISO 8601
   profile_mode mode = profile_mode::full;
-  std::int64_t origin_ns = 0;   ///< host clock at which the timeline begins
-  std::size_t kernels = 0;      ///< device commands of one inference, as the contract counts them
-  std::uint64_t runs = 0;       ///< inferences finished
-  statistic_row e2e;            ///< of whole inferences
+  std::int64_t origin_ns = 0;  ///< host clock at which the timeline begins
+  std::size_t kernels = 0;     ///< device commands of one inference, as the contract counts them
+  std::uint64_t runs = 0;      ///< inferences finished
+  statistic_row e2e;           ///< of whole inferences
   std::vector<statistic_row> by_operator;
-  std::vector<statistic_row> by_kernel;    ///< device commands between the transfers, and host operators
-  std::vector<statistic_row> by_other;     ///< transfers, maps and waits
+  std::vector<statistic_row> by_kernel;  ///< device commands between the transfers, and host operators
+  std::vector<statistic_row> by_other;   ///< transfers, maps and waits
   std::vector<statistic_row> by_type;
   std::vector<statistic_row> by_work;
   time_split split;
   clock_report clock;
   std::vector<clock_report> clock_candidates;
-  std::vector<std::pair<std::int64_t, std::int64_t>> clock_snapshots;  ///< host and device nanoseconds at the same moment
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      clock_snapshots;          ///< host and device nanoseconds at the same moment
   std::uint64_t dropped = 0;    ///< events lost because a sink was slow
   std::uint64_t discarded = 0;  ///< oldest events no longer kept; they count in the statistics
   double event_cost_ns = 0.0;   ///< what timing one command costs, as estimated; 0 where not measured
@@ -181,8 +186,12 @@ inline void rank_rows(std::vector<statistic_row>& rows) {
         span(event.start_ns, event.end_ns, copy);
         span(event.host_begin_ns, event.host_end_ns, copy);
         break;
-      case event_kind::host_operator: span(event.host_begin_ns, event.host_end_ns, host_operator); break;
-      case event_kind::wait: span(event.host_begin_ns, event.host_end_ns, wait); break;
+      case event_kind::host_operator:
+        span(event.host_begin_ns, event.host_end_ns, host_operator);
+        break;
+      case event_kind::wait:
+        span(event.host_begin_ns, event.host_end_ns, wait);
+        break;
     }
   }
   std::sort(edges.begin(), edges.end(), [](const edge& a, const edge& b) { return a.at < b.at; });
@@ -208,7 +217,8 @@ inline void rank_rows(std::vector<statistic_row>& rows) {
 }
 
 /// Mean of the splits of all runs whose events are at hand. O(n log n).
-[[nodiscard]] inline time_split mean_split(const std::vector<run_event>& runs, const std::vector<kernel_event>& events) {
+[[nodiscard]] inline time_split mean_split(const std::vector<run_event>& runs,
+                                           const std::vector<kernel_event>& events) {
   std::vector<kernel_event> sorted = events;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const kernel_event& a, const kernel_event& b) { return a.run < b.run; });
@@ -222,9 +232,9 @@ inline void rank_rows(std::vector<statistic_row>& rows) {
     const time_split one = split_run(run, std::vector<kernel_event>(from, to));
     ++mean.runs;
     const double rate = 1.0 / static_cast<double>(mean.runs);
-    for (double time_split::*part :
-         {&time_split::e2e_ns, &time_split::gpu_ns, &time_split::copy_ns, &time_split::host_operator_ns,
-          &time_split::enqueue_ns, &time_split::wait_ns, &time_split::unexplained_ns, &time_split::enqueue_overlapped_ns})
+    for (double time_split::*part : {&time_split::e2e_ns, &time_split::gpu_ns, &time_split::copy_ns,
+                                     &time_split::host_operator_ns, &time_split::enqueue_ns, &time_split::wait_ns,
+                                     &time_split::unexplained_ns, &time_split::enqueue_overlapped_ns})
       mean.*part += (one.*part - mean.*part) * rate;
   }
   return mean;

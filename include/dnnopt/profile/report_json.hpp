@@ -15,7 +15,8 @@ namespace dnnopt::profile {
 
 /// Statistics of one row, in microseconds; an unknown interval of the mean is the range that was seen.
 [[nodiscard]] inline nlohmann::json to_json(const statistic_row& row) {
-  const bool known = row.mean_interval_ns.upper > row.mean_interval_ns.lower && std::isfinite(row.mean_interval_ns.upper);
+  const bool known =
+      row.mean_interval_ns.upper > row.mean_interval_ns.lower && std::isfinite(row.mean_interval_ns.upper);
   return {{"name", row.name},
           {"type", row.type},
           {"ops", row.ops},
@@ -48,9 +49,9 @@ namespace dnnopt::profile {
           {"violations", clock.violations}};
 }
 
-/// The whole report: the contract's keys `e2e_ms kernels operators[] kernel_events[] clock{} dropped`, and beside them the
-/// split of time and the other tables. `kernel_events` holds the commands that `kernels` counts; transfers, waits and host
-/// operators are in `other_events`. Times are microseconds from the origin, host clock.
+/// The whole report: the contract's keys `e2e_ms kernels operators[] kernel_events[] clock{} dropped`, and beside them
+/// the split of time and the other tables. `kernel_events` holds the commands that `kernels` counts; transfers, waits
+/// and host operators are in `other_events`. Times are microseconds from the origin, host clock.
 [[nodiscard]] inline nlohmann::json to_json(const profile_report& report) {
   using nlohmann::json;
   const auto rows = [](const std::vector<statistic_row>& all) {

@@ -14,23 +14,23 @@ namespace dnnopt::profile {
 
 /// A change of the device clock's rate from one host time on, as frequency scaling makes it.
 struct frequency_step {
-  double at_ns = 0.0;    ///< host time since the start
-  double ppm = 0.0;      ///< rate from then on, relative to the nominal rate
+  double at_ns = 0.0;  ///< host time since the start
+  double ppm = 0.0;    ///< rate from then on, relative to the nominal rate
 };
 
 /// What is wrong with a simulated clock. The defaults are a perfect clock.
 struct simulated_clock_options {
-  double offset_ns = 0.0;           ///< device minus host at the start
-  double drift_ppm = 0.0;           ///< rate of the device clock relative to the host's
-  double wander_ns = 0.0;           ///< peak-to-peak offset of a slow sine on top
+  double offset_ns = 0.0;  ///< device minus host at the start
+  double drift_ppm = 0.0;  ///< rate of the device clock relative to the host's
+  double wander_ns = 0.0;  ///< peak-to-peak offset of a slow sine on top
   double wander_period_ns = 60e9;
   std::vector<frequency_step> steps{};
-  double jitter_ns = 0.0;           ///< standard deviation of the host's stamp against the device's
-  double outlier_share = 0.0;       ///< share of host stamps that are early by about `outlier_ns`
+  double jitter_ns = 0.0;      ///< standard deviation of the host's stamp against the device's
+  double outlier_share = 0.0;  ///< share of host stamps that are early by about `outlier_ns`
   double outlier_ns = 0.0;
-  std::int64_t tick_ns = 1;         ///< the device counts in these
-  std::int64_t wrap_ns = 0;         ///< device time is taken modulo this; 0 for never
-  double call_ns = 2000.0;          ///< length of the host's enqueue interval
+  std::int64_t tick_ns = 1;  ///< the device counts in these
+  std::int64_t wrap_ns = 0;  ///< device time is taken modulo this; 0 for never
+  double call_ns = 2000.0;   ///< length of the host's enqueue interval
   std::uint64_t seed = 1;
 };
 

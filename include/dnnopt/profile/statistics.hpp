@@ -1,4 +1,5 @@
-// Owns the streaming statistics of the profiler: weighted moments and percentiles in constant memory, with confidence intervals.
+// Owns the streaming statistics of the profiler: weighted moments and percentiles in constant memory, with confidence
+// intervals.
 #ifndef DNNOPT_PROFILE_STATISTICS_HPP
 #define DNNOPT_PROFILE_STATISTICS_HPP
 
@@ -77,8 +78,9 @@ class running_moments {
   double max_ = -std::numeric_limits<double>::infinity();
 };
 
-/// Percentiles of non-negative samples within a stated relative error, in constant memory: a histogram whose bin edges grow
-/// geometrically. At 1% error the range 1e-3..1e15 needs 2,073 bins of 8 bytes, and only the span in use is stored.
+/// Percentiles of non-negative samples within a stated relative error, in constant memory: a histogram whose bin edges
+/// grow geometrically. At 1% error the range 1e-3..1e15 needs 2,073 bins of 8 bytes, and only the span in use is
+/// stored.
 class quantile_sketch {
  public:
   /// @pre 0 < relative_error < 1.
@@ -146,7 +148,9 @@ class quantile_sketch {
   static constexpr double smallest = 1e-3;
   static constexpr double largest = 1e15;
 
-  [[nodiscard]] int bin_of(double value) const noexcept { return static_cast<int>(std::ceil(std::log(value) / log_growth_)); }
+  [[nodiscard]] int bin_of(double value) const noexcept {
+    return static_cast<int>(std::ceil(std::log(value) / log_growth_));
+  }
   /// The middle of a bin: its relative distance to both edges is the sketch's error.
   [[nodiscard]] double value_of(int bin) const noexcept { return 2.0 * std::pow(growth_, bin) / (growth_ + 1.0); }
 

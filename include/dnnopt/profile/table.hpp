@@ -15,7 +15,7 @@ namespace dnnopt::profile {
 
 /// What the table shows.
 struct table_options {
-  std::size_t rows = 40;   ///< of the operators and of the kernels; what is cut is summed up in a last row
+  std::size_t rows = 40;  ///< of the operators and of the kernels; what is cut is summed up in a last row
   int name_width = 36;
 };
 
@@ -28,10 +28,11 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
   if (rows.empty()) return;
   const int wide = -options.name_width;
   out += "\n" + std::string(title) + "\n";
-  out += text::padded("name", wide) + text::padded(" type", -18) + text::padded("count", 8) + text::padded("first us", 11) +
-         text::padded("avg us", 11) + text::padded("+-", 8) + text::padded("min us", 11) + text::padded("p50 us", 11) +
-         text::padded("p90 us", 11) + text::padded("max us", 11) + text::padded("%", 7) + text::padded("cdf%", 7) +
-         text::padded("FLOP/s", 9) + text::padded("B/s", 9) + "  operators\n";
+  out += text::padded("name", wide) + text::padded(" type", -18) + text::padded("count", 8) +
+         text::padded("first us", 11) + text::padded("avg us", 11) + text::padded("+-", 8) +
+         text::padded("min us", 11) + text::padded("p50 us", 11) + text::padded("p90 us", 11) +
+         text::padded("max us", 11) + text::padded("%", 7) + text::padded("cdf%", 7) + text::padded("FLOP/s", 9) +
+         text::padded("B/s", 9) + "  operators\n";
   double cut_ns = 0.0;
   std::size_t cut = 0;
   for (const statistic_row& row : rows) {
@@ -42,14 +43,16 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
     }
     const double half = (row.mean_interval_ns.upper - row.mean_interval_ns.lower) / 2.0;
     const auto known = [](double ns) { return ns > 0.0 ? microseconds(ns) : std::string("-"); };
-    out += text::padded(row.name, wide) + text::padded(" " + row.type, -18) + text::padded(std::to_string(row.count), 8) +
-           text::padded(known(row.first_ns), 11) + text::padded(microseconds(row.mean_ns), 11) +
-           text::padded(half > 0.0 ? microseconds(half) : "-", 8) + text::padded(microseconds(row.min_ns), 11) +
-           text::padded(known(row.p50_ns), 11) + text::padded(known(row.p90_ns), 11) +
-           text::padded(microseconds(row.max_ns), 11) + text::padded(text::fixed(row.share * 100.0, 1), 7) +
-           text::padded(text::fixed(row.cumulative * 100.0, 1), 7) + text::padded(text::scaled(row.flops_per_second), 9) +
-           text::padded(text::scaled(row.bytes_per_second), 9);
-    if (!row.ops.empty() && !(row.ops.size() == 1 && row.ops.front() == row.name)) out += "  " + text::joined(row.ops, " + ");
+    out += text::padded(row.name, wide) + text::padded(" " + row.type, -18) +
+           text::padded(std::to_string(row.count), 8) + text::padded(known(row.first_ns), 11) +
+           text::padded(microseconds(row.mean_ns), 11) + text::padded(half > 0.0 ? microseconds(half) : "-", 8) +
+           text::padded(microseconds(row.min_ns), 11) + text::padded(known(row.p50_ns), 11) +
+           text::padded(known(row.p90_ns), 11) + text::padded(microseconds(row.max_ns), 11) +
+           text::padded(text::fixed(row.share * 100.0, 1), 7) +
+           text::padded(text::fixed(row.cumulative * 100.0, 1), 7) +
+           text::padded(text::scaled(row.flops_per_second), 9) + text::padded(text::scaled(row.bytes_per_second), 9);
+    if (!row.ops.empty() && !(row.ops.size() == 1 && row.ops.front() == row.name))
+      out += "  " + text::joined(row.ops, " + ");
     out += '\n';
   }
   if (cut > 0)
@@ -67,8 +70,8 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
   if (!report.device.empty()) out += " on " + report.device;
   out += ", mode " + std::string(to_string(report.mode)) + ", " + std::to_string(report.runs) + " inferences of " +
          std::to_string(report.kernels) + " kernels\n";
-  out += "end to end us: first " + microseconds(report.e2e.first_ns) + "  avg " + microseconds(report.e2e.mean_ns) + "  min " +
-         microseconds(report.e2e.min_ns) + "  p50 " + microseconds(report.e2e.p50_ns) + "  p90 " +
+  out += "end to end us: first " + microseconds(report.e2e.first_ns) + "  avg " + microseconds(report.e2e.mean_ns) +
+         "  min " + microseconds(report.e2e.min_ns) + "  p50 " + microseconds(report.e2e.p50_ns) + "  p90 " +
          microseconds(report.e2e.p90_ns) + "  max " + microseconds(report.e2e.max_ns) + "\n";
 
   if (report.split.runs > 0 && report.mode == profile_mode::full) {
@@ -81,8 +84,9 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
     for (const auto& [name, ns] : parts)
       out += text::padded(name, -16) + text::padded(microseconds(ns), 12) + " us" +
              text::padded(text::fixed(split.e2e_ns > 0.0 ? 100.0 * ns / split.e2e_ns : 0.0, 2), 8) + "%\n";
-    out += "(enqueue calls in all, those beside running kernels included: " + microseconds(split.enqueue_overlapped_ns) +
-           " us)\n";
+    out +=
+        "(enqueue calls in all, those beside running kernels included: " + microseconds(split.enqueue_overlapped_ns) +
+        " us)\n";
   }
   detail::append_rows(out, "by operator (a fused kernel counts for its anchor)", report.by_operator, options);
   detail::append_rows(out, "by kernel", report.by_kernel, options);
@@ -98,10 +102,12 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
   out += "events: " + std::to_string(report.events.size()) + " kept, " + std::to_string(report.discarded) +
          " older ones let go, " + std::to_string(report.dropped) + " dropped\n";
   if (report.event_bias_ns != 0.0)
-    out += "kernel times are events' START to END less " + microseconds(report.event_bias_ns) + " us of the event's own\n";
+    out +=
+        "kernel times are events' START to END less " + microseconds(report.event_bias_ns) + " us of the event's own\n";
   if (report.event_cost_ns > 0.0)
     out += "timing one command costs about " + microseconds(report.event_cost_ns) + " us" +
-           (report.overhead > 0.0 ? ", monitoring about " + text::fixed(report.overhead * 100.0, 3) + "% of the time" : "") +
+           (report.overhead > 0.0 ? ", monitoring about " + text::fixed(report.overhead * 100.0, 3) + "% of the time"
+                                  : "") +
            "\n";
   return out;
 }

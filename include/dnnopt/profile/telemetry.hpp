@@ -28,13 +28,14 @@ struct telemetry_sample {
   std::optional<double> gpu_clock_mhz{};
   std::optional<double> gpu_temperature_c{};
   std::optional<double> gpu_power_w{};
-  std::optional<double> gpu_energy_j{};  ///< since the driver was loaded; differences have a meaning
+  std::optional<double> gpu_energy_j{};   ///< since the driver was loaded; differences have a meaning
   std::optional<double> cpu_clock_mhz{};  ///< of the first processor
   std::optional<double> cpu_temperature_c{};
   std::optional<double> cpu_energy_j{};  ///< of the package; wraps
 };
 
-/// NVIDIA's management library, loaded while the object lives. Absent library, driver or device: every reading is empty.
+/// NVIDIA's management library, loaded while the object lives. Absent library, driver or device: every reading is
+/// empty.
 class nvml_reader {
  public:
   /// The device whose name contains `name_part`, or the first.
@@ -122,8 +123,8 @@ class nvml_reader {
   status (*energy_)(void*, unsigned long long*) = nullptr;
 };
 
-/// Files of Linux's /sys: Adreno (kgsl), devfreq GPUs such as Mali, AMD and Intel GPUs (drm, hwmon), thermal zones, cpufreq
-/// and RAPL. The files are looked for once; a reading opens those found.
+/// Files of Linux's /sys: Adreno (kgsl), devfreq GPUs such as Mali, AMD and Intel GPUs (drm, hwmon), thermal zones,
+/// cpufreq and RAPL. The files are looked for once; a reading opens those found.
 class sysfs_reader {
  public:
   explicit sysfs_reader(std::filesystem::path root = "/sys") {
@@ -192,7 +193,8 @@ class sysfs_reader {
     if (into || from.empty()) return;
     const std::string text = line(from.front().file);
     double value = 0.0;
-    if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{}) into = value * from.front().scale;
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{})
+      into = value * from.front().scale;
   }
 
   std::vector<source> gpu_clock_, gpu_temperature_, gpu_power_, cpu_clock_, cpu_temperature_, cpu_energy_;

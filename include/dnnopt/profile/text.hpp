@@ -17,7 +17,8 @@ namespace dnnopt::profile::text {
 [[nodiscard]] inline std::string fixed(double value, int decimals) {
   if (!std::isfinite(value)) return "-";
   std::array<char, 352> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, decimals);
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, decimals);
   return {buffer.data(), end.ptr};
 }
 
@@ -50,11 +51,21 @@ namespace dnnopt::profile::text {
   result.reserve(raw.size());
   for (const char c : raw) {
     switch (c) {
-      case '"': result += "\\\""; break;
-      case '\\': result += "\\\\"; break;
-      case '\n': result += "\\n"; break;
-      case '\t': result += "\\t"; break;
-      case '\r': result += "\\r"; break;
+      case '"':
+        result += "\\\"";
+        break;
+      case '\\':
+        result += "\\\\";
+        break;
+      case '\n':
+        result += "\\n";
+        break;
+      case '\t':
+        result += "\\t";
+        break;
+      case '\r':
+        result += "\\r";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           result += "\\u00";
@@ -144,8 +155,8 @@ namespace dnnopt::profile::text {
   return result;
 }
 
-/// Pads with spaces to a width in bytes; positive widths on the left (numbers), negative on the right (names). Names longer
-/// than the column are cut in their middle, so that both the path and the leaf of a node's name stay readable.
+/// Pads with spaces to a width in bytes; positive widths on the left (numbers), negative on the right (names). Names
+/// longer than the column are cut in their middle, so that both the path and the leaf of a node's name stay readable.
 [[nodiscard]] inline std::string padded(std::string value, int width) {
   const auto size = static_cast<std::size_t>(width < 0 ? -width : width);
   if (value.size() > size && width < 0 && size > 8) {
