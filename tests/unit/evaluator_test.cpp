@@ -235,3 +235,14 @@ TEST_CASE("sequences and optionals pass between nodes") {
   CHECK(code_of([&] { (void)reference::evaluate(b.g, inputs); }) == errc::unsupported);
   CHECK(reference::evaluator().run(b.g, {inputs.begin(), inputs.end()}).back().items.size() == 2);
 }
+
+TEST_CASE("every operator of ai.onnx is computed, held as a container, or runs bodies") {
+  const op_set ops = standard_ops();
+  for (const op_info* op : ops.rows()) {
+    INFO(std::string(op->name));
+    bool known = reference::find_evaluation(*op) != nullptr;
+    for (const reference::container_row& row : reference::container_rows) known = known || row.name == op->name;
+    for (const reference::control_flow_row& row : reference::control_flow_rows) known = known || row.name == op->name;
+    CHECK(known);
+  }
+}
