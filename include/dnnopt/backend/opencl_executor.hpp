@@ -55,30 +55,13 @@ class opencl_executor {
   /// One inference. `inputs` are the graph's inputs in order; outputs come back in order.
   /// Errors: type_mismatch, shape_mismatch of an input; out_of_device_memory; memory_limit; what host operators throw.
   [[nodiscard]] std::vector<tensor> run(std::span<const tensor> inputs, run_observer* observer = nullptr) {
-    const graph& g = *program_->g;
-    symbol_values symbols = bind_inputs(g, inputs);
-    instance& made = instance_for(symbols);
-    opencl::command_queue& queue = queues_.use(observer != nullptr);
-    const opencl::command_counts before = queue.counts();
-    run_state state{made, queue, symbols, {}, observer, 0};
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      state.host[g.inputs()[i]] = inputs[i];
-      if (device_values_[program_->roots[g.inputs()[i]]]) upload(state, g.inputs()[i], inputs[i]);
+    try {
+      return run_once(inputs, observer);
+    } catch (...) {
+      // Commands under way use memory that the caller may free when it sees the error.
+      (void)::clFinish(queues_.use(observer != nullptr).handle());
+      throw;
     }
-    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
-      const placed_node& step = program_->steps[s];
-      if (step.where == placement::device)
-        launch(state, s);
-      else if (step.where == placement::host)
-        evaluate_on_host(state, s);
-      release_after(state, s);
-    }
-    std::vector<tensor> outputs;
-    for (const value_id out : g.outputs()) outputs.push_back(fetch(state, out, false));
-    wait(state);
-    figures_ = {static_cast<std::size_t>((queue.counts() - before).device_commands()), state.host_ops,
-                static_cast<std::size_t>((queue.counts() - before).events)};
-    return outputs;
   }
 
   /// What the last run enqueued.
@@ -90,6 +73,34 @@ class opencl_executor {
   [[nodiscard]] std::size_t predicted_kernels() const { return program_->kernel_count(); }
 
  private:
+  [[nodiscard]] std::vector<tensor> run_once(std::span<const tensor> inputs, run_observer* observer) {
+    const graph& g = *program_->g;
+    symbol_values symbols = bind_inputs(g, inputs);
+    instance& made = instance_for(symbols);
+    opencl::command_queue& queue = queues_.use(observer != nullptr);
+    const opencl::command_counts before = queue.counts();
+    run_state state{made, queue, symbols, {}, observer, 0, 0};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      state.host[g.inputs()[i]] = inputs[i];
+      if (device_values_[program_->roots[g.inputs()[i]]]) upload(state, g.inputs()[i], inputs[i]);
+    }
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+      const placed_node& step = program_->steps[s];
+      state.step = s;
+      if (step.where == placement::device)
+        launch(state, s);
+      else if (is_on_host(step.where))
+        evaluate_on_host(state, s);
+      release_after(state, s);
+    }
+    std::vector<tensor> outputs;
+    for (const value_id out : g.outputs()) outputs.push_back(fetch(state, out, false));
+    wait(state);
+    figures_ = {static_cast<std::size_t>((queue.counts() - before).device_commands()), state.host_ops,
+                static_cast<std::size_t>((queue.counts() - before).events)};
+    return outputs;
+  }
+
   struct prepared_kernel {
     cl::Kernel kernel;
     opencl::launch_size size;
@@ -115,6 +126,7 @@ class opencl_executor {
     std::unordered_map<value_id, tensor> host;  // values at hand on the host
     run_observer* observer;
     std::size_t host_ops;
+    std::size_t step = 0;
   };
 
   static constexpr std::size_t kept_instances = 8;
@@ -184,7 +196,9 @@ class opencl_executor {
     const graph& g = *program_->g;
     opencl::command_queue& queue = queues_.use(false);
     persistent_.resize(program_->steps.size());
-    const symbol_values none;
+    // What packs weights depends on no symbol; a kernel may carry one as an argument that it does not read.
+    symbol_values none;
+    for (std::uint32_t symbol = 0; symbol < g.expressions().symbol_count(); ++symbol) none.bind(symbol, 1);
     for (std::size_t s = 0; s < program_->steps.size(); ++s) {
       const codegen::lowered_node& lowered = program_->steps[s].lowered;
       persistent_[s].resize(lowered.scratch.size());
@@ -401,8 +415,8 @@ class opencl_executor {
     const graph& g = *program_->g;
     const value_id root = program_->roots[v];
     const value& held = g.value_at(root);
-    if (held.facts.is_constant() || !state.own.buffers[root].empty()) return;
-    if (!held.facts.elements) return;
+    if (held.facts.is_constant() || !held.facts.elements) return;
+    if (!state.own.buffers[root].empty() && !state.own.memory.is_late(state.step)) return;
     upload(state, root, evaluate_elements(held, state.symbols));
     state.queue.finish();
   }
@@ -469,7 +483,7 @@ class opencl_executor {
     const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
     std::vector<tensor> outputs = evaluate_(g, program_->steps[s].id, inputs);
     if (state.observer != nullptr) state.observer->host_operator(s, begin);
-    ++state.host_ops;
+    if (program_->steps[s].where == placement::host) ++state.host_ops;
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
       const value_id out = n.outputs[i];
       if (out == no_value) continue;

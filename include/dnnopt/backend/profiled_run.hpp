@@ -31,7 +31,7 @@ class profiled_run final : public run_observer {
     launches_.resize(p.steps.size());
     for (std::size_t s = 0; s < p.steps.size(); ++s) {
       const placed_node& step = p.steps[s];
-      if (step.where == placement::host) launches_[s].push_back(into.describe(describe(p, step, "")));
+      if (is_on_host(step.where)) launches_[s].push_back(into.describe(describe(p, step, "")));
       for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
         const std::string part = step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k);
         launches_[s].push_back(into.describe(describe(p, step, part)));

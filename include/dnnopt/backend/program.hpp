@@ -15,6 +15,7 @@
 
 #include <dnnopt/backend/codegen/lower.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
 
 namespace dnnopt {
@@ -25,11 +26,15 @@ enum class placement : std::uint8_t {
   host,    ///< on the reference backend: a fallback, with a reason
   known,   ///< nowhere: RDP knows its outputs as expressions of symbols, and they are evaluated where they are read
   alias,   ///< nowhere: its output is its input's memory under another shape
+  sizes,   ///< on the host, to learn a size that only data tells (a Range up to a computed limit): no fallback
 };
+
+/// Whether the host computes the node during a run.
+[[nodiscard]] constexpr bool is_on_host(placement where) noexcept { return where == placement::host || where == placement::sizes; }
 
 /// "device", "host", "shape" or "alias".
 [[nodiscard]] constexpr std::string_view name_of(placement where) noexcept {
-  constexpr std::string_view names[] = {"device", "host", "known", "alias"};
+  constexpr std::string_view names[] = {"device", "host", "known", "alias", "sizes"};
   return names[static_cast<unsigned>(where)];
 }
 
@@ -85,6 +90,21 @@ namespace detail {
   return b.offset_of(source, view.found->second) == i;
 }
 
+/// The symbols of an expression, appended.
+inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) {
+  (void)substitute(e, [&](const index_expr& symbol) {
+    into.insert(*symbol.as_symbol());
+    return symbol;
+  });
+}
+
+[[nodiscard]] inline std::set<std::uint32_t> symbols_of(const value_facts& facts) {
+  std::set<std::uint32_t> symbols;
+  if (facts.dims)
+    for (const index_expr& dim : *facts.dims) collect_symbols(dim, symbols);
+  return symbols;
+}
+
 }  // namespace detail
 
 /// Places every node, lowers what runs on the device, and orders nodes so that the device's share is cut into few parts
@@ -101,6 +121,9 @@ namespace detail {
 
   const std::vector<node_id> order = g.topological_order();
   std::vector<placed_node> placed(g.node_limit());
+  // Symbols that are bound once the nodes before have run; who brings a new one has to run where sizes can be read.
+  std::set<std::uint32_t> bound;
+  for (const value_id in : g.inputs()) bound.merge(detail::symbols_of(g.facts(in)));
   std::string refused;
   for (const node_id id : order) {
     const node& n = g.node_at(id);
@@ -116,6 +139,19 @@ namespace detail {
     if (known) {
       p.where = placement::known;
       p.reason = "its outputs are expressions of dims";
+      continue;
+    }
+    bool brings_symbols = false;
+    for (const value_id out : n.outputs) {
+      if (out == no_value) continue;
+      for (const std::uint32_t symbol : detail::symbols_of(g.facts(out))) brings_symbols = bound.insert(symbol).second || brings_symbols;
+    }
+    if (brings_symbols) {
+      // Integers generated or spread up to a computed limit are arithmetic of sizes.
+      const bool sizes = n.op->kind == computation_kind::generator || (n.op->kind == computation_kind::view && is_integer(g.facts(n.outputs[0]).type));
+      p.where = sizes ? placement::sizes : placement::host;
+      p.reason = "the size of its output depends on data";
+      if (p.where == placement::host) refused += "\n  " + detail::describe(n) + ": " + p.reason;
       continue;
     }
     if (detail::is_flat_view(g, id)) {
@@ -141,7 +177,7 @@ namespace detail {
   std::set<node_id> ready_device;
   std::set<node_id> ready_host;
   const auto make_ready = [&](node_id id) {
-    (placed[id].where == placement::host ? ready_host : ready_device).insert(id);
+    (is_on_host(placed[id].where) ? ready_host : ready_device).insert(id);
   };
   for (const node_id id : order) {
     pending[id] = boost::in_degree(id, g.dependence());
@@ -159,7 +195,7 @@ namespace detail {
       if (any_host) ++result.crossings;
       any_device = true;
       any_host = false;
-    } else if (placed[id].where == placement::host) {
+    } else if (is_on_host(placed[id].where)) {
       if (any_device) ++result.crossings;
       any_host = true;
       any_device = false;

@@ -103,7 +103,7 @@ struct run_memory {
       for (const codegen::kernel_plan& plan : step.lowered.kernels)
         for (const codegen::pointer_argument& a : plan.pointers)
           if (a.held != no_value) touch(a.held, s, a.written, true);
-    } else if (step.where == placement::host) {
+    } else if (is_on_host(step.where)) {
       for (const value_id in : g.node_at(step.id).inputs)
         if (in != no_value) touch(in, s, false, false);
       for (const value_id out : g.node_at(step.id).outputs)
@@ -160,7 +160,9 @@ struct run_memory {
         if (a.held == no_value) continue;
         const value_facts& facts = g.facts(p.roots[a.held]);
         const lifetime& life = lives[p.roots[a.held]];
-        const bool from_host = life.first >= 0 && p.steps[static_cast<std::size_t>(life.first)].where == placement::host;
+        const bool from_host = life.first >= 0 && is_on_host(p.steps[static_cast<std::size_t>(life.first)].where);
+        if (facts.elements)
+          for (const index_expr& e : *facts.elements) result.late[s] = result.late[s] || !e.try_evaluate(symbols);
         if (from_host || !facts.dims || !element_count(*facts.dims).try_evaluate(symbols)) result.late[s] = true;
       }
     }

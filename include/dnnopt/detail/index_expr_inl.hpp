@@ -436,7 +436,14 @@ inline std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values&
 
 inline std::int64_t index_expr::evaluate(const symbol_values& values) const {
   const auto result = try_evaluate(values);
-  if (!result) throw error(errc::unbound_symbol, "an expression holds a symbol without a value");
+  if (!result) {
+    std::string unbound;
+    (void)substitute(*this, [&](const index_expr& symbol) {
+      if (!values.find(*symbol.as_symbol())) unbound += " '" + symbol.context()->symbol_name(*symbol.as_symbol()) + "'";
+      return symbol;
+    });
+    throw error(errc::unbound_symbol, "an expression needs the value of" + unbound);
+  }
   return *result;
 }
 
