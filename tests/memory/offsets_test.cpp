@@ -205,6 +205,14 @@ TEST_CASE("MiniMalloc's small and hard sets are solved and proved", "[memory]") 
   }
 }
 
+TEST_CASE("the optimum of MiniMalloc's D is its largest live sum", "[memory]") {
+  const auto usages = memory_data::csv("minimalloc/D.1048576.csv").usages;
+  const auto witness = memory_data::csv("plans/D.986112.csv");
+  CHECK(witness.usages == usages);
+  CHECK_FALSE(find_offset_fault(usages, witness.offsets, 986112));
+  CHECK(largest_live_sum(usages) == 986112);
+}
+
 TEST_CASE("large records are planned near their bounds", "[memory]") {
   const auto ratio = [](const char* name) {
     const auto usages = memory_data::csv("large/" + std::string(name) + ".csv").usages;
