@@ -79,7 +79,7 @@ class opencl_executor {
     instance& made = instance_for(symbols);
     opencl::command_queue& queue = queues_.use(observer != nullptr);
     const opencl::command_counts before = queue.counts();
-    run_state state{made, queue, symbols, {}, observer, 0, 0};
+    run_state state{made, queue, symbols, {}, observer, 0, 0, {}, {}};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       state.host[g.inputs()[i]] = inputs[i];
       if (device_values_[program_->roots[g.inputs()[i]]]) upload(state, g.inputs()[i], inputs[i]);
@@ -127,6 +127,15 @@ class opencl_executor {
     run_observer* observer;
     std::size_t host_ops;
     std::size_t step = 0;
+    // Commands under way read and write these: OpenCL keeps neither buffers nor host memory alive for them.
+    std::vector<opencl::device_buffer> dying{};
+    std::vector<tensor> dying_on_host{};
+
+    /// Everything enqueued so far is done.
+    void reached() {
+      dying.clear();
+      dying_on_host.clear();
+    }
   };
 
   static constexpr std::size_t kept_instances = 8;
@@ -342,7 +351,7 @@ class opencl_executor {
     // What the host computed may have another size at every run.
     const value_id root = program_->roots[v];
     opencl::device_buffer& buffer = state.own.buffers[root];
-    if (!buffer.empty() && buffer.bytes() < content.byte_size()) buffer = opencl::device_buffer();
+    if (!buffer.empty() && buffer.bytes() < content.byte_size()) state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
     if (buffer.empty())
       buffer =
           where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), program_->g->value_at(root).name);
@@ -417,8 +426,9 @@ class opencl_executor {
     const value& held = g.value_at(root);
     if (held.facts.is_constant() || !held.facts.elements) return;
     if (!state.own.buffers[root].empty() && !state.own.memory.is_late(state.step)) return;
-    upload(state, root, evaluate_elements(held, state.symbols));
-    state.queue.finish();
+    tensor content = evaluate_elements(held, state.symbols);
+    upload(state, root, content);
+    state.dying_on_host.push_back(std::move(content));
   }
 
   static tensor evaluate_elements(const value& v, const symbol_values& symbols) {
@@ -465,6 +475,7 @@ class opencl_executor {
   void wait(run_state& state) {
     const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
     state.queue.finish();
+    state.reached();
     if (state.observer != nullptr) state.observer->waited(begin);
   }
 
@@ -491,13 +502,15 @@ class opencl_executor {
       if (device_values_[program_->roots[out]]) upload(state, out, outputs[i]);
       state.host[out] = std::move(outputs[i]);
     }
-    // Uploads read the tensors asynchronously; the host map keeps them until the run ends.
   }
 
   void release_after(run_state& state, std::size_t s) {
     for (const value_id v : state.own.memory.released_after(s)) {
-      state.own.buffers[v] = opencl::device_buffer();
-      state.host.erase(v);
+      if (!state.own.buffers[v].empty()) state.dying.push_back(std::exchange(state.own.buffers[v], opencl::device_buffer()));
+      if (const auto held = state.host.find(v); held != state.host.end()) {
+        state.dying_on_host.push_back(std::move(held->second));
+        state.host.erase(held);
+      }
     }
   }
 
