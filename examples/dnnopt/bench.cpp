@@ -11,6 +11,8 @@
 #include <dnnopt/profile/chrome_trace.hpp>
 #include <dnnopt/profile/csv.hpp>
 #include <dnnopt/profile/html_report.hpp>
+#include <dnnopt/profile/latency_table.hpp>
+#include <dnnopt/profile/latency_table_json.hpp>
 #include <dnnopt/profile/perfetto_trace.hpp>
 #include <dnnopt/profile/report_json.hpp>
 #include <dnnopt/profile/table.hpp>
@@ -155,6 +157,15 @@ int profile(const options& o) {
       dnnopt::profile::write_chrome_trace(out, report);
   });
   write(o.html, [&](std::ostream& out) { out << dnnopt::profile::to_html(report); });
+  write(o.latency_table, [&](std::ostream& out) {
+    dnnopt::profile::latency_table table;
+    table.add(report, dnnopt::profile::latency_level::kernel);
+    table.add(report, dnnopt::profile::latency_level::operator_);
+    if (o.latency_table.ends_with(".json"))
+      out << dnnopt::profile::to_json(table).dump(1) << "\n";
+    else
+      out << dnnopt::profile::to_csv(table);
+  });
   say(o, dnnopt::profile::to_table(report));
   if (!o.json_target.empty()) write_json(o, json::parse(dnnopt::profile::to_json(report).dump()));
   return 0;

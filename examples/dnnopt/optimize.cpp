@@ -3,6 +3,7 @@
 
 #include <dnnopt/backend/run_memory.hpp>
 #include <dnnopt/graph_io.hpp>
+#include <dnnopt/onnx/export.hpp>
 #include <dnnopt/passes/memory/memory_svg.hpp>
 
 #include "support.hpp"
@@ -141,6 +142,12 @@ int optimize(const options& o) {
     file << dnnopt::to_dot(*g);
     file.close();
     if (!file) throw dnnopt::error(dnnopt::errc::file_io, "cannot write '" + o.dot + "'");
+  }
+  if (!o.output.empty()) {
+    // Weights that the file refers to must be there to be written: this import reads them, unlike the one above.
+    const dnnopt::model whole = dnnopt::load(o.model);
+    dnnopt::compile_report again;
+    dnnopt::export_onnx(dnnopt::optimize(whole, compiling, again), o.output);
   }
   if (!o.memory_plan.empty()) {
     std::vector<std::string> names;

@@ -48,6 +48,8 @@ namespace tool {
   result.require_device = o.require_device;
   result.precision = o.precision == "fp16" ? dnnopt::precision::fp16 : dnnopt::precision::fp32;
   result.passes = o.passes;
+  // Nothing is tuned yet, so nothing could be read from or kept in the file; taking it silently would mislead.
+  if (!o.cache.empty()) throw dnnopt::error(dnnopt::errc::usage, "--cache: this version keeps no tuning results and no plans");
   result.memory_limit = o.memory_limit;
   for (const std::string& text : o.dims) {
     const auto [name, number] = parse_pair(text);

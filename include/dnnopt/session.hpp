@@ -225,6 +225,8 @@ DNNOPT_INLINE graph optimize(const model& source, const compile_options& options
 }
 
 DNNOPT_INLINE session compile(const model& source, const compile_options& options) {
+  if (options.precision != precision::fp32)
+    throw error(errc::unsupported, "storage in fp16 is not available in this version; compile with fp32");
   session result;
   result.graph_ = std::make_shared<const graph>(optimize(source, options, result.report_));
   if (options.device == "reference") return result;
