@@ -406,7 +406,8 @@ class kernel_builder {
 
   /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
   /// DNNOPT_PARAMETERS as its parameter list; the prelude comes first.
-  [[nodiscard]] kernel_plan finish(std::string_view prelude, std::string_view body) {
+  /// The kernel that the body calls dnnopt_kernel is named after `version`, for profiles and logs.
+  [[nodiscard]] kernel_plan finish(std::string_view prelude, std::string_view body, std::string_view version) {
     std::string parameters;
     std::string arguments;
     const auto append = [&](const std::string& declaration, const std::string& name) {
@@ -428,9 +429,19 @@ class kernel_builder {
     for (const auto& p : pointers_) doubles = doubles || p.type == dtype::float64;
     plan.source = std::string(doubles ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + std::string(prelude) +
                   "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" + functions_ +
-                  std::string(body);
+                  "#define dnnopt_kernel dnnopt_" + std::string(version) + "\n" + std::string(body);
+    plan.version = version;
+    plan.entry = "dnnopt_" + plan.version;
     plan.pointers = pointers_;
     plan.expressions = context_;
+    return plan;
+  }
+  /// A kernel of `statements` for each i below `count`, where `i` was made by index("i", count).
+  [[nodiscard]] kernel_plan finish_items(std::string_view prelude, std::string_view statements, const index_expr& i, const index_expr& count, std::string_view version) {
+    const std::string declared = fits_int(i.range()) ? "int i = (int)" : "long i = ";
+    kernel_plan plan = finish(prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + declared + "get_global_id(0);\n  if (i >= " + index_source(count) +
+                                           ") return;\n" + std::string(statements) + "}\n", version);
+    plan.global[0] = count;
     return plan;
   }
 

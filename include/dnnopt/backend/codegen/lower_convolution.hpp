@@ -185,17 +185,15 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real, [&] { return biased(b, s, channel); });
   kernel_plan plan;
   if (panels) {
-    plan = b.finish(kernels::prelude, kernels::matrix_panels);
+    plan = b.finish(kernels::prelude, kernels::matrix_panels, packed ? "convolution_panels_packed" : "convolution_panels");
     launch_panels(plan, p, e);
-    plan.version = packed ? "convolution_panels_packed" : "convolution_panels";
   } else {
     const tile_sizes t = choose_tiles(site, e);
     define_tiles(b, t, e);
     b.define("DNNOPT_A_INNER_FIRST", 1);
     b.define("DNNOPT_B_INNER_FIRST", 0);
-    plan = b.finish(kernels::prelude, kernels::matrix_tiles);
+    plan = b.finish(kernels::prelude, kernels::matrix_tiles, "convolution_tiles");
     launch_tiles(plan, t, e);
-    plan.version = "convolution_tiles";
   }
   result.kernels.push_back(std::move(plan));
   return result;
@@ -253,11 +251,10 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
     at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
   }
   b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real, [&] { return biased(b, s, channel); });
-  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_rows);
+  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_rows, "convolution_rows");
   plan.global = {ceildiv(rows, per_item), c.outputs, c.batch * c.group};
   plan.local = {1, 1, 1};
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
-  plan.version = "convolution_rows";
   lowered_node result;
   result.kernels.push_back(std::move(plan));
   return result;

@@ -27,7 +27,6 @@ namespace dnnopt::codegen {
       continue;
     }
     const index_expr i = b.index("i", count);
-    const bool wide = !fits_int(i.range());
     std::vector<value_id> later;
     b.begin();
     for (const value_id out : pending) {
@@ -39,11 +38,7 @@ namespace dnnopt::codegen {
       b.store(out, i, element);
     }
     const std::string statements = b.take();
-    kernel_plan plan = b.finish(
-        kernels::prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + std::string(wide ? "long" : "int") + " i = " +
-                              (wide ? "" : "(int)") + "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" + statements + "}\n");
-    plan.global = {count, index_expr(1), index_expr(1)};
-    plan.version = "map";
+    kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "map");
     result.kernels.push_back(std::move(plan));
     pending = std::move(later);
   }

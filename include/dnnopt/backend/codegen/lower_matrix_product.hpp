@@ -228,15 +228,13 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
   b.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real, [&] { return finished_product(b, site, at); });
   kernel_plan plan;
   if (panels) {
-    plan = b.finish(kernels::prelude, kernels::matrix_panels);
+    plan = b.finish(kernels::prelude, kernels::matrix_panels, a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
     launch_panels(plan, p, e);
-    plan.version = a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels";
   } else {
     const tile_sizes t = choose_tiles(site, e);
     define_tiles(b, t, e);
-    plan = b.finish(kernels::prelude, kernels::matrix_tiles);
+    plan = b.finish(kernels::prelude, kernels::matrix_tiles, "matrix_tiles");
     launch_tiles(plan, t, e);
-    plan.version = "matrix_tiles";
   }
   result.kernels.push_back(std::move(plan));
   return result;

@@ -213,10 +213,9 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   const std::int64_t all = count.as_constant().value_or(64 * units);
   const std::int64_t per_item = std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(length, 1), 1, std::max<std::int64_t>(1, all / (4 * units)));
   b.define("DNNOPT_ROWS_PER_ITEM", per_item);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::row_items);
+  kernel_plan plan = b.finish(kernels::prelude, kernels::row_items, "row_items");
   plan.global[0] = ceildiv(count, per_item);
   plan.local = {1, 1, 1};
-  plan.version = "row_items";
   lowered_node result;
   result.kernels.push_back(std::move(plan));
   return result;
@@ -233,10 +232,9 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   const std::uint64_t wanted = std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 2, 32, 256)));
   const std::size_t group = std::min<std::size_t>(wanted, std::bit_floor(most));
   b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));
-  kernel_plan plan = b.finish(kernels::prelude, kernels::row_groups);
+  kernel_plan plan = b.finish(kernels::prelude, kernels::row_groups, "row_groups");
   plan.global[0] = element_count(rows.outer) * static_cast<std::int64_t>(group);
   plan.local = {group, 1, 1};
-  plan.version = "row_groups";
   lowered_node result;
   result.kernels.push_back(std::move(plan));
   return result;

@@ -38,10 +38,7 @@ namespace dnnopt::codegen {
     b.begin();
     b.store(out, i, b.emit(n.inputs[0], b.index_at(b.dims(out), i)));
     const std::string statements = b.take();
-    kernel_plan plan = b.finish(kernels::prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + std::string(fits_int(i.range()) ? "int i = (int)" : "long i = ") +
-                                                      "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" + statements + "}\n");
-    plan.global[0] = count;
-    plan.version = "scatter_copy";
+    kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "scatter_copy");
     result.kernels.push_back(std::move(plan));
   }
   kernel_builder b(site.block, site.options.emitters);
@@ -100,10 +97,7 @@ namespace dnnopt::codegen {
   }
   const index_expr count = element_count(lanes);
   const std::string statements = b.take();
-  kernel_plan plan = b.finish(kernels::prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + std::string(fits_int(i.range()) ? "int i = (int)" : "long i = ") +
-                                                    "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" + statements + "}\n");
-  plan.global[0] = count;
-  plan.version = "scatter";
+  kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "scatter");
   if (!(element_count(updates) == index_expr(0))) result.kernels.push_back(std::move(plan));
   return result;
 }

@@ -59,10 +59,7 @@ namespace dnnopt::codegen {
     if (n.outputs[o] != no_value) b.store(n.outputs[o], b.offset_of(n.outputs[o], at), o == 0 ? mine : index_source(own[axis]));
   b.close();
   const std::string statements = b.take();
-  kernel_plan plan = b.finish(kernels::prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + std::string(fits_int(i.range()) ? "int i = (int)" : "long i = ") +
-                                                    "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" + statements + "}\n");
-  plan.global[0] = count;
-  plan.version = "top_k";
+  kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "top_k");
   lowered_node result;
   result.kernels.push_back(std::move(plan));
   return result;

@@ -126,10 +126,7 @@ template <class Read>
   });
   b.line(b.scratch(scratch, dtype::float32, true) + "[i] = " + element + ";");
   const std::string statements = b.take();
-  kernel_plan plan = b.finish(kernels::prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + std::string(fits_int(i.range()) ? "int i = (int)" : "long i = ") +
-                                                    "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" + statements + "}\n");
-  plan.global[0] = count;
-  plan.version = "pack";
+  kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "pack");
   return plan;
 }
 

@@ -1,0 +1,43 @@
+// Owns the table of lowerings that dnnopt brings.
+#ifndef DNNOPT_BACKEND_CODEGEN_LOWERING_TABLE_HPP
+#define DNNOPT_BACKEND_CODEGEN_LOWERING_TABLE_HPP
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include <dnnopt/backend/codegen/emitters/all.hpp>
+#include <dnnopt/backend/codegen/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/lower_map.hpp>
+#include <dnnopt/backend/codegen/lower_matrix_product.hpp>
+#include <dnnopt/backend/codegen/lower_rows.hpp>
+#include <dnnopt/backend/codegen/lower_scatter.hpp>
+#include <dnnopt/backend/codegen/lower_top_k.hpp>
+#include <dnnopt/backend/codegen/lowering_row.hpp>
+
+namespace dnnopt::codegen {
+
+/// The lowerings that dnnopt brings, best first. The last one takes every block whose elements are expressions.
+inline constexpr std::array lowering_table{
+    lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
+    lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
+    lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
+    lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels, lower_convolution_panels},
+    lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution, lower_convolution_tiles},
+    lowering_row{computation_kind::softmax, "row_items", reject_row_items, lower_row_items},
+    lowering_row{computation_kind::softmax, "row_groups", reject_rows, lower_row_groups},
+    lowering_row{computation_kind::normalization, "row_items", reject_row_items, lower_row_items},
+    lowering_row{computation_kind::normalization, "row_groups", reject_rows, lower_row_groups},
+    lowering_row{computation_kind::reduction, "row_items", reject_row_items, lower_row_items},
+    lowering_row{computation_kind::reduction, "row_groups", reject_rows, lower_row_groups},
+    lowering_row{computation_kind::pooling, "row_items", reject_row_items, lower_row_items},
+    lowering_row{computation_kind::pooling, "row_groups", reject_rows, lower_row_groups},
+    lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
+    lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
+    lowering_row{std::nullopt, "map", [](const lowering_site&) { return std::string(); },
+                 [](const lowering_site& s) { return lower_map(s.block, s.options.emitters); }},
+};
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_LOWERING_TABLE_HPP

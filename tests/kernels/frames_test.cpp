@@ -1,0 +1,217 @@
+// Every kernel version against the reference backend: odd extents, symbolic dims, element types, prologue and epilogue.
+#include "kernel_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+namespace {
+
+kernel_bench& bench() {
+  static kernel_bench shared;
+  return shared;
+}
+
+/// Runs the case in a form and compares; the version of the last kernel is the one expected.
+void check(const node_case& c, device_form form, const std::string& version) {
+  const std::vector<tensor> want = bench().expect(c);
+  const kernel_run got = bench().run(c, form, want);
+  INFO(c.op << " as " << version);
+  REQUIRE_FALSE(got.versions.empty());
+  CHECK(got.versions.back() == version);
+  for (std::size_t o = 0; o < c.outputs; ++o) {
+    INFO("output " << o << " of " << to_string(want[o].dims()));
+    CHECK(relative_difference(got.outputs[o], want[o]) <= tolerance_of(want[o].type()));
+  }
+}
+
+tensor f32(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float32, std::move(dims), seed); }
+
+node_case matmul(dim_list a, dim_list b, bool constant, dtype type = dtype::float32) {
+  return {"MatMul", {random_tensor(type, std::move(a), 1), random_tensor(type, std::move(b), 2)}, {false, constant}, {}, 1};
+}
+
+}  // namespace
+
+TEST_CASE("matrix products in panels and tiles equal the reference") {
+  const std::vector<std::pair<dim_list, dim_list>> shapes{
+      {{1, 1}, {1, 1}}, {{3, 5}, {5, 7}}, {{13, 7}, {7, 1}}, {{1, 13}, {13, 33}}, {{2, 3, 5, 7}, {7, 13}}, {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{3, 1, 5, 7}, {2, 7, 5}}, {{7}, {7, 5}}, {{5, 7}, {7}},
+  };
+  for (const auto& [a, b] : shapes) {
+    check(matmul(a, b, false), device_form::vectors, "matrix_panels");
+    check(matmul(a, b, true), device_form::vectors, b.size() > 2 ? "matrix_panels_packed" : "matrix_panels_packed");
+    check(matmul(a, b, true), device_form::groups, "matrix_tiles");
+  }
+}
+
+TEST_CASE("matrix products longer than one block of inner elements keep partial sums") {
+  check(matmul({25, 700}, {700, 37}, false), device_form::vectors, "matrix_panels");
+  check(matmul({25, 700}, {700, 37}, true), device_form::vectors, "matrix_panels_packed");
+}
+
+TEST_CASE("matrix products of other element types") {
+  for (const dtype type : {dtype::float16, dtype::bfloat16}) {
+    check(matmul({5, 13}, {13, 7}, true, type), device_form::vectors, "matrix_panels_packed");
+    check(matmul({5, 13}, {13, 7}, false, type), device_form::groups, "matrix_tiles");
+  }
+  for (const dtype type : {dtype::float64, dtype::int32, dtype::int64, dtype::uint32, dtype::uint64}) check(matmul({5, 13}, {13, 7}, false, type), device_form::vectors, "map");
+}
+
+TEST_CASE("Gemm with factors, transpositions and a broadcast operand") {
+  for (const std::int64_t left : {0, 1})
+    for (const std::int64_t right : {0, 1}) {
+      node_case c{"Gemm", {f32(left != 0 ? dim_list{5, 3} : dim_list{3, 5}, 1), f32(right != 0 ? dim_list{7, 5} : dim_list{5, 7}, 2), f32({7}, 3)}, {false, right != 0, true}, {}, 1};
+      c.attributes.set("transA", left);
+      c.attributes.set("transB", right);
+      c.attributes.set("alpha", 0.5f);
+      c.attributes.set("beta", 2.0f);
+      check(c, device_form::vectors, right != 0 ? "matrix_panels_packed" : "matrix_panels");
+      check(c, device_form::groups, "matrix_tiles");
+    }
+}
+
+TEST_CASE("Einsum that is a matrix product, and one that is not") {
+  node_case product{"Einsum", {f32({2, 3, 5, 7}, 1), f32({3, 13, 7}, 2)}, {}, {}, 1};
+  product.attributes.set("equation", std::string("bhwc,hkc->bhwk"));
+  check(product, device_form::vectors, "matrix_panels");
+  check(product, device_form::groups, "matrix_tiles");
+  node_case trace{"Einsum", {f32({3, 5, 5}, 1)}, {}, {}, 1};
+  trace.attributes.set("equation", std::string("bii->b"));
+  check(trace, device_form::vectors, "map");
+}
+
+TEST_CASE("convolutions in panels, rows and tiles equal the reference") {
+  struct form {
+    dim_list x, w;
+    std::vector<std::int64_t> pads, strides, dilations;
+    std::int64_t group;
+    bool rows;
+  };
+  const std::vector<form> forms{
+      {{1, 3, 7, 13}, {5, 3, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 1, false},
+      {{2, 3, 7, 13}, {13, 3, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, false},
+      {{1, 5, 13, 7}, {7, 5, 3, 5}, {0, 2, 1, 3}, {2, 1}, {1, 1}, 1, false},
+      {{1, 4, 13, 13}, {6, 2, 3, 3}, {2, 2, 2, 2}, {1, 2}, {2, 2}, 2, false},
+      {{1, 40, 7, 7}, {13, 40, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, false},
+      {{1, 3, 13}, {5, 3, 3}, {1, 0}, {1}, {1}, 1, false},
+      {{1, 2, 3, 5, 7}, {3, 2, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {1, 2, 1}, {1, 1, 1}, 1, false},
+      {{1, 5, 13, 33}, {5, 1, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 5, true},
+      {{2, 3, 13, 13}, {6, 1, 5, 5}, {2, 2, 2, 2}, {2, 2}, {1, 1}, 3, true},
+      {{1, 3, 5, 70}, {3, 1, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 3, true},
+      {{1, 3, 13}, {3, 1, 3}, {2, 2}, {1}, {2}, 3, true},
+  };
+  for (const form& f : forms) {
+    node_case c{"Conv", {f32(f.x, 1), f32(f.w, 2), f32({f.w[0]}, 3)}, {false, true, true}, {}, 1};
+    c.attributes.set("pads", f.pads);
+    c.attributes.set("strides", f.strides);
+    c.attributes.set("dilations", f.dilations);
+    c.attributes.set("group", f.group);
+    check(c, device_form::vectors, f.rows ? "convolution_rows" : "convolution_panels_packed");
+    check(c, device_form::groups, "convolution_tiles");
+    c.constant = {};
+    check(c, device_form::vectors, f.rows ? "convolution_rows" : "convolution_panels");
+  }
+}
+
+TEST_CASE("convolution with padding from shapes") {
+  for (const char* const how : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
+    node_case c{"Conv", {f32({1, 3, 7, 13}, 1), f32({5, 3, 3, 2}, 2)}, {false, true}, {}, 1};
+    c.attributes.set("auto_pad", std::string(how));
+    c.attributes.set("strides", std::vector<std::int64_t>{2, 3});
+    check(c, device_form::vectors, "convolution_panels_packed");
+  }
+}
+
+TEST_CASE("softmax, normalizations and reductions by rows equal the reference") {
+  const auto attributes = [](std::initializer_list<std::pair<const char*, attribute>> list) {
+    attribute_map map;
+    for (const auto& [name, held] : list) map.set(name, held);
+    return map;
+  };
+  std::vector<node_case> cases;
+  for (const std::int64_t axis : {0, 1, 2}) {
+    cases.push_back({"Softmax", {f32({3, 5, 33}, 1)}, {}, attributes({{"axis", axis}}), 1});
+    cases.push_back({"LogSoftmax", {f32({3, 5, 33}, 1)}, {}, attributes({{"axis", axis}}), 1});
+  }
+  cases.push_back({"LayerNormalization", {f32({3, 5, 13}, 1), f32({13}, 2), f32({13}, 3)}, {}, {}, 3});
+  cases.push_back({"LayerNormalization", {f32({3, 5, 13}, 1), f32({5, 13}, 2)}, {}, attributes({{"axis", std::int64_t{1}}}), 1});
+  cases.push_back({"RMSNormalization", {f32({3, 7, 13}, 1), f32({13}, 2)}, {}, {}, 1});
+  cases.push_back({"InstanceNormalization", {f32({2, 3, 5, 7}, 1), f32({3}, 2), f32({3}, 3)}, {}, {}, 1});
+  cases.push_back({"GroupNormalization", {f32({2, 6, 5, 7}, 1), f32({6}, 2), f32({6}, 3)}, {}, attributes({{"num_groups", std::int64_t{3}}}), 1});
+  cases.push_back({"LpNormalization", {f32({3, 13}, 1)}, {}, attributes({{"p", std::int64_t{1}}}), 1});
+  cases.push_back({"GlobalAveragePool", {f32({2, 3, 7, 13}, 1)}, {}, {}, 1});
+  cases.push_back({"GlobalMaxPool", {f32({2, 3, 7, 13}, 1)}, {}, {}, 1});
+  const tensor last = tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{-1});
+  for (const char* const op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"})
+    cases.push_back({op, {f32({3, 5, 17}, 1), last}, {false, true}, attributes({{"keepdims", std::int64_t{0}}}), 1});
+  for (const node_case& c : cases) {
+    check(c, device_form::vectors, "row_items");
+    check(c, device_form::groups, "row_groups");
+  }
+  // Longer than one block of a row.
+  check({"Softmax", {f32({2, 5000}, 1)}, {}, {}, 1}, device_form::vectors, "row_items");
+  check({"LayerNormalization", {f32({2, 5000}, 1), f32({5000}, 2), f32({5000}, 3)}, {}, {}, 1}, device_form::vectors, "row_items");
+}
+
+TEST_CASE("scatter and selection kernels equal the reference") {
+  const tensor indices = tensor::of<std::int64_t>({2, 3}, std::vector<std::int64_t>{0, -1, 2, 1, 0, 0});
+  for (const char* const reduction : {"none", "add", "mul", "max", "min"}) {
+    node_case c{"ScatterElements", {f32({3, 5}, 1), indices, f32({2, 3}, 2)}, {}, {}, 1};
+    c.attributes.set("axis", std::int64_t{0});
+    c.attributes.set("reduction", std::string(reduction));
+    check(c, device_form::vectors, "scatter");
+  }
+  const tensor tuples = tensor::of<std::int64_t>({3, 1}, std::vector<std::int64_t>{4, 0, -2});
+  check({"ScatterND", {f32({5, 3, 7}, 1), tuples, f32({3, 3, 7}, 2)}, {}, {}, 1}, device_form::vectors, "scatter");
+  for (const std::int64_t largest : {0, 1}) {
+    node_case c{"TopK", {random_tensor(dtype::int32, {3, 13, 5}, 1), tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{4})}, {false, true}, {}, 2};
+    c.attributes.set("axis", std::int64_t{1});
+    c.attributes.set("largest", largest);
+    check(c, device_form::vectors, "top_k");
+  }
+}
+
+TEST_CASE("an anchor with element-wise neighbours is one kernel, also with symbolic dims") {
+  for (const device_form form : {device_form::vectors, device_form::groups}) {
+    graph g;
+    const index_expr rows = g.expressions().symbol("rows", {1, 4096});
+    const tensor x = f32({13, 7}, 1);
+    const tensor w = f32({7, 5}, 2);
+    const tensor bias = f32({5}, 3);
+    const value_id in = g.add_input("x", dtype::float32, shape{rows, 7});
+    const value_id weight = g.add_constant("w", w);
+    const value_id shift = g.add_constant("b", bias);
+    const value_id relu = g.add_value("relu", dtype::float32, shape{rows, 7});
+    const value_id product = g.add_value("product", dtype::float32, shape{rows, 5});
+    const value_id sum = g.add_value("sum", dtype::float32, shape{rows, 5});
+    const value_id out = g.add_value("out", dtype::float32, shape{5, rows});
+    const op_set& ops = bench().ops();
+    attribute_map perm;
+    perm.set("perm", std::vector<std::int64_t>{1, 0});
+    const node_id n0 = g.add_node(ops.at("", "Relu"), "relu", {in}, {relu});
+    const node_id n1 = g.add_node(ops.at("", "MatMul"), "product", {relu, weight}, {product});
+    const node_id n2 = g.add_node(ops.at("", "Add"), "sum", {product, shift}, {sum});
+    const node_id n3 = g.add_node(ops.at("", "Transpose"), "out", {sum}, {out}, perm);
+    symbol_values symbols;
+    symbols.bind(*rows.as_symbol(), 13);
+    std::vector<std::pair<value_id, tensor>> values{{in, x}, {weight, w}, {shift, bias}, {out, tensor(dtype::float32, {5, 13})}};
+    const std::vector<std::string> versions = bench().run({g, {n0, n1, n2, n3}, {out}}, form, values, symbols);
+    CHECK(versions.back() == (form == device_form::vectors ? "matrix_panels_packed" : "matrix_tiles"));
+    const auto step = [&](const char* op, std::vector<tensor> inputs, const attribute_map& a) { return reference::evaluate_operator(ops.at("", op), a, inputs, 1)[0]; };
+    const tensor want = step("Transpose", {step("Add", {step("MatMul", {step("Relu", {x}, {}), w}, {}), bias}, {})}, perm);
+    CHECK(relative_difference(values.back().second, want) <= tolerance_of(dtype::float32));
+  }
+}
+
+TEST_CASE("a block that no lowering takes is refused with a reason for each") {
+  graph g;
+  const value_id in = g.add_input("x", dtype::float32, shape{3});
+  const value_id out = g.add_value("y", dtype::int64, shape{1, g.expressions().symbol("found")});
+  const node_id n = g.add_node(bench().ops().at("", "NonZero"), "n", {in}, {out});
+  const auto why = codegen::why_not_lowered({g, {n}, {out}});
+  REQUIRE(why.has_value());
+  CHECK(why->find("map: ") != std::string::npos);
+  CHECK(why->find("NonZero") != std::string::npos);
+  CHECK_FALSE(codegen::can_lower({g, {n}, {out}}));
+}

@@ -1,0 +1,228 @@
+// Owns what the kernel tests share: running the lowering of one node on the device, and comparing with the reference.
+#ifndef DNNOPT_TESTS_KERNELS_KERNEL_FIXTURE_HPP
+#define DNNOPT_TESTS_KERNELS_KERNEL_FIXTURE_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/lower.hpp>
+#include <dnnopt/backend/kernel_launch.hpp>
+#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/program_cache.hpp>
+#include <dnnopt/ops/standard.hpp>
+#include <dnnopt/reference/table.hpp>
+
+namespace dnnopt::testing {
+
+/// What a run on the device gave.
+struct kernel_run {
+  std::vector<tensor> outputs;
+  std::vector<std::string> versions;  ///< of the kernels, `prepare` included, in launch order
+};
+
+/// A node by itself: inputs given as tensors, some of them constants of the graph.
+struct node_case {
+  std::string op;
+  std::vector<tensor> inputs;
+  std::vector<bool> constant;  ///< missing entries: not constant
+  attribute_map attributes;
+  std::size_t outputs = 1;
+};
+
+/// Device facts that make the lowering choose its form for CPUs (wide vectors) or for GPUs (work-groups).
+enum class device_form { vectors, groups };
+
+class kernel_bench {
+ public:
+  kernel_bench() : where_(opencl::select_device("opencl")), queue_(where_.make_queue()), cache_(where_, in_memory()), ops_(standard_ops()) {}
+
+  [[nodiscard]] const op_set& ops() const { return ops_; }
+
+  [[nodiscard]] device_info info(device_form form) const {
+    device_info info = where_.info();
+    info.type = form == device_form::vectors ? device_type::cpu : device_type::gpu;
+    info.max_work_group_size = std::min<std::size_t>(info.max_work_group_size, 64);
+    return info;
+  }
+
+  /// Lowers a block and runs its kernels. `values` holds a tensor for each value that the block reads or writes; those
+  /// of block outputs give type and dims and receive the result. Scratch and outputs start as garbage.
+  std::vector<std::string> run(const codegen::block_view& block, device_form form, std::vector<std::pair<value_id, tensor>>& values,
+                               const symbol_values& symbols = {}) {
+    const device_info facts = info(form);
+    const codegen::lowered_node lowered = codegen::lower(block, codegen::default_lower_options(&facts));
+    std::vector<std::pair<value_id, opencl::device_buffer>> buffers;
+    for (const auto& [id, content] : values) {
+      const std::size_t bytes = std::max<std::size_t>(content.byte_size(), 4);
+      buffers.emplace_back(id, where_.memory().allocate(bytes));
+      if (is_output(block, id))
+        fill_with_garbage(buffers.back().second);
+      else
+        queue_.upload(buffers.back().second, content.bytes(), 0, true);
+    }
+    std::vector<opencl::device_buffer> scratch;
+    for (const codegen::scratch_buffer& s : lowered.scratch) {
+      scratch.push_back(where_.memory().allocate(std::max<std::size_t>(static_cast<std::size_t>(s.bytes.evaluate(symbols)), 4)));
+      fill_with_garbage(scratch.back());
+    }
+    std::vector<std::string> versions;
+    for (const auto* plans : {&lowered.prepare, &lowered.kernels})
+      for (const codegen::kernel_plan& plan : *plans) {
+        launch(plan, buffers, scratch, symbols);
+        versions.push_back(plan.version);
+      }
+    for (auto& [id, content] : values)
+      if (is_output(block, id)) queue_.download(buffer_of(buffers, id), content.mutable_bytes());
+    queue_.finish();
+    return versions;
+  }
+
+  kernel_run run(const node_case& c, device_form form, const std::vector<tensor>& expected) {
+    graph g;
+    std::vector<value_id> in;
+    std::vector<value_id> out;
+    std::vector<std::pair<value_id, tensor>> values;
+    for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+      const tensor& t = c.inputs[i];
+      if (t.empty()) {
+        in.push_back(no_value);
+        continue;
+      }
+      const bool constant = i < c.constant.size() && c.constant[i];
+      in.push_back(constant ? g.add_constant("x" + std::to_string(i), t) : g.add_input("x" + std::to_string(i), t.type(), to_shape(t.dims())));
+      values.emplace_back(in.back(), t);
+    }
+    for (std::size_t o = 0; o < c.outputs; ++o) {
+      out.push_back(g.add_value("y" + std::to_string(o), expected[o].type(), to_shape(expected[o].dims())));
+      values.emplace_back(out.back(), tensor(expected[o].type(), expected[o].dims()));
+    }
+    const node_id n = g.add_node(ops_.at("", c.op), c.op, in, out, c.attributes);
+    const codegen::block_view block{g, {n}, out};
+    kernel_run result;
+    result.versions = run(block, form, values);
+    for (const auto& [id, content] : values)
+      if (is_output(block, id)) result.outputs.push_back(content);
+    return result;
+  }
+
+  [[nodiscard]] std::vector<tensor> expect(const node_case& c) const {
+    return reference::evaluate_operator(ops_.at("", c.op), c.attributes, c.inputs, c.outputs);
+  }
+
+ private:
+  static opencl::program_cache_options in_memory() {
+    opencl::program_cache_options options;
+    options.on_disk = false;
+    return options;
+  }
+  static bool is_output(const codegen::block_view& block, value_id id) {
+    return std::find(block.outputs.begin(), block.outputs.end(), id) != block.outputs.end();
+  }
+  static const opencl::device_buffer& buffer_of(const std::vector<std::pair<value_id, opencl::device_buffer>>& buffers, value_id id) {
+    for (const auto& [held, buffer] : buffers)
+      if (held == id) return buffer;
+    throw error(errc::invalid_argument, "no buffer for value " + std::to_string(id));
+  }
+  void fill_with_garbage(const opencl::device_buffer& buffer) {
+    const std::vector<std::byte> garbage(buffer.bytes(), std::byte{0x5A});
+    queue_.upload(buffer, garbage, 0, true);
+  }
+  void launch(const codegen::kernel_plan& plan, const std::vector<std::pair<value_id, opencl::device_buffer>>& buffers,
+              const std::vector<opencl::device_buffer>& scratch, const symbol_values& symbols) {
+    const cl::Program program = cache_.build({plan.version, plan.source, plan.options});
+    opencl::prepared_launch kernel(program, where_.where(), plan.entry);
+    cl_uint at = 0;
+    for (const codegen::pointer_argument& p : plan.pointers) kernel.set(at++, p.held == no_value ? scratch.at(p.scratch) : buffer_of(buffers, p.held));
+    const symbol_values own = plan.bind(symbols);
+    for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
+      const std::int64_t value = plan.parameters[i].evaluate(symbols);
+      if (plan.parameter_is_long[i])
+        kernel.set(at++, static_cast<cl_long>(value));
+      else
+        kernel.set(at++, static_cast<cl_int>(value));
+    }
+    opencl::launch_size size;
+    size.dimensions = 3;
+    for (std::size_t i = 0; i < 3; ++i) {
+      size.global[i] = static_cast<std::size_t>(plan.global[i].evaluate(own));
+      size.local[i] = plan.local[i];
+      if (size.global[i] == 0) return;
+    }
+    if (size.local[0] == 0) size.local = {0, 0, 0};
+    kernel.set_size(size);
+    kernel.enqueue(queue_);
+    queue_.finish();
+  }
+
+  opencl::context where_;
+  opencl::command_queue queue_;
+  opencl::program_cache cache_;
+  op_set ops_;
+};
+
+/// Normal deviates as a tensor of a floating-point type; integers from -4 to 4 (0 to 8 unsigned) for the others.
+[[nodiscard]] inline tensor random_tensor(dtype type, dim_list dims, std::uint32_t seed) {
+  tensor t(type, std::move(dims));
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> deviate;
+  const auto count = static_cast<std::size_t>(t.size());
+  const auto fill = [&](auto tag, auto next) {
+    using T = decltype(tag);
+    for (T& v : t.mutable_data<T>()) v = T(next());
+  };
+  const auto small = [&] { return static_cast<int>(engine() % 9) - 4; };
+  const auto natural = [&] { return static_cast<unsigned>(engine() % 9); };
+  const auto real = [&] { return deviate(engine); };
+  (void)count;
+  switch (type) {
+    case dtype::float32: fill(float{}, real); break;
+    case dtype::float64: fill(double{}, real); break;
+    case dtype::float16: fill(float16{}, real); break;
+    case dtype::bfloat16: fill(bfloat16{}, real); break;
+    case dtype::int64: fill(std::int64_t{}, small); break;
+    case dtype::int32: fill(std::int32_t{}, small); break;
+    case dtype::int16: fill(std::int16_t{}, small); break;
+    case dtype::int8: fill(std::int8_t{}, small); break;
+    case dtype::uint64: fill(std::uint64_t{}, natural); break;
+    case dtype::uint32: fill(std::uint32_t{}, natural); break;
+    case dtype::uint16: fill(std::uint16_t{}, natural); break;
+    case dtype::uint8: fill(std::uint8_t{}, natural); break;
+    default: throw error(errc::unsupported, "no random values of that type");
+  }
+  return t;
+}
+
+/// The largest difference over the largest magnitude of `want`; infinite where a NaN or infinity stands on one side only.
+[[nodiscard]] inline double relative_difference(const tensor& got, const tensor& want) {
+  double top = 1e-30;
+  double difference = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(want.size()); ++i) {
+    const double a = codegen::number_at(got, i);
+    const double b = codegen::number_at(want, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, std::fabs(a - b));
+    top = std::max(top, std::fabs(b));
+  }
+  return difference == 0 ? 0 : difference / top;
+}
+
+/// What rounding to the element type and sums in float allow.
+[[nodiscard]] inline double tolerance_of(dtype type) {
+  switch (type) {
+    case dtype::float16: return 2e-3;
+    case dtype::bfloat16: return 1.6e-2;
+    case dtype::float32: return 2e-5;
+    case dtype::float64: return 1e-12;
+    default: return 0;
+  }
+}
+
+}  // namespace dnnopt::testing
+
+#endif  // DNNOPT_TESTS_KERNELS_KERNEL_FIXTURE_HPP
