@@ -84,22 +84,31 @@ template <class T>
 void write_elements(std::ofstream& out, const planned_weight& w, const counter_random& random) {
   constexpr std::int64_t block = 1 << 16;
   std::vector<T> buffer;
-  // In double the product of two floats is exact, so that fused and separate steps give the same.
-  const double deviation = static_cast<double>(w.plan.deviation);
+  // In double the product of two floats is exact and so are sums of them here, so that fused and separate steps agree.
+  double deviation = static_cast<double>(w.plan.deviation);
   double mean = static_cast<double>(w.plan.mean);
-  const auto mean_of_row = [&](std::int64_t begin) {
+  const auto z = [&](std::int64_t i) { return static_cast<double>(random.normal(static_cast<std::uint64_t>(i))); };
+  const auto begin_row = [&](std::int64_t begin) {
     double sum = 0;
-    for (std::int64_t i = 0; i < w.plan.row; ++i) sum += static_cast<double>(random.normal(static_cast<std::uint64_t>(begin + i)));
-    return sum / static_cast<double>(w.plan.row);
+    double squares = 0;
+    for (std::int64_t i = begin; i < begin + w.plan.row; ++i) {
+      sum += z(i);
+      squares += z(i) * z(i);
+    }
+    const double count = static_cast<double>(w.plan.row);
+    const double center = static_cast<double>(w.plan.center);
+    const double own = sum / count;
+    const double left = std::max(squares / count - center * (2 - center) * own * own, 0.1);
+    // Few bits, so that a fused step before does not show.
+    deviation = static_cast<double>(static_cast<float>(static_cast<double>(w.plan.deviation) / std::sqrt(left)));
+    mean = static_cast<double>(static_cast<float>(-center * deviation * own));
   };
   for (std::int64_t first = 0; first < w.count; first += block) {
     const std::int64_t count = std::min(block, w.count - first);
     buffer.resize(static_cast<std::size_t>(count));
     for (std::int64_t i = 0; i < count; ++i) {
-      if (w.plan.row > 0 && (first + i) % w.plan.row == 0)
-        mean = std::fma(-static_cast<double>(w.plan.center) * deviation, mean_of_row(first + i), static_cast<double>(w.plan.mean));
-      const double z = static_cast<double>(random.normal(static_cast<std::uint64_t>(first + i)));
-      buffer[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(mean + deviation * z));
+      if (w.plan.row > 0 && (first + i) % w.plan.row == 0) begin_row(first + i);
+      buffer[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(mean + deviation * z(first + i)));
     }
     out.write(reinterpret_cast<const char*>(buffer.data()), static_cast<std::streamsize>(buffer.size() * sizeof(T)));
   }

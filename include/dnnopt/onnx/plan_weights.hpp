@@ -29,7 +29,8 @@ struct weight_plan {
   weight_role role = weight_role::unread;
   float mean = 0;
   float deviation = 0.02f;
-  /// Where not 0: the factors of one output lie together, this many, and lose `center` times their own mean.
+  /// Where not 0: the factors of one output lie together, this many; they lose `center` times their own mean, and then are
+  /// scaled to have `deviation` exactly, so that narrow layers do not differ by chance.
   std::int64_t row = 0;
   float center = 0;
 };
@@ -41,7 +42,7 @@ struct weight_targets {
   double linear_power = 0.25; ///< the same for matrix products of a graph that normalizes nothing
   double bias = 0.1;          ///< deviation of a bias over the deviation of what it is added to
   double scale = 0.1;         ///< deviation of a scale around 1
-  double gate_power = 0.25;   ///< the same where only a gate (a sigmoid) reads it, which else would be shut or open
+  double gate_power = 0.05;   ///< the same where only a gate (a sigmoid) reads it, which else would be shut or open
   double plain_scale = 0.02;  ///< the same in a graph that normalizes nothing, where one scale serves many layers
   double center = 0.3;        ///< how much of its mean a convolution's row of factors loses, so that what all inputs
                               ///< have in common (after rectifiers their mean) does not cover what tells them apart
@@ -246,6 +247,7 @@ class weight_planner {
         if (undecided(n.inputs[0]) && n.op->kind == computation_kind::resampling) return pass_weight(n);
         decide(n.inputs[0], weight_role::table, 0, 1);
         return set_all(n, at(n.inputs[0]));
+      case computation_kind::indexed_write: return set_all(n, at(n.inputs[n.inputs.size() > 2 && n.inputs[2] != no_value ? 2 : 0]));
       default:
         for (const value_id v : n.inputs)
           if (v != no_value) decide(v, weight_role::factors, 0, 1 / std::sqrt(dims(v) == nullptr || dims(v)->empty() ? 1.0 : number(dims(v)->back())));
@@ -262,17 +264,16 @@ class weight_planner {
     const double terms = convolution_terms(n);
     const value_id bias = n.inputs.size() > 2 ? n.inputs[2] : no_value;
     const shape* w = n.inputs.size() > 1 ? dims(n.inputs[1]) : nullptr;
+    const bool rows = w != nullptr && is_static(*w) && w->size() > 2 && undecided(n.inputs[1]) && n.op->name == "Conv";
+    if (!rows) return product_of(n, terms, bias);
     // A depthwise row is a filter over neighbours, which without its mean would see edges only.
-    const bool centers = w != nullptr && is_static(*w) && w->size() > 2 && undecided(n.inputs[1]) && number((*w)[1]) >= 16 &&
-                         n.op->name == "Conv";
-    if (!centers) return product_of(n, terms, bias);
+    const double center = number((*w)[1]) >= 16 ? targets_.center : 0.0;
     const distribution x = at(n.inputs[0]);
-    const double kept = 1 - targets_.center;
-    const double power = x.variance() + kept * kept * x.mean() * x.mean();
+    const double power = x.variance() + (1 - center) * (1 - center) * x.mean() * x.mean();
     decide(n.inputs[1], weight_role::factors, 0, std::sqrt(target(n) / (terms * std::max(power, 1e-6))));
     weight_plan& plan = plans_[*weight(n.inputs[1])];
     plan.row = static_cast<std::int64_t>(product(*w, 1, w->size()));
-    plan.center = static_cast<float>(targets_.center);
+    plan.center = static_cast<float>(center);
     add_bias(n, distribution(0, target(n), fresh()), bias);
   }
 
@@ -487,7 +488,8 @@ class weight_planner {
     // A mean over the last axis is a normalization's, over features that differ; over others it is over neighbours.
     const shape* in = dims(n.inputs[0]);
     const shape* out = dims(n.outputs[0]);
-    const bool features = in != nullptr && out != nullptr && in->size() == out->size() && !in->empty() && !(in->back() == out->back());
+    const bool features = in != nullptr && out != nullptr && in->size() == out->size() && !in->empty() && !(in->back() == out->back()) &&
+                          std::equal(in->begin(), in->end() - 1, out->begin());
     set_all(n, distribution(x.mean(), x.variance() * (features ? 1 / count : share_of_mean(count)), fresh()));
   }
   // The extreme of `count` neighbours.
