@@ -3,28 +3,30 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdio>
+
 using namespace dnnopt;
 using namespace dnnopt::testing;
 
 namespace {
 
-kernel_bench& bench() {
-  static kernel_bench shared;
-  return shared;
-}
-
-/// Runs the case in a form and compares; the version of the last kernel is the one expected.
-void check(const node_case& c, device_form form, const std::string& version) {
-  const std::vector<tensor> want = bench().expect(c);
-  const kernel_run got = bench().run(c, form, want);
-  INFO(c.op << " as " << version);
-  REQUIRE_FALSE(got.versions.empty());
-  CHECK(got.versions.back() == version);
-  for (std::size_t o = 0; o < c.outputs; ++o) {
-    INFO("output " << o << " of " << to_string(want[o].dims()));
-    CHECK(relative_difference(got.outputs[o], want[o]) <= tolerance_of(want[o].type()));
+/// A device of its own per test case.
+struct frames : kernel_bench {
+  /// Runs the case in a form and compares; the version of the last kernel is the one expected.
+  void check(const node_case& c, device_form form, const std::string& version) {
+    const std::vector<tensor> want = expect(c);
+    const kernel_run got = run(c, form, want);
+    INFO(c.op << " as " << version);
+    REQUIRE_FALSE(got.versions.empty());
+    CHECK(got.versions.back() == version);
+    for (const std::string& ran : got.versions)
+      CHECK(std::find(codegen::kernel_versions.begin(), codegen::kernel_versions.end(), ran) != codegen::kernel_versions.end());
+    for (std::size_t o = 0; o < c.outputs; ++o) {
+      INFO("output " << o << " of " << to_string(want[o].dims()));
+      CHECK(relative_difference(got.outputs[o], want[o]) <= tolerance_of(want[o].type()));
+    }
   }
-}
+};
 
 tensor f32(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float32, std::move(dims), seed); }
 
@@ -34,23 +36,23 @@ node_case matmul(dim_list a, dim_list b, bool constant, dtype type = dtype::floa
 
 }  // namespace
 
-TEST_CASE("matrix products in panels and tiles equal the reference") {
+TEST_CASE_METHOD(frames, "matrix products in panels and tiles equal the reference") {
   const std::vector<std::pair<dim_list, dim_list>> shapes{
       {{1, 1}, {1, 1}}, {{3, 5}, {5, 7}}, {{13, 7}, {7, 1}}, {{1, 13}, {13, 33}}, {{2, 3, 5, 7}, {7, 13}}, {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{3, 1, 5, 7}, {2, 7, 5}}, {{7}, {7, 5}}, {{5, 7}, {7}},
   };
   for (const auto& [a, b] : shapes) {
     check(matmul(a, b, false), device_form::vectors, "matrix_panels");
-    check(matmul(a, b, true), device_form::vectors, b.size() > 2 ? "matrix_panels_packed" : "matrix_panels_packed");
+    check(matmul(a, b, true), device_form::vectors, "matrix_panels_packed");
     check(matmul(a, b, true), device_form::groups, "matrix_tiles");
   }
 }
 
-TEST_CASE("matrix products longer than one block of inner elements keep partial sums") {
+TEST_CASE_METHOD(frames, "matrix products longer than one block of inner elements keep partial sums") {
   check(matmul({25, 700}, {700, 37}, false), device_form::vectors, "matrix_panels");
   check(matmul({25, 700}, {700, 37}, true), device_form::vectors, "matrix_panels_packed");
 }
 
-TEST_CASE("matrix products of other element types") {
+TEST_CASE_METHOD(frames, "matrix products of other element types") {
   for (const dtype type : {dtype::float16, dtype::bfloat16}) {
     check(matmul({5, 13}, {13, 7}, true, type), device_form::vectors, "matrix_panels_packed");
     check(matmul({5, 13}, {13, 7}, false, type), device_form::groups, "matrix_tiles");
@@ -58,7 +60,7 @@ TEST_CASE("matrix products of other element types") {
   for (const dtype type : {dtype::float64, dtype::int32, dtype::int64, dtype::uint32, dtype::uint64}) check(matmul({5, 13}, {13, 7}, false, type), device_form::vectors, "map");
 }
 
-TEST_CASE("Gemm with factors, transpositions and a broadcast operand") {
+TEST_CASE_METHOD(frames, "Gemm with factors, transpositions and a broadcast operand") {
   for (const std::int64_t left : {0, 1})
     for (const std::int64_t right : {0, 1}) {
       node_case c{"Gemm", {f32(left != 0 ? dim_list{5, 3} : dim_list{3, 5}, 1), f32(right != 0 ? dim_list{7, 5} : dim_list{5, 7}, 2), f32({7}, 3)}, {false, right != 0, true}, {}, 1};
@@ -71,7 +73,7 @@ TEST_CASE("Gemm with factors, transpositions and a broadcast operand") {
     }
 }
 
-TEST_CASE("Einsum that is a matrix product, and one that is not") {
+TEST_CASE_METHOD(frames, "Einsum that is a matrix product, and one that is not") {
   node_case product{"Einsum", {f32({2, 3, 5, 7}, 1), f32({3, 13, 7}, 2)}, {}, {}, 1};
   product.attributes.set("equation", std::string("bhwc,hkc->bhwk"));
   check(product, device_form::vectors, "matrix_panels");
@@ -81,7 +83,7 @@ TEST_CASE("Einsum that is a matrix product, and one that is not") {
   check(trace, device_form::vectors, "map");
 }
 
-TEST_CASE("convolutions in panels, rows and tiles equal the reference") {
+TEST_CASE_METHOD(frames, "convolutions in panels, rows and tiles equal the reference") {
   struct form {
     dim_list x, w;
     std::vector<std::int64_t> pads, strides, dilations;
@@ -114,7 +116,7 @@ TEST_CASE("convolutions in panels, rows and tiles equal the reference") {
   }
 }
 
-TEST_CASE("convolution with padding from shapes") {
+TEST_CASE_METHOD(frames, "convolution with padding from shapes") {
   for (const char* const how : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
     node_case c{"Conv", {f32({1, 3, 7, 13}, 1), f32({5, 3, 3, 2}, 2)}, {false, true}, {}, 1};
     c.attributes.set("auto_pad", std::string(how));
@@ -123,7 +125,7 @@ TEST_CASE("convolution with padding from shapes") {
   }
 }
 
-TEST_CASE("softmax, normalizations and reductions by rows equal the reference") {
+TEST_CASE_METHOD(frames, "softmax, normalizations and reductions by rows equal the reference") {
   const auto attributes = [](std::initializer_list<std::pair<const char*, attribute>> list) {
     attribute_map map;
     for (const auto& [name, held] : list) map.set(name, held);
@@ -154,7 +156,7 @@ TEST_CASE("softmax, normalizations and reductions by rows equal the reference") 
   check({"LayerNormalization", {f32({2, 5000}, 1), f32({5000}, 2), f32({5000}, 3)}, {}, {}, 1}, device_form::vectors, "row_items");
 }
 
-TEST_CASE("scatter and selection kernels equal the reference") {
+TEST_CASE_METHOD(frames, "scatter and selection kernels equal the reference") {
   const tensor indices = tensor::of<std::int64_t>({2, 3}, std::vector<std::int64_t>{0, -1, 2, 1, 0, 0});
   for (const char* const reduction : {"none", "add", "mul", "max", "min"}) {
     node_case c{"ScatterElements", {f32({3, 5}, 1), indices, f32({2, 3}, 2)}, {}, {}, 1};
@@ -172,8 +174,8 @@ TEST_CASE("scatter and selection kernels equal the reference") {
   }
 }
 
-TEST_CASE("an anchor with element-wise neighbours is one kernel, also with symbolic dims") {
-  for (const device_form form : {device_form::vectors, device_form::groups}) {
+TEST_CASE_METHOD(frames, "an anchor with element-wise neighbours is one kernel, also with symbolic dims") {
+  for (const device_form how : {device_form::vectors, device_form::groups}) {
     graph g;
     const index_expr rows = g.expressions().symbol("rows", {1, 4096});
     const tensor x = f32({13, 7}, 1);
@@ -186,32 +188,38 @@ TEST_CASE("an anchor with element-wise neighbours is one kernel, also with symbo
     const value_id product = g.add_value("product", dtype::float32, shape{rows, 5});
     const value_id sum = g.add_value("sum", dtype::float32, shape{rows, 5});
     const value_id out = g.add_value("out", dtype::float32, shape{5, rows});
-    const op_set& ops = bench().ops();
+    const op_set& rows_of_ops = ops();
     attribute_map perm;
     perm.set("perm", std::vector<std::int64_t>{1, 0});
-    const node_id n0 = g.add_node(ops.at("", "Relu"), "relu", {in}, {relu});
-    const node_id n1 = g.add_node(ops.at("", "MatMul"), "product", {relu, weight}, {product});
-    const node_id n2 = g.add_node(ops.at("", "Add"), "sum", {product, shift}, {sum});
-    const node_id n3 = g.add_node(ops.at("", "Transpose"), "out", {sum}, {out}, perm);
+    const node_id n0 = g.add_node(rows_of_ops.at("", "Relu"), "relu", {in}, {relu});
+    const node_id n1 = g.add_node(rows_of_ops.at("", "MatMul"), "product", {relu, weight}, {product});
+    const node_id n2 = g.add_node(rows_of_ops.at("", "Add"), "sum", {product, shift}, {sum});
+    const node_id n3 = g.add_node(rows_of_ops.at("", "Transpose"), "out", {sum}, {out}, perm);
     symbol_values symbols;
     symbols.bind(*rows.as_symbol(), 13);
     std::vector<std::pair<value_id, tensor>> values{{in, x}, {weight, w}, {shift, bias}, {out, tensor(dtype::float32, {5, 13})}};
-    const std::vector<std::string> versions = bench().run({g, {n0, n1, n2, n3}, {out}}, form, values, symbols);
-    CHECK(versions.back() == (form == device_form::vectors ? "matrix_panels_packed" : "matrix_tiles"));
-    const auto step = [&](const char* op, std::vector<tensor> inputs, const attribute_map& a) { return reference::evaluate_operator(ops.at("", op), a, inputs, 1)[0]; };
+    const std::vector<std::string> versions = run({g, {n0, n1, n2, n3}, {out}}, how, values, symbols);
+    CHECK(versions.back() == (how == device_form::vectors ? "matrix_panels_packed" : "matrix_tiles"));
+    const auto step = [&](const char* op, std::vector<tensor> inputs, const attribute_map& a) { return reference::evaluate_operator(rows_of_ops.at("", op), a, inputs, 1)[0]; };
     const tensor want = step("Transpose", {step("Add", {step("MatMul", {step("Relu", {x}, {}), w}, {}), bias}, {})}, perm);
     CHECK(relative_difference(values.back().second, want) <= tolerance_of(dtype::float32));
   }
 }
 
-TEST_CASE("a block that no lowering takes is refused with a reason for each") {
+TEST_CASE_METHOD(frames, "a block that no lowering takes is refused with a reason for each") {
   graph g;
   const value_id in = g.add_input("x", dtype::float32, shape{3});
   const value_id out = g.add_value("y", dtype::int64, shape{1, g.expressions().symbol("found")});
-  const node_id n = g.add_node(bench().ops().at("", "NonZero"), "n", {in}, {out});
+  const node_id n = g.add_node(ops().at("", "NonZero"), "n", {in}, {out});
   const auto why = codegen::why_not_lowered({g, {n}, {out}});
   REQUIRE(why.has_value());
   CHECK(why->find("map: ") != std::string::npos);
   CHECK(why->find("NonZero") != std::string::npos);
   CHECK_FALSE(codegen::can_lower({g, {n}, {out}}));
+}
+
+// tests/oclgrind.sh compares this list with the kernels that ran.
+TEST_CASE("names of all kernel versions", "[.][versions]") {
+  for (const std::string_view name : codegen::kernel_versions) std::printf("dnnopt_%.*s\n", static_cast<int>(name.size()), name.data());
+  SUCCEED();
 }

@@ -2,6 +2,7 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
 #define DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,6 +48,15 @@ struct lowering_row {
   std::string (*reject)(const lowering_site&);
   /// Errors: unsupported where it turns out that it cannot.
   lowered_node (*lower)(const lowering_site&);
+};
+
+/// The names of all kernels that dnnopt's own lowerings make: kernel_plan::version, and with "dnnopt_" before it the
+/// name of the kernel in profiles and logs.
+inline constexpr std::array<std::string_view, 14> kernel_versions{
+    "map",       "pack",       "scatter_copy",         "scatter",           "top_k",
+    "row_items", "row_groups", "matrix_panels",        "matrix_panels_packed", "matrix_tiles",
+    "convolution_panels", "convolution_panels_packed", "convolution_tiles",
+    "convolution_rows",
 };
 
 /// Whether operators of the kind are computed as element expressions of their own, without a frame.

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs the kernel tests on Oclgrind: no invalid access, no data race, and every kernel version must have run.
+# Usage: tests/oclgrind.sh KERNEL_TESTS LOG (the executable dnnopt_kernels_tests, and the file that the log goes to)
+set -eu
+tests=$1
+log=$2
+library=$(find /usr/lib /usr/local/lib -name 'liboclgrind-rt-icd.so' 2>/dev/null | head -n 1)
+if [ -z "$library" ]; then
+  echo "Oclgrind is not installed (Debian: oclgrind)" >&2
+  exit 1
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+echo "$library" > "$folder/oclgrind.icd"
+export OCL_ICD_VENDORS="$folder"
+# Oclgrind lacks an intrinsic that inlining of restrict pointers leaves behind, so nothing is inlined.
+export OCLGRIND_BUILD_OPTIONS="-cl-opt-disable"
+export OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1 OCLGRIND_INST_COUNTS=1
+export OCLGRIND_LOG="$folder/errors"
+# Lists of the instructions that each kernel executed go to standard output; its first line names the kernel.
+"$tests" > "$folder/output" 2>&1 || { cat "$folder/output" > "$log"; tail -n 30 "$log"; exit 1; }
+{ grep "Instructions executed for kernel" "$folder/output" || true; cat "$folder/errors"; } > "$log"
+if [ -s "$folder/errors" ]; then
+  head -n 40 "$folder/errors"
+  exit 1
+fi
+missing=0
+for version in $("$tests" "names of all kernel versions" | grep "^dnnopt_"); do
+  runs=$(grep -c "kernel '$version'" "$log" || true)
+  echo "$version: $runs runs"
+  [ "$runs" -gt 0 ] || missing=1
+done
+[ "$missing" -eq 0 ] || { echo "a kernel version did not run" >&2; exit 1; }
+echo "Oclgrind: no errors"
