@@ -11,4 +11,5 @@ if command -v ccache >/dev/null; then
   export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 fi
 cmake --preset "$preset"
-cmake --build --preset "$preset" ${1:+--target "$@"}
+# All failures of a build are told at once.
+cmake --build --preset "$preset" ${1:+--target "$@"} -- -k 0
