@@ -37,8 +37,10 @@ struct weight_plan {
 
 /// What the plan aims at.
 struct weight_targets {
-  double power = 1;           ///< variance of what a convolution or matrix product gives
-  double score_power = 9;     ///< the same where a softmax over classes reads it
+  double power = 1;           ///< variance of what a matrix product gives
+  double convolution_power = 4;  ///< the same for convolutions: where swish-like functions are near to linear pieces, so that
+                                 ///< a deviation does not grow from layer to layer
+  double score_power = 4;     ///< the same where a softmax over classes reads it
   double linear_power = 0.25; ///< the same for matrix products of a graph that normalizes nothing
   double bias = 0.1;          ///< deviation of a bias over the deviation of what it is added to
   double scale = 0.1;         ///< deviation of a scale around 1
@@ -225,7 +227,8 @@ class weight_planner {
   [[nodiscard]] double target(const node& n) const {
     if (n.outputs[0] != no_value && feeds_softmax_[n.outputs[0]]) return targets_.score_power;
     if (n.outputs[0] != no_value && feeds_gate(n.outputs[0])) return targets_.gate_power;
-    return n.op->kind == computation_kind::matrix_product && !normalizes_ ? targets_.linear_power : targets_.power;
+    if (n.op->kind == computation_kind::convolution) return targets_.convolution_power;
+    return normalizes_ ? targets_.power : targets_.linear_power;
   }
 
   // --- operators ---
@@ -337,12 +340,15 @@ class weight_planner {
   }
 
   void matrix_product(const node& n) {
-    const shape* a = dims(n.inputs[0]);
-    double terms = 64;
-    if (a != nullptr && !a->empty()) {
-      const bool first = n.attributes.get_int("transA", 0) != 0 && a->size() == 2;
-      terms = number(first ? (*a)[0] : a->back());
-    }
+    // The summed dim, from the operand that states it as a number.
+    const auto summed = [&](std::size_t slot, bool last) -> std::optional<std::int64_t> {
+      const shape* s = slot < n.inputs.size() ? dims(n.inputs[slot]) : nullptr;
+      if (s == nullptr || s->empty()) return std::nullopt;
+      return (*s)[last ? s->size() - 1 : s->size() - std::min<std::size_t>(2, s->size())].as_constant();
+    };
+    const auto a = summed(0, n.attributes.get_int("transA", 0) == 0);
+    const auto b = summed(1, n.attributes.get_int("transB", 0) != 0);
+    const double terms = static_cast<double>(std::max<std::int64_t>(a ? *a : b.value_or(64), 1));
     product_of(n, terms, n.inputs.size() > 2 ? n.inputs[2] : no_value);
   }
 
@@ -444,12 +450,12 @@ class weight_planner {
     double mean = 0;
     double variance = 1;
     if (slot(4) != no_value) {  // with stored statistics
-      const double v = std::max(x.variance(), 1e-4);
+      const double v = std::max(x.variance() / targets_.convolution_power, 1e-4);
       decide(slot(4), weight_role::variance, v, 0.1 * v);
       decide(slot(3), weight_role::mean, 0, targets_.bias * std::sqrt(v));
       const double by = std::sqrt(std::max(at(slot(4)).mean(), 1e-4));
       mean = (x.mean() - at(slot(3)).mean()) / by;
-      variance = (v + at(slot(3)).variance()) / (by * by);
+      variance = (x.variance() + at(slot(3)).variance()) / (by * by);
     }
     if (slot(1) != no_value) {
       const distribution scale = at(slot(1));
