@@ -7,7 +7,7 @@ function(dnnopt_own_target target)
     target_compile_options(
       ${target} PRIVATE -Wno-error=free-nonheap-object -Wno-error=array-bounds -Wno-error=stringop-overflow
                         -Wno-error=stringop-overread -Wno-error=restrict -Wno-error=maybe-uninitialized
-                        -Wno-error=dangling-pointer -Wno-error=alloc-size-larger-than)
+                        -Wno-error=dangling-pointer)
   endif()
   if(DNNOPT_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${DNNOPT_SANITIZE} -fno-sanitize-recover=all
