@@ -349,7 +349,10 @@ class kernel_builder {
   void define(std::string_view name, std::string_view value) { functions_ += "#define " + std::string(name) + " " + std::string(value) + "\n"; }
   void define(std::string_view name, std::int64_t value) { define(name, std::to_string(value)); }
   /// The same with an index expression; it may name the kernel's parameters, which the place of use must have in scope.
-  void define(std::string_view name, const index_expr& value) { define(name, index_source(value)); }
+  /// Frames count in int; what only its symbols' ranges make wide is narrowed, for the executor refuses dims beyond int.
+  void define(std::string_view name, const index_expr& value) {
+    define(name, fits_int(value.range()) ? index_source(value) : "(int)(" + index_source(value) + ")");
+  }
   /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name of
   /// the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().
   template <class Body>
@@ -363,6 +366,15 @@ class kernel_builder {
   /// Defines a function as above that returns the element of `id` at `index`.
   void define_load(std::string_view name, value_id id, std::span<const index_expr> index, std::span<const std::string> names) {
     define_function(name, computed_as(id), names, [&] { return emit(id, index); });
+  }
+  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)`; `body()` returns the C name of the result.
+  template <class Body>
+  void define_scalar_function(std::string_view name, std::span<const std::string> names, compute_type type, Body&& body) {
+    begin();
+    const std::string result = body();
+    line("return " + result + ";");
+    const std::string c_type(name_of(type));
+    functions_ += "static inline " + c_type + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + c_type + " value) {\n" + take() + "}\n";
   }
   /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` whose statements `body()` emits.
   template <class Body>
