@@ -25,16 +25,19 @@ class kernel_builder::piece_builder final : public view_builder {
   index_expr load(std::size_t input, std::span<const index_expr> indices, expr_range range) override {
     const std::string element = b_.emit(n_.inputs.at(input), indices);
     const std::string name = b_.fresh("g");
-    b_.line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " + (fits_int(range) ? "(int)" : "") + element + ";");
+    b_.line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " +
+            (fits_int(range) ? "(int)" : "") + element + ";");
     return b_.expressions().symbol(name, range);
   }
   index_expr wrap_negative(const index_expr& index, const index_expr& dim) override {
     const expr_range range = index.range();
     if (range.low >= 0) return index;
     const std::string name = b_.fresh("g");
-    const expr_range wrapped{0, dim.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(dim.range().high - 1, 0)};
+    const expr_range wrapped{
+        0, dim.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(dim.range().high - 1, 0)};
     const std::string from = index_source(index);
-    b_.line(std::string(fits_int(wrapped) ? "const int " : "const long ") + name + " = " + from + " < 0 ? " + from + " + " + index_source(dim) + " : " + from + ";");
+    b_.line(std::string(fits_int(wrapped) ? "const int " : "const long ") + name + " = " + from + " < 0 ? " + from +
+            " + " + index_source(dim) + " : " + from + ";");
     return b_.expressions().symbol(name, wrapped);
   }
 
@@ -55,8 +58,10 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   if (integer && facts.elements && !bound_.contains(id)) {
     const index_expr offset = offset_of(id, index);
     if (offset.is_constant() && offset.constant() < static_cast<std::int64_t>(facts.elements->size()))
-      return "((" + std::string(name_of(type)) + ")" + index_source((*facts.elements)[static_cast<std::size_t>(offset.constant())]) + ")";
-    if (facts.elements->size() == 1) return "((" + std::string(name_of(type)) + ")" + index_source(facts.elements->front()) + ")";
+      return "((" + std::string(name_of(type)) + ")" +
+             index_source((*facts.elements)[static_cast<std::size_t>(offset.constant())]) + ")";
+    if (facts.elements->size() == 1)
+      return "((" + std::string(name_of(type)) + ")" + index_source(facts.elements->front()) + ")";
     if (!facts.elements->empty() && facts.elements->size() <= largest_table) {
       const std::string table = fresh("t");
       std::string row;
@@ -71,14 +76,17 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   }
   if (!is_member_value(id)) return load(id, offset_of(id, index));
   if (bound_.contains(id))
-    throw error(errc::unsupported, "element " + to_string(offset_of(id, index)) + " of the anchor's result '" + block_.g.value_at(id).name + "' is read where another one is computed");
+    throw error(errc::unsupported, "element " + to_string(offset_of(id, index)) + " of the anchor's result '" +
+                                       block_.g.value_at(id).name + "' is read where another one is computed");
   const value& v = block_.g.value_at(id);
   const node& n = node_at(v.producer);
   for (const emitter_row& row : emitters_)
     if (row.name == n.op->name && row.domain == n.op->domain) return row.emit(*this, v.producer, v.output_index, index);
   std::vector<const value_facts*> storage;
-  const bool plain = v.output_index == 0 && mapping_of(*n.op, facts_of(v.producer, storage)) != mapping_type::many_to_many;
-  if (plain && n.op->kind == computation_kind::element_wise && !n.op->scalar.empty()) return emit_element_wise(v.producer, v.output_index, index);
+  const bool plain =
+      v.output_index == 0 && mapping_of(*n.op, facts_of(v.producer, storage)) != mapping_type::many_to_many;
+  if (plain && n.op->kind == computation_kind::element_wise && !n.op->scalar.empty())
+    return emit_element_wise(v.producer, v.output_index, index);
   if (n.op->view != nullptr) return emit_view(v.producer, v.output_index, index);
   throw error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) + ") has no element expression");
 }
@@ -89,7 +97,8 @@ inline std::string kernel_builder::literal_of(const tensor& t, std::size_t i, co
   return literal(type, number_at(t, i));
 }
 
-inline std::string kernel_builder::substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands, std::size_t fold) {
+inline std::string kernel_builder::substitute_scalar(const node& n, std::string_view pattern,
+                                                     const std::vector<std::string>& operands, std::size_t fold) {
   std::string out;
   for (std::size_t at = 0; at < pattern.size();) {
     const char c = pattern[at];
@@ -123,18 +132,22 @@ inline std::string kernel_builder::substitute_scalar(const node& n, std::string_
       }
       const attribute* held = n.attributes.find(name);
       if (held == nullptr) {
-        if (fallback.empty()) throw error(errc::bad_attribute, "node '" + n.name + "' lacks attribute '" + std::string(name) + "'");
-        out += fallback.find_first_of(".e") == std::string_view::npos ? std::string(fallback) : std::string(fallback) + "f";
+        if (fallback.empty())
+          throw error(errc::bad_attribute, "node '" + n.name + "' lacks attribute '" + std::string(name) + "'");
+        out += fallback.find_first_of(".e") == std::string_view::npos ? std::string(fallback)
+                                                                      : std::string(fallback) + "f";
       } else if (const float* f = std::get_if<float>(held)) {
         out += literal(compute_type::real, static_cast<double>(*f));
       } else if (const std::int64_t* i = std::get_if<std::int64_t>(held)) {
         out += "(" + std::to_string(*i) + ")";
       } else {
-        throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' of node '" + n.name + "' is not a number");
+        throw error(errc::bad_attribute,
+                    "attribute '" + std::string(name) + "' of node '" + n.name + "' is not a number");
       }
       continue;
     }
-    const bool starts = at == 0 || !(std::isalnum(static_cast<unsigned char>(pattern[at - 1])) || pattern[at - 1] == '_');
+    const bool starts =
+        at == 0 || !(std::isalnum(static_cast<unsigned char>(pattern[at - 1])) || pattern[at - 1] == '_');
     if (c == 'x' && starts && at + 1 < pattern.size() && std::isdigit(static_cast<unsigned char>(pattern[at + 1]))) {
       std::size_t end = at + 1;
       while (end < pattern.size() && std::isdigit(static_cast<unsigned char>(pattern[end]))) ++end;
@@ -149,7 +162,8 @@ inline std::string kernel_builder::substitute_scalar(const node& n, std::string_
   return out;
 }
 
-inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t output,
+                                                     std::span<const index_expr> index) {
   const node& n = node_at(id);
   std::vector<std::string> operands;
   bool real = false;
@@ -163,7 +177,8 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     const value_id in = n.inputs[i];
     // An input that only lends its element type or shape (CastLike) is not read.
-    const bool read = n.op->arity.most_inputs == variadic || pattern.find("x" + std::to_string(i)) != std::string_view::npos;
+    const bool read =
+        n.op->arity.most_inputs == variadic || pattern.find("x" + std::to_string(i)) != std::string_view::npos;
     if (in == no_value || !read) {
       operands.emplace_back();
       continue;
@@ -180,7 +195,8 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
     operands.push_back(emit(in, at));
     // OpenCL's functions take operands of one type.
     const compute_type common = wide ? compute_type::real64 : compute_type::real;
-    if (real && computed_as(in) != common) operands.back() = "((" + std::string(name_of(common)) + ")" + operands.back() + ")";
+    if (real && computed_as(in) != common)
+      operands.back() = "((" + std::string(name_of(common)) + ")" + operands.back() + ")";
   }
   const value_id out = n.outputs[output];
   const dtype type = g().facts(out).type;
@@ -188,7 +204,8 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
   std::string expression;
   if (n.op->arity.most_inputs == variadic && operands.size() != 2) {
     expression = operands[0];
-    for (std::size_t i = 1; i < operands.size(); ++i) expression = "(" + substitute_scalar(n, pattern, {expression, operands[i]}, i) + ")";
+    for (std::size_t i = 1; i < operands.size(); ++i)
+      expression = "(" + substitute_scalar(n, pattern, {expression, operands[i]}, i) + ")";
   } else {
     expression = substitute_scalar(n, pattern, operands, 1);
   }

@@ -1,4 +1,5 @@
-// Owns the OpenCL C form of index expressions: 32-bit arithmetic where ranges allow it, unsigned division where possible.
+// Owns the OpenCL C form of index expressions: 32-bit arithmetic where ranges allow it, unsigned division where
+// possible.
 #ifndef DNNOPT_BACKEND_CODEGEN_INDEX_SOURCE_HPP
 #define DNNOPT_BACKEND_CODEGEN_INDEX_SOURCE_HPP
 
@@ -28,8 +29,10 @@ namespace dnnopt::codegen {
   };
   const std::string wide = fits_int(n.range) ? "" : "(long)";
   switch (n.op) {
-    case expr_op::constant: return literal(n.value);
-    case expr_op::symbol: return n.owner->symbol_name(static_cast<std::uint32_t>(n.value));
+    case expr_op::constant:
+      return literal(n.value);
+    case expr_op::symbol:
+      return n.owner->symbol_name(static_cast<std::uint32_t>(n.value));
     case expr_op::sum: {
       std::string text;
       for (const auto& t : n.terms) {
@@ -65,8 +68,8 @@ namespace dnnopt::codegen {
     case expr_op::min:
     case expr_op::max: {
       const std::string type = fits_int(n.range) ? "(int)" : "(long)";
-      return std::string(n.op == expr_op::min ? "min(" : "max(") + type + operand(n.left, n.left_constant) + ", " + type +
-             operand(n.right, n.right_constant) + ")";
+      return std::string(n.op == expr_op::min ? "min(" : "max(") + type + operand(n.left, n.left_constant) + ", " +
+             type + operand(n.right, n.right_constant) + ")";
     }
   }
   return {};

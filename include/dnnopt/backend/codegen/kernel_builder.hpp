@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -36,7 +36,8 @@ namespace dnnopt::codegen {
 class kernel_builder;
 
 /// Writes one element of `output` of a node at `index` and returns the name or literal that holds it.
-using element_emitter = std::string (*)(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index);
+using element_emitter = std::string (*)(kernel_builder& b, node_id id, std::size_t output,
+                                        std::span<const index_expr> index);
 
 /// Binds an operator to its emitter; looked up by domain and name.
 struct emitter_row {
@@ -48,31 +49,46 @@ struct emitter_row {
 /// The nodes that one kernel computes, in the graph that holds them.
 struct block_view {
   const graph& g;
-  std::vector<node_id> members;    ///< in topological order
-  std::vector<value_id> outputs;   ///< values of members that the kernel stores
+  std::vector<node_id> members;   ///< in topological order
+  std::vector<value_id> outputs;  ///< values of members that the kernel stores
 };
 
 /// A value as a number. Errors: type_mismatch for strings and complex numbers.
 [[nodiscard]] inline double number_at(const tensor& t, std::size_t i) {
   switch (t.type()) {
-    case dtype::float32: return static_cast<double>(t.data<float>()[i]);
-    case dtype::float64: return t.data<double>()[i];
-    case dtype::float16: return static_cast<double>(static_cast<float>(t.data<float16>()[i]));
-    case dtype::bfloat16: return static_cast<double>(static_cast<float>(t.data<bfloat16>()[i]));
-    default: break;
+    case dtype::float32:
+      return static_cast<double>(t.data<float>()[i]);
+    case dtype::float64:
+      return t.data<double>()[i];
+    case dtype::float16:
+      return static_cast<double>(static_cast<float>(t.data<float16>()[i]));
+    case dtype::bfloat16:
+      return static_cast<double>(static_cast<float>(t.data<bfloat16>()[i]));
+    default:
+      break;
   }
   if (!is_integer(t.type()) && t.type() != dtype::boolean)
     throw error(errc::type_mismatch, "no number in a " + std::string(dnnopt::name_of(t.type())) + " tensor");
   const auto bytes = t.bytes();
   switch (t.type()) {
-    case dtype::int64: return static_cast<double>(t.data<std::int64_t>()[i]);
-    case dtype::uint64: return static_cast<double>(t.data<std::uint64_t>()[i]);
-    case dtype::int32: return static_cast<double>(t.data<std::int32_t>()[i]);
-    case dtype::uint32: return static_cast<double>(t.data<std::uint32_t>()[i]);
-    case dtype::int16: return static_cast<double>(t.data<std::int16_t>()[i]);
-    case dtype::uint16: return static_cast<double>(t.data<std::uint16_t>()[i]);
-    case dtype::int8: case dtype::int4: case dtype::int2: return static_cast<double>(t.data<std::int8_t>()[i]);
-    default: return static_cast<double>(std::to_integer<unsigned>(bytes[i]));
+    case dtype::int64:
+      return static_cast<double>(t.data<std::int64_t>()[i]);
+    case dtype::uint64:
+      return static_cast<double>(t.data<std::uint64_t>()[i]);
+    case dtype::int32:
+      return static_cast<double>(t.data<std::int32_t>()[i]);
+    case dtype::uint32:
+      return static_cast<double>(t.data<std::uint32_t>()[i]);
+    case dtype::int16:
+      return static_cast<double>(t.data<std::int16_t>()[i]);
+    case dtype::uint16:
+      return static_cast<double>(t.data<std::uint16_t>()[i]);
+    case dtype::int8:
+    case dtype::int4:
+    case dtype::int2:
+      return static_cast<double>(t.data<std::int8_t>()[i]);
+    default:
+      return static_cast<double>(std::to_integer<unsigned>(bytes[i]));
   }
 }
 
@@ -95,7 +111,9 @@ class kernel_builder {
  public:
   /// Precondition: shapes of all values that the kernel touches are known.
   kernel_builder(const block_view& block, std::span<const emitter_row> emitters)
-      : block_(block), emitters_(emitters), context_(std::make_shared<expr_context>()),
+      : block_(block),
+        emitters_(emitters),
+        context_(std::make_shared<expr_context>()),
         members_(block.members.begin(), block.members.end()) {
     scopes_.emplace_back();
   }
@@ -113,9 +131,11 @@ class kernel_builder {
   /// (long where the extent needs it).
   /// Errors: invalid_argument where the name stands for an index of another extent already.
   [[nodiscard]] index_expr index(std::string_view name, const index_expr& extent) {
-    const expr_range range{0, extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0)};
+    const expr_range range{
+        0, extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0)};
     const index_expr made = context_->symbol(name, range);
-    if (!(made.range() == range)) throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
+    if (!(made.range() == range))
+      throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
     return made;
   }
   /// A fresh variable name.
@@ -156,7 +176,9 @@ class kernel_builder {
     facts.inputs = storage;
     facts.output_count = n.outputs.size();
     facts.expressions = context_.get();
-    facts.scope = !n.outputs.empty() && n.outputs[0] != no_value ? std::string_view(block_.g.value_at(n.outputs[0]).name) : std::string_view(n.name);
+    facts.scope = !n.outputs.empty() && n.outputs[0] != no_value
+                      ? std::string_view(block_.g.value_at(n.outputs[0]).name)
+                      : std::string_view(n.name);
     return facts;
   }
   /// An expression that operator traits built in the kernel's own symbols: dims that depend on data, which traits name
@@ -224,15 +246,16 @@ class kernel_builder {
   /// Declares a constant integer that holds `expression` (OpenCL C) and returns it as a symbol of that range.
   [[nodiscard]] index_expr define_integer(std::string_view prefix, std::string_view expression, expr_range range) {
     const std::string name = fresh(prefix);
-    line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " + (fits_int(range) ? "(int)(" : "(long)(") +
-         std::string(expression) + ");");
+    line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " +
+         (fits_int(range) ? "(int)(" : "(long)(") + std::string(expression) + ");");
     return context_->symbol(name, range);
   }
   /// Names the value of `e`, so that what is built on it takes it for an index below `extent`: the statements that use
   /// the result must stand where a test (see `within`) made that true.
   [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent) {
     if (always_within(e, extent)) return e;
-    const std::int64_t high = extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0);
+    const std::int64_t high =
+        extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0);
     return define_integer(prefix, index_source(e), {0, high});
   }
   /// Whether 0 <= e < extent by their ranges.
@@ -243,7 +266,8 @@ class kernel_builder {
   [[nodiscard]] static std::string within(const index_expr& e, const index_expr& extent) {
     std::string test;
     if (e.range().low < 0) test = index_source(e) + " >= 0";
-    if ((extent - e).range().low <= 0) test += (test.empty() ? "" : " && ") + index_source(e) + " < " + index_source(extent);
+    if ((extent - e).range().low <= 0)
+      test += (test.empty() ? "" : " && ") + index_source(e) + " < " + index_source(extent);
     return test;
   }
 
@@ -265,7 +289,9 @@ class kernel_builder {
   }
   /// The element of an output of a node by its index map, whether or not the operator has an emitter.
   /// Errors: unsupported where it is no view.
-  [[nodiscard]] std::string emit_by_view(node_id id, std::size_t output, std::span<const index_expr> index) { return emit_view(id, output, index); }
+  [[nodiscard]] std::string emit_by_view(node_id id, std::size_t output, std::span<const index_expr> index) {
+    return emit_view(id, output, index);
+  }
   /// The row-major offset of an index in a value's own dims.
   [[nodiscard]] index_expr offset_of(value_id id, std::span<const index_expr> index) {
     const shape& d = dims(id);
@@ -282,7 +308,8 @@ class kernel_builder {
     std::vector<index_expr> out(d.size(), index_expr(0));
     index_expr stride = 1;
     for (std::size_t k = d.size(); k-- > 0;) {
-      if (d[k] == index_expr(1)) continue;
+      // An empty dim has no index; any one serves, for no work-item gets past the count of elements.
+      if (d[k] == index_expr(1) || d[k] == index_expr(0)) continue;
       // The outermost index needs no remainder: the offset is in range.
       bool outermost = true;
       for (std::size_t j = 0; j < k; ++j) outermost = outermost && d[j] == index_expr(1);
@@ -304,7 +331,8 @@ class kernel_builder {
   }
   /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
   void bind(value_id id, std::span<const index_expr> index, std::string name) {
-    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, {index.begin(), index.end()}}, std::move(name));
+    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, {index.begin(), index.end()}},
+                                      std::move(name));
     bound_.insert(id);
   }
   /// The C name of the buffer argument of a value.
@@ -346,51 +374,59 @@ class kernel_builder {
   /// Adds a function text before the kernel (complete, with newline).
   void add_function(std::string text) { functions_ += text; }
   /// Adds `#define <name> <value>` before the kernel.
-  void define(std::string_view name, std::string_view value) { functions_ += "#define " + std::string(name) + " " + std::string(value) + "\n"; }
+  void define(std::string_view name, std::string_view value) {
+    functions_ += "#define " + std::string(name) + " " + std::string(value) + "\n";
+  }
   void define(std::string_view name, std::int64_t value) { define(name, std::to_string(value)); }
   /// The same with an index expression; it may name the kernel's parameters, which the place of use must have in scope.
-  /// Frames count in int; what only its symbols' ranges make wide is narrowed, for the executor refuses dims beyond int.
+  /// Frames count in int; what only its symbols' ranges make wide is narrowed, for the executor refuses dims beyond
+  /// int.
   void define(std::string_view name, const index_expr& value) {
     define(name, fits_int(value.range()) ? index_source(value) : "(int)(" + index_source(value) + ")");
   }
-  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name of
-  /// the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().
+  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name
+  /// of the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().
   template <class Body>
   void define_function(std::string_view name, compute_type type, std::span<const std::string> names, Body&& body) {
     begin();
     const std::string result = body();
     line("return " + result + ";");
-    functions_ += "static inline " + std::string(name_of(type)) + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) +
-                  ") {\n" + take() + "}\n";
+    functions_ += "static inline " + std::string(name_of(type)) + " " + std::string(name) + "(DNNOPT_PARAMETERS" +
+                  arguments_of(names) + ") {\n" + take() + "}\n";
   }
   /// Defines a function as above that returns the element of `id` at `index`.
-  void define_load(std::string_view name, value_id id, std::span<const index_expr> index, std::span<const std::string> names) {
+  void define_load(std::string_view name, value_id id, std::span<const index_expr> index,
+                   std::span<const std::string> names) {
     define_function(name, computed_as(id), names, [&] { return emit(id, index); });
   }
-  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)`; `body()` returns the C name of the result.
+  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)`; `body()` returns the C name of the
+  /// result.
   template <class Body>
-  void define_scalar_function(std::string_view name, std::span<const std::string> names, compute_type type, Body&& body) {
+  void define_scalar_function(std::string_view name, std::span<const std::string> names, compute_type type,
+                              Body&& body) {
     begin();
     const std::string result = body();
     line("return " + result + ";");
     const std::string c_type(name_of(type));
-    functions_ += "static inline " + c_type + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + c_type + " value) {\n" + take() + "}\n";
+    functions_ += "static inline " + c_type + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) +
+                  ", " + c_type + " value) {\n" + take() + "}\n";
   }
   /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` whose statements `body()` emits.
   template <class Body>
   void define_procedure(std::string_view name, std::span<const std::string> names, compute_type type, Body&& body) {
     begin();
     body();
-    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + std::string(name_of(type)) +
-                  " value) {\n" + take() + "}\n";
+    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " +
+                  std::string(name_of(type)) + " value) {\n" + take() + "}\n";
   }
-  /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from one
-  /// element of the anchor: the epilogue. `finish()` returns the anchor's element at `index` made from `value` (a bias
-  /// added, say). Outputs of the anchor's node other than `anchor` are stored by functions of their own. Every other
-  /// block output is reached from the anchor by element-wise operators and invertible views.
-  /// Errors: unsupported where one is not.
+  /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from
+  /// one element of the anchor: the epilogue. `finish()` returns the anchor's element at `index` made from `value` (a
+  /// bias added, say). Outputs of the anchor's node other than `anchor` are stored by functions of their own. Every
+  /// other block output is reached from the anchor by element-wise operators and invertible views. Errors: unsupported
+  /// where one is not.
   template <class Finish>
-  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names, compute_type type, Finish&& finish) {
+  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                    std::span<const std::string> names, compute_type type, Finish&& finish) {
     define_procedure(name, names, type, [&] {
       bind(anchor, index, finish());
       for (const value_id out : block_.outputs) {
@@ -400,11 +436,13 @@ class kernel_builder {
       }
     });
   }
-  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index, std::span<const std::string> names) {
+  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                    std::span<const std::string> names) {
     define_store(name, anchor, index, names, computed_as(anchor), [] { return std::string("value"); });
   }
   /// The index of block output `out` whose element is computed from the anchor's element at `index`.
-  [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index, value_id out) {
+  [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index,
+                                                          value_id out) {
     if (anchor == out) return {index.begin(), index.end()};
     // The path from the anchor to the output, walked from the output upwards.
     const node& n = node_at(block_.g.value_at(out).producer);
@@ -413,7 +451,8 @@ class kernel_builder {
       const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i]);
       return forward_index(n, i, out, inner);
     }
-    throw error(errc::unsupported, "output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
+    throw error(errc::unsupported,
+                "output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
   }
 
   /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
@@ -427,7 +466,8 @@ class kernel_builder {
       arguments += (arguments.empty() ? "" : ", ") + name;
     };
     for (std::size_t i = 0; i < pointers_.size(); ++i)
-      append(std::string(pointers_[i].written ? "__global " : "__global const ") + std::string(c_type_of(pointers_[i].type).storage) + "* restrict",
+      append(std::string(pointers_[i].written ? "__global " : "__global const ") +
+                 std::string(c_type_of(pointers_[i].type).storage) + "* restrict",
              "b" + std::to_string(i));
     kernel_plan plan;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -440,8 +480,8 @@ class kernel_builder {
     bool doubles = false;
     for (const auto& p : pointers_) doubles = doubles || p.type == dtype::float64;
     plan.source = std::string(doubles ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + std::string(prelude) +
-                  "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" + functions_ +
-                  "#define dnnopt_kernel dnnopt_" + std::string(version) + "\n" + std::string(body);
+                  "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" +
+                  functions_ + "#define dnnopt_kernel dnnopt_" + std::string(version) + "\n" + std::string(body);
     plan.version = version;
     plan.entry = "dnnopt_" + plan.version;
     plan.pointers = pointers_;
@@ -449,10 +489,14 @@ class kernel_builder {
     return plan;
   }
   /// A kernel of `statements` for each i below `count`, where `i` was made by index("i", count).
-  [[nodiscard]] kernel_plan finish_items(std::string_view prelude, std::string_view statements, const index_expr& i, const index_expr& count, std::string_view version) {
+  [[nodiscard]] kernel_plan finish_items(std::string_view prelude, std::string_view statements, const index_expr& i,
+                                         const index_expr& count, std::string_view version) {
     const std::string declared = fits_int(i.range()) ? "int i = (int)" : "long i = ";
-    kernel_plan plan = finish(prelude, "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + declared + "get_global_id(0);\n  if (i >= " + index_source(count) +
-                                           ") return;\n" + std::string(statements) + "}\n", version);
+    kernel_plan plan = finish(prelude,
+                              "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + declared +
+                                  "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" +
+                                  std::string(statements) + "}\n",
+                              version);
     plan.global[0] = count;
     return plan;
   }
@@ -497,18 +541,21 @@ class kernel_builder {
     return false;
   }
 
-  std::vector<index_expr> forward_index(const node& n, std::size_t input, value_id out, const std::vector<index_expr>& inner) {
+  std::vector<index_expr> forward_index(const node& n, std::size_t input, value_id out,
+                                        const std::vector<index_expr>& inner) {
     const shape& from = dims(n.inputs[input]);
     const shape& to = dims(out);
     const auto refuse = [&](std::string_view why) {
-      return error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) + ") can't follow an anchor: " + std::string(why));
+      return error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) +
+                                          ") can't follow an anchor: " + std::string(why));
     };
     if (n.op->kind == computation_kind::element_wise) {
       if (from.size() > to.size()) throw refuse("rank grows");
       const std::size_t lead = to.size() - from.size();
       std::vector<index_expr> at(to.size(), index_expr(0));
       for (std::size_t k = 0; k < to.size(); ++k) {
-        if (k < lead ? !(to[k] == index_expr(1)) : !(to[k] == from[k - lead])) throw refuse("it broadcasts the anchor's result");
+        if (k < lead ? !(to[k] == index_expr(1)) : !(to[k] == from[k - lead]))
+          throw refuse("it broadcasts the anchor's result");
         if (k >= lead) at[k] = inner[k - lead];
       }
       return at;
@@ -527,7 +574,8 @@ class kernel_builder {
   static std::string literal_of(const tensor& t, std::size_t i, compute_type type);
   std::string emit_element_wise(node_id id, std::size_t output, std::span<const index_expr> index);
   std::string emit_view(node_id id, std::size_t output, std::span<const index_expr> index);
-  std::string substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands, std::size_t fold);
+  std::string substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands,
+                                std::size_t fold);
 
   block_view block_;
   std::span<const emitter_row> emitters_;

@@ -17,8 +17,8 @@ namespace dnnopt::codegen {
 
 /// A buffer argument. `scratch` buffers belong to one plan list and hold what passes between its kernels.
 struct pointer_argument {
-  value_id held = no_value;      ///< the value of the graph, or no_value for scratch
-  std::size_t scratch = 0;       ///< index into lowered_node::scratch where `held` is no_value
+  value_id held = no_value;  ///< the value of the graph, or no_value for scratch
+  std::size_t scratch = 0;   ///< index into lowered_node::scratch where `held` is no_value
   bool written = false;
   dtype type = dtype::float32;
 };

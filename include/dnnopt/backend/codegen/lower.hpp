@@ -22,7 +22,8 @@ namespace dnnopt::codegen {
 /// The kernels of a block: those of the first row that fits, of `options.rows` first and then of dnnopt's own table.
 /// Preconditions: shapes of all values of the block are known (symbols allowed).
 /// Errors: unsupported with the reason of each row that was tried.
-[[nodiscard]] DNNOPT_INLINE lowered_node lower(const block_view& block, const lower_options& options = default_lower_options());
+[[nodiscard]] DNNOPT_INLINE lowered_node lower(const block_view& block,
+                                               const lower_options& options = default_lower_options());
 
 #if DNNOPT_BODIES_LOWERING
 DNNOPT_INLINE lower_options default_lower_options(const device_info* device) {
@@ -58,7 +59,8 @@ DNNOPT_INLINE lowered_node lower(const block_view& block, const lower_options& o
 #endif
 
 /// Why a block has no kernels; nothing where it has. As costly as lowering it.
-[[nodiscard]] inline std::optional<std::string> why_not_lowered(const block_view& block, const lower_options& options = default_lower_options()) {
+[[nodiscard]] inline std::optional<std::string> why_not_lowered(
+    const block_view& block, const lower_options& options = default_lower_options()) {
   try {
     (void)lower(block, options);
   } catch (const error& e) {

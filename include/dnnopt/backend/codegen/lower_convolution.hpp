@@ -18,11 +18,11 @@ namespace dnnopt::codegen {
 struct convolution_shape {
   index_expr batch;
   std::int64_t group = 1;
-  index_expr channels;      ///< input channels per group
-  index_expr outputs;       ///< output channels per group
-  std::size_t rank = 2;     ///< spatial dims that the operator has
+  index_expr channels;   ///< input channels per group
+  index_expr outputs;    ///< output channels per group
+  std::size_t rank = 2;  ///< spatial dims that the operator has
   std::array<window_axis, 3> axes;
-  bool pointwise = false;   ///< windows of one element, stride 1, no padding: width counts all positions
+  bool pointwise = false;  ///< windows of one element, stride 1, no padding: width counts all positions
 
   [[nodiscard]] index_expr window() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
   [[nodiscard]] index_expr positions() const { return axes[0].output * axes[1].output * axes[2].output; }
@@ -48,7 +48,8 @@ struct convolution_shape {
   for (std::size_t i = 0; i < own.size(); ++i) {
     c.axes[3 - own.size() + i] = own[i];
     c.axes[3 - own.size() + i].output = s.out_dims()[2 + i];
-    c.pointwise = c.pointwise && own[i].kernel == 1 && own[i].stride == 1 && own[i].pad_begin == index_expr(0) && own[i].pad_end == index_expr(0);
+    c.pointwise = c.pointwise && own[i].kernel == 1 && own[i].stride == 1 && own[i].pad_begin == index_expr(0) &&
+                  own[i].pad_end == index_expr(0);
   }
   if (c.pointwise) {
     window_axis flat;
@@ -67,13 +68,15 @@ struct convolution_shape {
 
 [[nodiscard]] inline std::string reject_convolution(const lowering_site& site) {
   const node& n = site.anchor_node();
-  if (n.op->arity.most_inputs != 3 || n.op->arity.least_inputs != 2 || n.attributes.contains("output_padding") || n.op->name == "ConvTranspose")
+  if (n.op->arity.most_inputs != 3 || n.op->arity.least_inputs != 2 || n.attributes.contains("output_padding") ||
+      n.op->name == "ConvTranspose")
     return "no plain convolution";
   if (std::string why = reject_element_types(site, 3); !why.empty()) return why;
   const auto& dims = site.input(0).dims;
   if (!dims || dims->size() < 3 || dims->size() > 5) return "other than one to three spatial dims";
   const auto& w = site.input(1).dims;
-  if (!w || !(*w)[0].is_constant() || !(*w)[1].is_constant()) return "the numbers of channels are not known before execution";
+  if (!w || !(*w)[0].is_constant() || !(*w)[1].is_constant())
+    return "the numbers of channels are not known before execution";
   return {};
 }
 
@@ -96,7 +99,8 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   const std::vector<std::string> names{"z", "c", "d", "h", "w"};
   const index_expr z = b.index("z", c.batch * c.group);
   const index_expr channel = b.index("c", c.channels);
-  const std::array<index_expr, 3> position{b.index("d", c.axes[0].input), b.index("h", c.axes[1].input), b.index("w", c.axes[2].input)};
+  const std::array<index_expr, 3> position{b.index("d", c.axes[0].input), b.index("h", c.axes[1].input),
+                                           b.index("w", c.axes[2].input)};
   std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + channel};
   if (c.pointwise) {
     const shape& x = s.dims(0);
@@ -125,7 +129,8 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   const index_expr k = b.index("k", e.inner);
   const index_expr position = b.index("n", e.columns);
   lowered_node result;
-  const auto weight_index = [](const element_site& own, const convolution_shape& shape_of, const index_expr& group, const index_expr& row, const index_expr& inner) {
+  const auto weight_index = [](const element_site& own, const convolution_shape& shape_of, const index_expr& group,
+                               const index_expr& row, const index_expr& inner) {
     std::vector<index_expr> at{group * shape_of.outputs + row};
     const shape& w = own.dims(1);
     for (const index_expr& i : own.b.index_at(shape(w.begin() + 1, w.end()), inner)) at.push_back(i);
@@ -142,20 +147,25 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   }
   if (packed) {
     result.scratch.push_back({c.group * round_up(e.rows.constant(), p.rows) * e.inner.constant() * 4, true});
-    result.prepare.push_back(pack_kernel(site, 0, c.group, e.rows.constant(), e.inner.constant(), p.rows, [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
-      const element_site own_site(own, site.anchor, 0, {});
-      return own.emit(n.inputs[1], weight_index(own_site, convolution_of(own_site), pz, i, pk));
-    }));
+    result.prepare.push_back(
+        pack_kernel(site, 0, c.group, e.rows.constant(), e.inner.constant(), p.rows,
+                    [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
+                      const element_site own_site(own, site.anchor, 0, {});
+                      return own.emit(n.inputs[1], weight_index(own_site, convolution_of(own_site), pz, i, pk));
+                    }));
     b.define("DNNOPT_A_PACKED", 1);
     b.define("DNNOPT_A", b.scratch(0, dtype::float32, false));
     b.define("DNNOPT_A_BATCH", c.group == 1 ? std::string("0") : "(z % " + std::to_string(c.group) + ")");
   } else {
-    b.define_load("dnnopt_load_a", n.inputs[1], weight_index(s, c, mod(z, c.group), m, k), std::vector<std::string>{"z", "m", "k"});
+    b.define_load("dnnopt_load_a", n.inputs[1], weight_index(s, c, mod(z, c.group), m, k),
+                  std::vector<std::string>{"z", "m", "k"});
   }
   if (!panels) {
     b.define_function("dnnopt_load_b", compute_type::real, std::vector<std::string>{"z", "k", "n"}, [&] {
-      const std::vector<index_expr> window_at = b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, mod(k, window));
-      const std::vector<index_expr> out_at = b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output}, position);
+      const std::vector<index_expr> window_at =
+          b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, mod(k, window));
+      const std::vector<index_expr> out_at =
+          b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output}, position);
       const std::string element = b.variable(compute_type::real, "0");
       std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + floordiv(k, window)};
       std::string test;
@@ -182,10 +192,12 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   const index_expr channel = mod(z, c.group) * c.outputs + m;
   std::vector<index_expr> at{floordiv(z, c.group), channel};
   for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), position)) at.push_back(i);
-  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real, [&] { return biased(b, s, channel); });
+  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
+                 [&] { return biased(b, s, channel); });
   kernel_plan plan;
   if (panels) {
-    plan = b.finish(kernels::prelude, kernels::matrix_panels, packed ? "convolution_panels_packed" : "convolution_panels");
+    plan =
+        b.finish(kernels::prelude, kernels::matrix_panels, packed ? "convolution_panels_packed" : "convolution_panels");
     launch_panels(plan, p, e);
   } else {
     const tile_sizes t = choose_tiles(site, e);
@@ -202,8 +214,12 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
 [[nodiscard]] inline std::string reject_convolution_panels(const lowering_site& site) {
   return site.prefers_vectors() ? reject_convolution(site) : "the device does not prefer wide vectors";
 }
-[[nodiscard]] inline lowered_node lower_convolution_panels(const lowering_site& site) { return lower_patches(site, true); }
-[[nodiscard]] inline lowered_node lower_convolution_tiles(const lowering_site& site) { return lower_patches(site, false); }
+[[nodiscard]] inline lowered_node lower_convolution_panels(const lowering_site& site) {
+  return lower_patches(site, true);
+}
+[[nodiscard]] inline lowered_node lower_convolution_tiles(const lowering_site& site) {
+  return lower_patches(site, false);
+}
 
 /// Thin groups: so little is summed per output channel that packing patches costs more than it saves.
 [[nodiscard]] inline std::string reject_convolution_rows(const lowering_site& site) {
@@ -235,14 +251,17 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   const index_expr m = b.index("m", c.outputs);
   const index_expr channel = mod(z, c.group) * c.outputs + m;
   {
-    const std::array<index_expr, 3> k{b.index("kd", c.axes[0].kernel), b.index("kh", c.axes[1].kernel), b.index("kw", c.axes[2].kernel)};
-    b.define_function("dnnopt_load_weight", compute_type::real, std::vector<std::string>{"z", "m", "c", "kd", "kh", "kw"}, [&] {
-      std::vector<index_expr> at{channel, b.index("c", c.channels)};
-      at.insert(at.end(), k.end() - static_cast<std::ptrdiff_t>(c.rank), k.end());
-      return b.emit(n.inputs[1], at);
-    });
+    const std::array<index_expr, 3> k{b.index("kd", c.axes[0].kernel), b.index("kh", c.axes[1].kernel),
+                                      b.index("kw", c.axes[2].kernel)};
+    b.define_function("dnnopt_load_weight", compute_type::real,
+                      std::vector<std::string>{"z", "m", "c", "kd", "kh", "kw"}, [&] {
+                        std::vector<index_expr> at{channel, b.index("c", c.channels)};
+                        at.insert(at.end(), k.end() - static_cast<std::ptrdiff_t>(c.rank), k.end());
+                        return b.emit(n.inputs[1], at);
+                      });
   }
-  const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output), b.index("ow", c.axes[2].output)};
+  const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output),
+                                    b.index("ow", c.axes[2].output)};
   std::vector<index_expr> at{floordiv(z, c.group), channel};
   if (c.pointwise) {
     const shape& out = s.out_dims();
@@ -250,7 +269,8 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   } else {
     at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
   }
-  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real, [&] { return biased(b, s, channel); });
+  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"},
+                 compute_type::real, [&] { return biased(b, s, channel); });
   kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_rows, "convolution_rows");
   plan.global = {ceildiv(rows, per_item), c.outputs, c.batch * c.group};
   plan.local = {1, 1, 1};

@@ -17,12 +17,12 @@
 
 namespace dnnopt::codegen {
 
-/// A product of two operands over labelled dims. A label of both operands and the output is batch, of both operands only
-/// is summed over, and of one operand and the output is a row (first operand) or a column (second).
+/// A product of two operands over labelled dims. A label of both operands and the output is batch, of both operands
+/// only is summed over, and of one operand and the output is a row (first operand) or a column (second).
 struct contraction {
   std::array<std::vector<int>, 2> operands;  ///< a label per dim; -1 where the dim is 1 and broadcasts
   std::vector<int> output;
-  std::array<std::size_t, 2> slots{0, 1};    ///< inputs of the node that the operands are
+  std::array<std::size_t, 2> slots{0, 1};  ///< inputs of the node that the operands are
   std::map<int, index_expr> extents;
   std::vector<int> batch, rows, columns, inner;
 
@@ -32,16 +32,19 @@ struct contraction {
     return out;
   }
   /// The element of operand `which` where the four groups stand at these linear indices.
-  [[nodiscard]] std::vector<index_expr> operand_index(kernel_builder& b, std::size_t which, const index_expr& z, const index_expr& i, const index_expr& k) const {
+  [[nodiscard]] std::vector<index_expr> operand_index(kernel_builder& b, std::size_t which, const index_expr& z,
+                                                      const index_expr& i, const index_expr& k) const {
     return at(operands[which], b, {{&batch, z}, {which == 0 ? &rows : &columns, i}, {&inner, k}});
   }
-  [[nodiscard]] std::vector<index_expr> output_index(kernel_builder& b, const index_expr& z, const index_expr& m, const index_expr& n) const {
+  [[nodiscard]] std::vector<index_expr> output_index(kernel_builder& b, const index_expr& z, const index_expr& m,
+                                                     const index_expr& n) const {
     return at(output, b, {{&batch, z}, {&rows, m}, {&columns, n}});
   }
 
  private:
   using placed = std::pair<const std::vector<int>*, index_expr>;
-  [[nodiscard]] std::vector<index_expr> at(const std::vector<int>& labels, kernel_builder& b, std::initializer_list<placed> groups) const {
+  [[nodiscard]] std::vector<index_expr> at(const std::vector<int>& labels, kernel_builder& b,
+                                           std::initializer_list<placed> groups) const {
     std::map<int, index_expr> where;
     for (const auto& [group, linear] : groups) {
       const std::vector<index_expr> own = b.index_at(extents_of(*group), linear);
@@ -109,7 +112,9 @@ struct contraction {
       for (std::size_t j = i + 1; j < c.operands[o].size(); ++j)
         if (c.operands[o][i] >= 0 && c.operands[o][i] == c.operands[o][j]) return std::nullopt;
   }
-  const auto has = [](const std::vector<int>& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); };
+  const auto has = [](const std::vector<int>& labels, int label) {
+    return std::find(labels.begin(), labels.end(), label) != labels.end();
+  };
   for (const int label : c.output) {
     const bool in_first = has(c.operands[0], label);
     const bool in_second = has(c.operands[1], label);
@@ -156,7 +161,8 @@ inline void orient(contraction& c, bool first_is_constant) {
 }
 
 /// The anchor's element from the sum `value`: Gemm's factors and third operand.
-[[nodiscard]] inline std::string finished_product(kernel_builder& b, const lowering_site& site, const std::vector<index_expr>& at) {
+[[nodiscard]] inline std::string finished_product(kernel_builder& b, const lowering_site& site,
+                                                  const std::vector<index_expr>& at) {
   const node& n = site.anchor_node();
   const element_site s(b, site.anchor, 0, at);
   std::string text = "value";
@@ -164,7 +170,8 @@ inline void orient(contraction& c, bool first_is_constant) {
   if (alpha != 1.0f) text = literal(compute_type::real, static_cast<double>(alpha)) + " * " + text;
   if (n.op->arity.most_inputs == 3 && s.has(2)) {
     const float beta = n.attributes.get_float("beta", 1.0f);
-    text += " + " + (beta == 1.0f ? "" : literal(compute_type::real, static_cast<double>(beta)) + " * ") + s.read_broadcast(2, at);
+    text += " + " + (beta == 1.0f ? "" : literal(compute_type::real, static_cast<double>(beta)) + " * ") +
+            s.read_broadcast(2, at);
   }
   return text == "value" ? text : b.let(compute_type::real, text);
 }
@@ -178,8 +185,10 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
   kernel_builder b(site.block, site.options.emitters);
   contraction c = contraction_of(b, site).value();
   if (panels) orient(c, is_constant_in(site.block, n.inputs[0]));
-  const product_extents e{element_count(c.extents_of(c.batch)), element_count(c.extents_of(c.rows)), element_count(c.extents_of(c.columns)), element_count(c.extents_of(c.inner))};
-  if (!fits_int((e.rows * e.columns).range()) && e.rows.is_constant() && e.columns.is_constant()) throw error(errc::unsupported, "the result has more elements than 32 bits count");
+  const product_extents e{element_count(c.extents_of(c.batch)), element_count(c.extents_of(c.rows)),
+                          element_count(c.extents_of(c.columns)), element_count(c.extents_of(c.inner))};
+  if (!fits_int((e.rows * e.columns).range()) && e.rows.is_constant() && e.columns.is_constant())
+    throw error(errc::unsupported, "the result has more elements than 32 bits count");
   const value_id first = n.inputs[c.slots[0]];
   const value_id second = n.inputs[c.slots[1]];
   const index_expr z = b.index("z", e.batch);
@@ -207,11 +216,13 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
       const std::int64_t width = b_packed ? p.columns() : p.rows;
       const std::int64_t batch = batch_of(which).constant();
       result.scratch.push_back({batch * round_up(extent, width) * e.inner.constant() * 4, true});
-      result.prepare.push_back(pack_kernel(site, 0, batch, extent, e.inner.constant(), width, [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
-        contraction again = contraction_of(own, site).value();
-        orient(again, false);
-        return own.emit(n.inputs[again.slots[which]], again.operand_index(own, which, pz, i, pk));
-      }));
+      result.prepare.push_back(
+          pack_kernel(site, 0, batch, extent, e.inner.constant(), width,
+                      [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
+                        contraction again = contraction_of(own, site).value();
+                        orient(again, false);
+                        return own.emit(n.inputs[again.slots[which]], again.operand_index(own, which, pz, i, pk));
+                      }));
       const std::string pointer = b.scratch(0, dtype::float32, false);
       b.define(b_packed ? "DNNOPT_B_PACKED" : "DNNOPT_A_PACKED", 1);
       b.define(b_packed ? "DNNOPT_B" : "DNNOPT_A", pointer);
@@ -225,10 +236,12 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
   if (!a_packed) b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
   if (!b_packed) b.define_load("dnnopt_load_b", second, c.operand_index(b, 1, z, col, k), product_names_b);
   const std::vector<index_expr> at = c.output_index(b, z, m, col);
-  b.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real, [&] { return finished_product(b, site, at); });
+  b.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real,
+                 [&] { return finished_product(b, site, at); });
   kernel_plan plan;
   if (panels) {
-    plan = b.finish(kernels::prelude, kernels::matrix_panels, a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
+    plan = b.finish(kernels::prelude, kernels::matrix_panels,
+                    a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
     launch_panels(plan, p, e);
   } else {
     const tile_sizes t = choose_tiles(site, e);

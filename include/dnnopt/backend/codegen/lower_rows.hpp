@@ -19,7 +19,14 @@
 namespace dnnopt::codegen {
 
 /// The numbers that the row kernels know families by (DNNOPT_FAMILY).
-enum class row_family : std::uint8_t { softmax = 0, log_softmax = 1, centered = 2, root_mean_square = 3, norm = 4, reduction = 5 };
+enum class row_family : std::uint8_t {
+  softmax = 0,
+  log_softmax = 1,
+  centered = 2,
+  root_mean_square = 3,
+  norm = 4,
+  reduction = 5
+};
 
 /// Which dims of input 0 a row spans, by operator.
 enum class row_span : std::uint8_t { axis, from_axis, spatial, group, listed };
@@ -68,7 +75,8 @@ struct row_layout {
   shape outer;
   shape inner;
 
-  [[nodiscard]] std::vector<index_expr> at(kernel_builder& b, const shape& dims, const index_expr& row, const index_expr& column) const {
+  [[nodiscard]] std::vector<index_expr> at(kernel_builder& b, const shape& dims, const index_expr& row,
+                                           const index_expr& column) const {
     const std::vector<index_expr> o = b.index_at(outer, row);
     const std::vector<index_expr> i = b.index_at(inner, column);
     std::vector<index_expr> out;
@@ -89,15 +97,22 @@ struct row_layout {
   row_layout rows;
   rows.inside.assign(d.size(), false);
   switch (op.span) {
-    case row_span::axis: rows.inside[normalize_axis(s.attributes().get_int("axis", -1), d.size())] = true; break;
-    case row_span::from_axis:
-      for (std::size_t k = normalize_axis(s.attributes().get_int("axis", -1), d.size()); k < d.size(); ++k) rows.inside[k] = true;
+    case row_span::axis:
+      rows.inside[normalize_axis(s.attributes().get_int("axis", -1), d.size())] = true;
       break;
-    case row_span::group: rows.groups = s.attributes().require<std::int64_t>("num_groups"); [[fallthrough]];
+    case row_span::from_axis:
+      for (std::size_t k = normalize_axis(s.attributes().get_int("axis", -1), d.size()); k < d.size(); ++k)
+        rows.inside[k] = true;
+      break;
+    case row_span::group:
+      rows.groups = s.attributes().require<std::int64_t>("num_groups");
+      [[fallthrough]];
     case row_span::spatial:
       for (std::size_t k = 2; k < d.size(); ++k) rows.inside[k] = true;
       break;
-    case row_span::listed: rows.inside = reduced_axes(s); break;
+    case row_span::listed:
+      rows.inside = reduced_axes(s);
+      break;
   }
   for (std::size_t k = 0; k < d.size(); ++k) {
     if (rows.groups > 0 && k == 1) {
@@ -114,8 +129,10 @@ struct row_layout {
   const node& n = site.anchor_node();
   const row_operator* op = find_row_operator(n.op->domain, n.op->name);
   if (op == nullptr) return "the operator does not work on rows";
-  if (std::string why = reject_element_types(site, op->span == row_span::listed ? 1 : n.inputs.size()); !why.empty()) return why;
-  if (op->family == row_family::norm && n.attributes.get_int("p", 2) != 1 && n.attributes.get_int("p", 2) != 2) return "p is neither 1 nor 2";
+  if (std::string why = reject_element_types(site, op->span == row_span::listed ? 1 : n.inputs.size()); !why.empty())
+    return why;
+  if (op->family == row_family::norm && n.attributes.get_int("p", 2) != 1 && n.attributes.get_int("p", 2) != 2)
+    return "p is neither 1 nor 2";
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
   const row_layout rows = rows_of(s, *op);
@@ -132,7 +149,8 @@ struct row_layout {
 }
 
 /// Defines what the frames call, by family.
-inline void define_row_operator(kernel_builder& b, const lowering_site& site, const row_operator& op, const row_layout& rows) {
+inline void define_row_operator(kernel_builder& b, const lowering_site& site, const row_operator& op,
+                                const row_layout& rows) {
   const node& n = site.anchor_node();
   const element_site s(b, site.anchor, 0, {});
   const index_expr count = element_count(rows.outer);
@@ -148,7 +166,9 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   b.define_load("dnnopt_load", n.inputs[0], at, both_names);
   if (op.family == row_family::reduction) {
     const reduction_row& r = *find_reduction(op.reduction);
-    const auto macro = [&](std::string_view name, std::string_view pattern) { b.define(name, "(" + fill_reduction(pattern, "(a)", "(x)", "(float)" + index_source(length)) + ")"); };
+    const auto macro = [&](std::string_view name, std::string_view pattern) {
+      b.define(name, "(" + fill_reduction(pattern, "(a)", "(x)", "(float)" + index_source(length)) + ")");
+    };
     b.define("DNNOPT_FIRST", first_of(r, dtype::float32));
     macro("DNNOPT_TAKE(a, x)", r.take);
     macro("DNNOPT_COMBINE(a, x)", r.combine);
@@ -172,12 +192,16 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
     b.define("DNNOPT_NORM_ROOT(x)", square ? "sqrt(x)" : "(x)");
   }
   if (op.family == row_family::centered || op.family == row_family::root_mean_square)
-    b.define("DNNOPT_EPSILON", literal(compute_type::real, static_cast<double>(n.attributes.get_float("epsilon", 1e-5f))));
+    b.define("DNNOPT_EPSILON",
+             literal(compute_type::real, static_cast<double>(n.attributes.get_float("epsilon", 1e-5f))));
   for (std::size_t o = 1; o < n.outputs.size() && o < 3; ++o) {
-    if (n.outputs[o] == no_value || std::find(site.block.outputs.begin(), site.block.outputs.end(), n.outputs[o]) == site.block.outputs.end()) continue;
+    if (n.outputs[o] == no_value ||
+        std::find(site.block.outputs.begin(), site.block.outputs.end(), n.outputs[o]) == site.block.outputs.end())
+      continue;
     const std::string function = o == 1 ? "dnnopt_store_mean" : "dnnopt_store_inverse";
     b.define_procedure(function, row_name, compute_type::real, [&] { b.store(n.outputs[o], row, "value"); });
-    b.define(o == 1 ? "DNNOPT_STORE_MEAN(row, v)" : "DNNOPT_STORE_INVERSE(row, v)", function + "(DNNOPT_ARGUMENTS, row, v)");
+    b.define(o == 1 ? "DNNOPT_STORE_MEAN(row, v)" : "DNNOPT_STORE_INVERSE(row, v)",
+             function + "(DNNOPT_ARGUMENTS, row, v)");
   }
   b.define_store("dnnopt_store", n.outputs[0], at, both_names, compute_type::real, [&] {
     std::string text = "value";
@@ -211,7 +235,8 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   // A work-item is worth its launch from some thousand elements on; every core gets a few.
   const std::int64_t units = std::max<std::int64_t>(site.options.device->compute_units, 1);
   const std::int64_t all = count.as_constant().value_or(64 * units);
-  const std::int64_t per_item = std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(length, 1), 1, std::max<std::int64_t>(1, all / (4 * units)));
+  const std::int64_t per_item = std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(length, 1), 1,
+                                                         std::max<std::int64_t>(1, all / (4 * units)));
   b.define("DNNOPT_ROWS_PER_ITEM", per_item);
   kernel_plan plan = b.finish(kernels::prelude, kernels::row_items, "row_items");
   plan.global[0] = ceildiv(count, per_item);
@@ -228,7 +253,9 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   const row_layout rows = rows_of(element_site(b, site.anchor, 0, {}), op);
   define_row_operator(b, site, op, rows);
   const std::int64_t length = element_count(rows.inner).as_constant().value_or(1024);
-  const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0 ? 256 : site.options.device->max_work_group_size;
+  const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0
+                               ? 256
+                               : site.options.device->max_work_group_size;
   const std::uint64_t wanted = std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 2, 32, 256)));
   const std::size_t group = std::min<std::size_t>(wanted, std::bit_floor(most));
   b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));

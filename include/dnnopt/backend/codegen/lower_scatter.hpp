@@ -15,7 +15,8 @@
 namespace dnnopt::codegen {
 
 /// The new content of an element that an update meets, or nothing for plain replacement.
-[[nodiscard]] inline std::string scatter_combined(const element_site& s, const std::string& held, const std::string& update) {
+[[nodiscard]] inline std::string scatter_combined(const element_site& s, const std::string& held,
+                                                  const std::string& update) {
   const std::string reduction = s.attributes().get_string("reduction", "none");
   if (reduction == "none") return update;
   if (reduction == "add") return held + " + " + update;
@@ -72,7 +73,8 @@ namespace dnnopt::codegen {
       for (std::size_t k = 0; k < depth; ++k) {
         std::vector<index_expr> from = u;
         from.emplace_back(static_cast<std::int64_t>(k));
-        const std::int64_t high = data[k].range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : data[k].range().high;
+        const std::int64_t high =
+            data[k].range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : data[k].range().high;
         at.push_back(wrapped_index(b, s.read_index(1, from, {-high, high}), data[k]));
       }
       at.insert(at.end(), lane.begin(), lane.end());
@@ -90,7 +92,8 @@ namespace dnnopt::codegen {
       std::vector<index_expr> from = lane;
       from[axis] = u;
       std::vector<index_expr> at = lane;
-      const std::int64_t high = data[axis].range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : data[axis].range().high;
+      const std::int64_t high =
+          data[axis].range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : data[axis].range().high;
       at[axis] = wrapped_index(b, s.read_index(1, from, {-high, high}), data[axis]);
       update(std::move(at), from);
     });
@@ -108,7 +111,8 @@ namespace dnnopt::codegen {
   if (n.op->view != nullptr) return "the operator is an index map";
   for (const emitter_row& row : site.options.emitters)
     if (row.name == n.op->name && row.domain == n.op->domain) return "the operator has an element expression";
-  if (site.block.outputs.size() != 1 || site.block.outputs[0] != n.outputs[0]) return "something follows the scatter in its block";
+  if (site.block.outputs.size() != 1 || site.block.outputs[0] != n.outputs[0])
+    return "something follows the scatter in its block";
   return {};
 }
 

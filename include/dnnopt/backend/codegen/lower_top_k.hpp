@@ -17,7 +17,8 @@ namespace dnnopt::codegen {
   const node& n = site.anchor_node();
   if (n.op->name != "TopK") return "no kernel for this kind of selection";
   for (const value_id out : site.block.outputs)
-    if (out != n.outputs[0] && (n.outputs.size() < 2 || out != n.outputs[1])) return "something follows the selection in its block";
+    if (out != n.outputs[0] && (n.outputs.size() < 2 || out != n.outputs[1]))
+      return "something follows the selection in its block";
   return {};
 }
 
@@ -50,13 +51,17 @@ namespace dnnopt::codegen {
     std::vector<index_expr> at = own;
     at[axis] = r;
     const std::string other = s.read(0, at);
-    b.line(place + " += " + before(other, mine) + " || (" + index_source(r) + " < " + index_source(own[axis]) + " && !" + before(mine, other) + ") ? 1 : 0;");
+    b.line(place + " += " + before(other, mine) + " || (" + index_source(r) + " < " + index_source(own[axis]) +
+           " && !" + before(mine, other) + ") ? 1 : 0;");
   });
   b.open("if (" + place + " < " + index_source(k) + ") {");
   std::vector<index_expr> at = own;
-  at[axis] = b.define_integer("q", place, {0, k.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(k.range().high - 1, 0)});
+  at[axis] = b.define_integer(
+      "q", place,
+      {0, k.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(k.range().high - 1, 0)});
   for (std::size_t o = 0; o < n.outputs.size(); ++o)
-    if (n.outputs[o] != no_value) b.store(n.outputs[o], b.offset_of(n.outputs[o], at), o == 0 ? mine : index_source(own[axis]));
+    if (n.outputs[o] != no_value)
+      b.store(n.outputs[o], b.offset_of(n.outputs[o], at), o == 0 ? mine : index_source(own[axis]));
   b.close();
   const std::string statements = b.take();
   kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "top_k");

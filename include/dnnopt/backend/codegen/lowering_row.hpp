@@ -17,9 +17,9 @@ struct lowering_row;
 
 /// What a user or the caller decides about lowering.
 struct lower_options {
-  const device_info* device = nullptr;      ///< null: nothing is assumed of the device
-  std::span<const emitter_row> emitters;    ///< element expressions by operator
-  std::span<const lowering_row> rows;       ///< tried before dnnopt's own lowerings
+  const device_info* device = nullptr;    ///< null: nothing is assumed of the device
+  std::span<const emitter_row> emitters;  ///< element expressions by operator
+  std::span<const lowering_row> rows;     ///< tried before dnnopt's own lowerings
 };
 
 /// A block while a lowering is chosen.
@@ -31,8 +31,12 @@ struct lowering_site {
 
   [[nodiscard]] const node& anchor_node() const { return block.g.node_at(anchor); }
   [[nodiscard]] const value_facts& input(std::size_t i) const { return block.g.facts(anchor_node().inputs.at(i)); }
-  [[nodiscard]] bool has_input(std::size_t i) const { return i < anchor_node().inputs.size() && anchor_node().inputs[i] != no_value; }
-  [[nodiscard]] const value_facts& output(std::size_t i = 0) const { return block.g.facts(anchor_node().outputs.at(i)); }
+  [[nodiscard]] bool has_input(std::size_t i) const {
+    return i < anchor_node().inputs.size() && anchor_node().inputs[i] != no_value;
+  }
+  [[nodiscard]] const value_facts& output(std::size_t i = 0) const {
+    return block.g.facts(anchor_node().outputs.at(i));
+  }
   /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU), rather than many
   /// in step with shared local memory.
   [[nodiscard]] bool prefers_vectors() const {
@@ -52,17 +56,31 @@ struct lowering_row {
 
 /// The names of all kernels that dnnopt's own lowerings make: kernel_plan::version, and with "dnnopt_" before it the
 /// name of the kernel in profiles and logs.
-inline constexpr std::array<std::string_view, 14> kernel_versions{
-    "map",       "pack",       "scatter_copy",         "scatter",           "top_k",
-    "row_items", "row_groups", "matrix_panels",        "matrix_panels_packed", "matrix_tiles",
-    "convolution_panels", "convolution_panels_packed", "convolution_tiles",
+inline constexpr std::array<std::string_view, 17> kernel_versions{
+    "map",
+    "pack",
+    "scatter_copy",
+    "scatter",
+    "top_k",
+    "row_items",
+    "row_groups",
+    "matrix_panels",
+    "matrix_panels_packed",
+    "matrix_tiles",
+    "convolution_panels",
+    "convolution_panels_packed",
+    "convolution_tiles",
     "convolution_rows",
+    "attention_items",
+    "attention_groups",
+    "attention_output",
 };
 
 /// Whether operators of the kind are computed as element expressions of their own, without a frame.
 [[nodiscard]] constexpr bool is_element_kind(computation_kind kind) noexcept {
-  return kind == computation_kind::element_wise || kind == computation_kind::view || kind == computation_kind::indexed_read ||
-         kind == computation_kind::generator || kind == computation_kind::shape_query;
+  return kind == computation_kind::element_wise || kind == computation_kind::view ||
+         kind == computation_kind::indexed_read || kind == computation_kind::generator ||
+         kind == computation_kind::shape_query;
 }
 
 /// Finds the anchor of a block.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <dnnopt/backend/codegen/emitters/all.hpp>
+#include <dnnopt/backend/codegen/lower_attention.hpp>
 #include <dnnopt/backend/codegen/lower_convolution.hpp>
 #include <dnnopt/backend/codegen/lower_map.hpp>
 #include <dnnopt/backend/codegen/lower_matrix_product.hpp>
@@ -22,8 +23,11 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
     lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
     lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
-    lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels, lower_convolution_panels},
+    lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,
+                 lower_convolution_panels},
     lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution, lower_convolution_tiles},
+    lowering_row{computation_kind::attention, "attention_items", reject_attention_items, lower_attention_items},
+    lowering_row{computation_kind::attention, "attention_groups", reject_attention, lower_attention_groups},
     lowering_row{computation_kind::softmax, "row_items", reject_row_items, lower_row_items},
     lowering_row{computation_kind::softmax, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::normalization, "row_items", reject_row_items, lower_row_items},

@@ -37,14 +37,21 @@ struct product_extents {
   index_expr inner;
 };
 
-[[nodiscard]] constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) noexcept { return (value + multiple - 1) / multiple * multiple; }
+[[nodiscard]] constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
-/// Sizes for a device that prefers vectors. A register tile of 12 rows by two of the widest vectors fills the 32 registers
-/// of 512 bits, one of 6 rows the 16 of 256 bits; fewer rows are taken where the matrix has few, so that little is padded.
-/// `reuse_columns`: the packed side is the columns (convolutions), so a block spans as many rows as possible.
-[[nodiscard]] inline panel_sizes choose_panels(const lowering_site& site, const product_extents& e, bool a_packed, bool b_packed) {
+/// Sizes for a device that prefers vectors. A register tile of 12 rows by two of the widest vectors fills the 32
+/// registers of 512 bits, one of 6 rows the 16 of 256 bits; fewer rows are taken where the matrix has few, so that
+/// little is padded. `reuse_columns`: the packed side is the columns (convolutions), so a block spans as many rows as
+/// possible.
+[[nodiscard]] inline panel_sizes choose_panels(const lowering_site& site, const product_extents& e, bool a_packed,
+                                               bool b_packed) {
   panel_sizes p;
-  const std::uint32_t width = site.options.device == nullptr ? 8 : std::max(site.options.device->native_widths.float_width, site.options.device->preferred_widths.float_width);
+  const std::uint32_t width =
+      site.options.device == nullptr
+          ? 8
+          : std::max(site.options.device->native_widths.float_width, site.options.device->preferred_widths.float_width);
   p.vector = width >= 16 ? 16 : width >= 8 ? 8 : 4;
   const std::int64_t most_rows = p.vector == 16 ? 12 : p.vector == 8 ? 6 : 4;
   const std::int64_t large = 1 << 20;
@@ -72,22 +79,32 @@ struct product_extents {
   p.block_rows = round_up(std::min<std::int64_t>(m, a_packed ? 512 : 96), p.rows);
   p.block_columns = round_up(std::min<std::int64_t>(n, b_packed ? 512 : 128), p.columns());
   if (k <= 256 && a_packed && b_packed) p.block_inner = k;
-  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0 ? 32768 : site.options.device->local_memory_bytes;
+  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0
+                                  ? 32768
+                                  : site.options.device->local_memory_bytes;
   const auto bytes = [&] {
     const std::int64_t partial = p.block_inner < k ? p.block_rows * p.block_columns : 0;
-    return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) + (b_packed ? 0 : p.block_columns * p.block_inner)));
+    return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) +
+                                           (b_packed ? 0 : p.block_columns * p.block_inner)));
   };
   // Enough work-groups for every core to have some, then blocks that fit in local memory.
-  const std::int64_t units = site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
-  const auto groups = [&] { return z * ((m + p.block_rows - 1) / p.block_rows) * ((n + p.block_columns - 1) / p.block_columns); };
+  const std::int64_t units =
+      site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const auto groups = [&] {
+    return z * ((m + p.block_rows - 1) / p.block_rows) * ((n + p.block_columns - 1) / p.block_columns);
+  };
   const auto halve = [](std::int64_t& extent, std::int64_t unit) {
     if (extent <= unit) return false;
     extent = round_up(extent / 2, unit);
     return true;
   };
   while (groups() < 3 * units) {
-    const bool by_columns = a_packed ? p.block_columns > 2 * p.columns() || p.block_rows <= p.rows : b_packed ? p.block_rows <= 2 * p.rows : p.block_columns > p.block_rows;
-    if (!(by_columns ? halve(p.block_columns, p.columns()) || halve(p.block_rows, p.rows) : halve(p.block_rows, p.rows) || halve(p.block_columns, p.columns()))) break;
+    const bool by_columns = a_packed   ? p.block_columns > 2 * p.columns() || p.block_rows <= p.rows
+                            : b_packed ? p.block_rows <= 2 * p.rows
+                                       : p.block_columns > p.block_rows;
+    if (!(by_columns ? halve(p.block_columns, p.columns()) || halve(p.block_rows, p.rows)
+                     : halve(p.block_rows, p.rows) || halve(p.block_columns, p.columns())))
+      break;
   }
   while (bytes() > local) {
     if (p.block_inner > 64)
@@ -102,7 +119,8 @@ struct product_extents {
 [[nodiscard]] inline bool is_constant_in(const block_view& block, value_id id) {
   const value& v = block.g.value_at(id);
   if (v.facts.is_constant()) return true;
-  if (v.producer == no_node || std::find(block.members.begin(), block.members.end(), v.producer) == block.members.end()) return false;
+  if (v.producer == no_node || std::find(block.members.begin(), block.members.end(), v.producer) == block.members.end())
+    return false;
   for (const value_id in : block.g.node_at(v.producer).inputs)
     if (in != no_value && !is_constant_in(block, in)) return false;
   return true;
@@ -111,7 +129,8 @@ struct product_extents {
 /// A kernel that writes a constant operand once in the order of its panels: [batch][panel][inner][width], zero beyond
 /// `extent`. `read(b, z, i, k)` emits its element; the extents must be numbers.
 template <class Read>
-[[nodiscard]] kernel_plan pack_kernel(const lowering_site& site, std::size_t scratch, std::int64_t batch, std::int64_t extent, std::int64_t inner, std::int64_t width, Read&& read) {
+[[nodiscard]] kernel_plan pack_kernel(const lowering_site& site, std::size_t scratch, std::int64_t batch,
+                                      std::int64_t extent, std::int64_t inner, std::int64_t width, Read&& read) {
   kernel_builder b(site.block, site.options.emitters);
   const std::int64_t panels = (extent + width - 1) / width;
   const index_expr count = batch * panels * inner * width;
@@ -161,7 +180,8 @@ struct tile_sizes {
 /// Small matrices get small tiles, so that the device is filled.
 [[nodiscard]] inline tile_sizes choose_tiles(const lowering_site& site, const product_extents& e) {
   tile_sizes t;
-  const std::int64_t units = site.options.device == nullptr ? 16 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const std::int64_t units =
+      site.options.device == nullptr ? 16 : std::max<std::int64_t>(site.options.device->compute_units, 1);
   const std::int64_t large = 1 << 12;
   const auto groups = [&] {
     const std::int64_t m = e.rows.as_constant().value_or(large);
@@ -171,7 +191,9 @@ struct tile_sizes {
   };
   if (groups() < 2 * units) t.item_rows = 2;
   if (groups() < 2 * units) t.item_columns = 2;
-  const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0 ? 256 : site.options.device->max_work_group_size;
+  const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0
+                               ? 256
+                               : site.options.device->max_work_group_size;
   while (static_cast<std::size_t>(t.group_rows * t.group_columns) > most && t.group_rows > 1) t.group_rows /= 2;
   while (static_cast<std::size_t>(t.group_rows * t.group_columns) > most && t.group_columns > 1) t.group_columns /= 2;
   return t;
@@ -187,7 +209,8 @@ inline void define_tiles(kernel_builder& b, const tile_sizes& t, const product_e
   b.define("DNNOPT_TILE_INNER", t.inner);
 }
 inline void launch_tiles(kernel_plan& plan, const tile_sizes& t, const product_extents& e) {
-  plan.global = {ceildiv(e.columns, t.group_columns * t.item_columns) * t.group_columns, ceildiv(e.rows, t.group_rows * t.item_rows) * t.group_rows, e.batch};
+  plan.global = {ceildiv(e.columns, t.group_columns * t.item_columns) * t.group_columns,
+                 ceildiv(e.rows, t.group_rows * t.item_rows) * t.group_rows, e.batch};
   plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows), 1};
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
 }
@@ -197,10 +220,14 @@ inline void launch_tiles(kernel_plan& plan, const tile_sizes& t, const product_e
   for (std::size_t i = 0; i < inputs; ++i) {
     if (!site.has_input(i)) continue;
     const c_type_row* row = find_c_type(site.input(i).type);
-    if (row == nullptr || row->compute != compute_type::real) return "computes in float, input " + std::to_string(i) + " is " + std::string(dnnopt::name_of(site.input(i).type));
+    if (row == nullptr || row->compute != compute_type::real)
+      return "computes in float, input " + std::to_string(i) + " is " +
+             std::string(dnnopt::name_of(site.input(i).type));
   }
   const c_type_row* row = find_c_type(site.output().type);
-  return row == nullptr || row->compute != compute_type::real ? "computes in float, the output is " + std::string(dnnopt::name_of(site.output().type)) : std::string();
+  return row == nullptr || row->compute != compute_type::real
+             ? "computes in float, the output is " + std::string(dnnopt::name_of(site.output().type))
+             : std::string();
 }
 
 }  // namespace dnnopt::codegen

@@ -25,7 +25,7 @@ static inline ushort dnnopt_store_bfloat16(float value) {
 #define dnnopt_softplus(x) ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
 // fmod is exact; only its sign may have to change to the divisor's.
 #define dnnopt_floor_modulo(x, y) \
-  (fmod(x, y) == 0 ? copysign(0.0f, y) : (fmod(x, y) < 0) != ((y) < 0) ? fmod(x, y) + (y) : fmod(x, y))
+  (fmod(x, y) == 0 ? ((y) < 0 ? -0.0f : 0.0f) : (fmod(x, y) < 0) != ((y) < 0) ? fmod(x, y) + (y) : fmod(x, y))
 
 // Truncated; 0 for a zero divisor. Of the most negative number and -1 nothing traps.
 #define dnnopt_integer_divide(x, y) ((y) == 0 ? 0 : (y) + 1 == 0 && (x) < 0 ? -(x) : (x) / (y))

@@ -6,28 +6,44 @@
 
 namespace dnnopt::kernels {
 
-inline constexpr std::string_view prelude = "#ifdef __cplusplus\n"
+inline constexpr std::string_view prelude =
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/prelude.cl>
     "#endif\n";
 
-inline constexpr std::string_view matrix_panels = "#ifdef __cplusplus\n"
+inline constexpr std::string_view matrix_panels =
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/matrix_panels.cl>
     "#endif\n";
 
-inline constexpr std::string_view matrix_tiles = "#ifdef __cplusplus\n"
+inline constexpr std::string_view matrix_tiles =
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/matrix_tiles.cl>
     "#endif\n";
 
-inline constexpr std::string_view convolution_rows = "#ifdef __cplusplus\n"
+inline constexpr std::string_view convolution_rows =
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/convolution_rows.cl>
     "#endif\n";
 
-inline constexpr std::string_view row_items = "#ifdef __cplusplus\n"
+inline constexpr std::string_view row_items =
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/row_items.cl>
     "#endif\n";
 
-inline constexpr std::string_view row_groups = "#ifdef __cplusplus\n"
+inline constexpr std::string_view row_groups =
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/row_groups.cl>
+    "#endif\n";
+
+inline constexpr std::string_view attention_items =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/attention_items.cl>
+    "#endif\n";
+
+inline constexpr std::string_view attention_groups =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/attention_groups.cl>
     "#endif\n";
 
 }  // namespace dnnopt::kernels

@@ -13,6 +13,7 @@
 #include <dnnopt/backend/codegen/emitters/quantization.hpp>
 #include <dnnopt/backend/codegen/emitters/reduction.hpp>
 #include <dnnopt/backend/codegen/emitters/resampling.hpp>
+#include <dnnopt/backend/codegen/emitters/rotary.hpp>
 
 namespace dnnopt::codegen {
 
@@ -31,8 +32,8 @@ template <std::size_t... N>
 
 /// Every operator that has an element emitter; the others have a scalar expression or a view, or no kernel.
 inline constexpr auto element_emitters =
-    detail::joined(reduction_emitters, normalization_emitters, matrix_product_emitters, quantization_emitters, convolution_emitters,
-                   pooling_emitters, resampling_emitters, generator_emitters);
+    detail::joined(reduction_emitters, normalization_emitters, matrix_product_emitters, quantization_emitters,
+                   convolution_emitters, pooling_emitters, resampling_emitters, generator_emitters, rotary_emitters);
 
 }  // namespace dnnopt::codegen
 

@@ -17,7 +17,8 @@
 
 namespace dnnopt::codegen {
 
-/// The kernel extents of a convolution whose weights are input `slot`. Errors: unsupported where they are not constants.
+/// The kernel extents of a convolution whose weights are input `slot`. Errors: unsupported where they are not
+/// constants.
 [[nodiscard]] inline std::vector<std::int64_t> kernel_extents(const element_site& s, std::size_t slot) {
   std::vector<std::int64_t> kernel = kernel_of(s.attributes());
   if (!kernel.empty()) return kernel;
@@ -38,7 +39,8 @@ namespace dnnopt::codegen {
 
 /// Loops over the input elements of a window: calls `body(input spatial index, kernel index)` where they are inside.
 template <class Body>
-void window_loops(const element_site& s, std::span<const window_axis> axes, std::span<const index_expr> output, Body&& body) {
+void window_loops(const element_site& s, std::span<const window_axis> axes, std::span<const index_expr> output,
+                  Body&& body) {
   std::vector<index_expr> extents;
   for (const window_axis& axis : axes) extents.emplace_back(axis.kernel);
   s.loops("w", extents, [&](const std::vector<index_expr>& k) {
@@ -74,7 +76,8 @@ void convolution_loops(const element_site& s, std::size_t weight_slot, Term&& te
   });
 }
 
-inline std::string emit_convolution(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_convolution(kernel_builder& b, node_id id, std::size_t output,
+                                    std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string a = b.variable(s.compute(), s.has(2) ? s.read(2, {s.index[1]}) : "0");
   convolution_loops(s, 1, [&](const std::vector<index_expr>& x, const std::vector<index_expr>& w) {
@@ -90,7 +93,8 @@ inline std::string emit_convolution(kernel_builder& b, node_id id, std::size_t o
   return element_count(s.dims(slot)) == index_expr(1) ? s.read_scalar(slot) : s.read(slot, {s.index[1]});
 }
 
-inline std::string emit_integer_convolution(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_integer_convolution(kernel_builder& b, node_id id, std::size_t output,
+                                            std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string zero_x = s.has(2) ? s.read_scalar(2) : "0";
   const std::string zero_w = per_channel(s, 3, "0");
@@ -102,7 +106,8 @@ inline std::string emit_integer_convolution(kernel_builder& b, node_id id, std::
   return s.result(a);
 }
 
-inline std::string emit_qlinear_convolution(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_qlinear_convolution(kernel_builder& b, node_id id, std::size_t output,
+                                            std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string zero_x = s.read_scalar(2);
   const std::string zero_w = per_channel(s, 5, "0");
@@ -111,16 +116,19 @@ inline std::string emit_qlinear_convolution(kernel_builder& b, node_id id, std::
     const std::string element = s.read(0, x);
     b.line(a + " += (" + element + " - " + zero_x + ") * (" + s.read(3, w) + " - " + zero_w + ");");
   });
-  const std::string scale = b.let(compute_type::real, s.read_scalar(1) + " * " + per_channel(s, 4, "1") + " / " + s.read_scalar(6));
+  const std::string scale =
+      b.let(compute_type::real, s.read_scalar(1) + " * " + per_channel(s, 4, "1") + " / " + s.read_scalar(6));
   return quantized(s, "(float)" + a + " * " + scale, s.has(7) ? s.read_scalar(7) : "0");
 }
 
-inline std::string emit_transposed_convolution(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_transposed_convolution(kernel_builder& b, node_id id, std::size_t output,
+                                               std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const shape& x = s.dims(0);
   const shape& w = s.dims(1);
   const std::int64_t group = s.attributes().get_int("group", 1);
-  std::vector<window_axis> axes = transposed_windows(s.attributes(), shape(x.begin() + 2, x.end()), kernel_extents(s, 1));
+  std::vector<window_axis> axes =
+      transposed_windows(s.attributes(), shape(x.begin() + 2, x.end()), kernel_extents(s, 1));
   const std::string a = b.variable(s.compute(), s.has(2) ? s.read(2, {s.index[1]}) : "0");
   const index_expr in_group = floordiv(x[1], group);
   const index_expr which = group == 1 ? index_expr(0) : floordiv(s.index[1], w[1]);
@@ -153,7 +161,8 @@ inline std::string emit_transposed_convolution(kernel_builder& b, node_id id, st
 }
 
 /// Deformable convolution, 2-D: each kernel element reads by bilinear interpolation at an offset read from input 2.
-inline std::string emit_deformable_convolution(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_deformable_convolution(kernel_builder& b, node_id id, std::size_t output,
+                                               std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const shape& x = s.dims(0);
   if (x.size() != 4) throw s.refuse("only two spatial dims");
@@ -174,7 +183,9 @@ inline std::string emit_deformable_convolution(kernel_builder& b, node_id id, st
     std::string position[2];
     for (std::size_t i = 0; i < 2; ++i) {
       const index_expr base = s.index[2 + i] * axes[i].stride + k[1 + i] * axes[i].dilation - axes[i].pad_begin;
-      position[i] = b.let(type, "(" + real + ")" + index_source(base) + " + " + s.read(2, {s.index[0], plane * 2 + static_cast<std::int64_t>(i), s.index[2], s.index[3]}));
+      position[i] =
+          b.let(type, "(" + real + ")" + index_source(base) + " + " +
+                          s.read(2, {s.index[0], plane * 2 + static_cast<std::int64_t>(i), s.index[2], s.index[3]}));
     }
     const std::string value = b.variable(type, "0");
     const std::string low_y = b.let(compute_type::integer, "(long)floor(" + position[0] + ")");
@@ -182,11 +193,13 @@ inline std::string emit_deformable_convolution(kernel_builder& b, node_id id, st
     s.loops("t", std::vector<index_expr>{2, 2}, [&](const std::vector<index_expr>& t) {
       const std::string y = low_y + " + " + index_source(t[0]);
       const std::string z = low_x + " + " + index_source(t[1]);
-      b.open("if (" + y + " >= 0 && " + y + " < " + index_source(x[2]) + " && " + z + " >= 0 && " + z + " < " + index_source(x[3]) + ") {");
+      b.open("if (" + y + " >= 0 && " + y + " < " + index_source(x[2]) + " && " + z + " >= 0 && " + z + " < " +
+             index_source(x[3]) + ") {");
       const index_expr iy = b.define_integer("y", y, {0, x[2].range().high - 1});
       const index_expr ix = b.define_integer("x", z, {0, x[3].range().high - 1});
       const std::string pixel = s.read(0, {s.index[0], channel, iy, ix});
-      b.line(value + " += " + pixel + " * (1 - fabs(" + position[0] + " - " + index_source(iy) + ")) * (1 - fabs(" + position[1] + " - " + index_source(ix) + "));");
+      b.line(value + " += " + pixel + " * (1 - fabs(" + position[0] + " - " + index_source(iy) + ")) * (1 - fabs(" +
+             position[1] + " - " + index_source(ix) + "));");
       b.close();
     });
     std::string factor = s.read(1, {s.index[1], k[0], k[1], k[2]});

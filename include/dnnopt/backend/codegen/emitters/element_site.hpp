@@ -37,8 +37,12 @@ class element_site {
   [[nodiscard]] static bool is_real(compute_type t) { return t == compute_type::real || t == compute_type::real64; }
 
   /// The element of input `i` at `at`.
-  [[nodiscard]] std::string read(std::size_t i, std::span<const index_expr> at) const { return b.emit(n().inputs.at(i), at); }
-  [[nodiscard]] std::string read(std::size_t i, std::initializer_list<index_expr> at) const { return b.emit(n().inputs.at(i), at); }
+  [[nodiscard]] std::string read(std::size_t i, std::span<const index_expr> at) const {
+    return b.emit(n().inputs.at(i), at);
+  }
+  [[nodiscard]] std::string read(std::size_t i, std::initializer_list<index_expr> at) const {
+    return b.emit(n().inputs.at(i), at);
+  }
   /// The only element of an input of one element, of whatever rank.
   [[nodiscard]] std::string read_scalar(std::size_t i) const {
     return read(i, std::vector<index_expr>(dims(i).size(), index_expr(0)));
@@ -55,8 +59,10 @@ class element_site {
       if (!(d[k] == index_expr(1))) own[k] = at[at.size() - d.size() + k];
     return read(i, own);
   }
-  /// The integers of an input known before execution, or of an attribute. Errors: unsupported where the input is not known.
-  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i, std::string_view attribute_name = {}) const {
+  /// The integers of an input known before execution, or of an attribute. Errors: unsupported where the input is not
+  /// known.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i,
+                                                                  std::string_view attribute_name = {}) const {
     if (!attribute_name.empty() && attributes().contains(attribute_name)) return attributes().get_ints(attribute_name);
     if (!has(i)) return std::nullopt;
     std::vector<const value_facts*> storage;
@@ -128,7 +134,8 @@ class element_site {
 [[nodiscard]] inline index_expr wrapped_index(kernel_builder& b, const index_expr& index, const index_expr& dim) {
   if (index.range().low >= 0) return index;
   const std::string from = index_source(index);
-  const std::int64_t high = dim.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(dim.range().high - 1, 0);
+  const std::int64_t high =
+      dim.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(dim.range().high - 1, 0);
   return b.define_integer("g", from + " < 0 ? " + from + " + " + index_source(dim) + " : " + from, {0, high});
 }
 

@@ -20,7 +20,8 @@ inline std::string emit_range(kernel_builder& b, node_id id, std::size_t output,
 
 inline std::string emit_eye_like(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
-  return b.let(s.compute(), index_source(s.index[1] - s.index[0]) + " == " + std::to_string(s.attributes().get_int("k", 0)) + " ? 1 : 0");
+  return b.let(s.compute(), index_source(s.index[1] - s.index[0]) +
+                                " == " + std::to_string(s.attributes().get_int("k", 0)) + " ? 1 : 0");
 }
 
 /// Dropout outside training: the input, and a mask of ones. Errors: unsupported in training, where chance decides.
@@ -42,7 +43,8 @@ inline std::string emit_window(kernel_builder& b, node_id id, std::size_t output
   const element_site s(b, id, output, index);
   const bool periodic = s.attributes().get_int("periodic", 1) != 0;
   const std::string length = index_source(s.out_dims()[0]);
-  const std::string angle = b.let(compute_type::real, "6.283185307f * " + index_source(s.index[0]) + " / (float)" + (periodic ? length : "(" + length + " - 1)"));
+  const std::string angle = b.let(compute_type::real, "6.283185307f * " + index_source(s.index[0]) + " / (float)" +
+                                                          (periodic ? length : "(" + length + " - 1)"));
   const std::string_view name = s.n().op->name;
   if (name == "HannWindow") return s.result("0.5f - 0.5f * cos(" + angle + ")");
   if (name == "HammingWindow") return s.result("0.54347826087f - 0.45652173913f * cos(" + angle + ")");
@@ -50,7 +52,8 @@ inline std::string emit_window(kernel_builder& b, node_id id, std::size_t output
 }
 
 /// The logarithm of softmax over axis 1, at `at`.
-[[nodiscard]] inline std::string log_probability(const element_site& s, std::span<const index_expr> at, const std::string& element) {
+[[nodiscard]] inline std::string log_probability(const element_site& s, std::span<const index_expr> at,
+                                                 const std::string& element) {
   kernel_builder& b = s.b;
   const compute_type type = s.input_compute();
   std::vector<index_expr> own(at.begin(), at.end());
@@ -68,7 +71,8 @@ inline std::string emit_window(kernel_builder& b, node_id id, std::size_t output
 }
 
 /// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
-inline std::string emit_label_loss(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_label_loss(kernel_builder& b, node_id id, std::size_t output,
+                                   std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const bool softmax = s.n().op->name == "SoftmaxCrossEntropyLoss";
   const compute_type type = s.compute();
@@ -78,7 +82,8 @@ inline std::string emit_label_loss(kernel_builder& b, node_id id, std::size_t ou
   // The loss of one label and the label's weight, assigned to variables declared outside.
   const auto one = [&](std::span<const index_expr> at, const std::string& loss, const std::string& weight) {
     const std::string label = s.read(1, at);
-    const std::string test = ignored == nullptr ? "" : label + " != " + std::to_string(std::get<std::int64_t>(*ignored));
+    const std::string test =
+        ignored == nullptr ? "" : label + " != " + std::to_string(std::get<std::int64_t>(*ignored));
     b.line(loss + " = 0;");
     b.line(weight + " = 0;");
     s.when(test, [&] {
@@ -123,17 +128,22 @@ inline std::string emit_dft(kernel_builder& b, node_id id, std::size_t output, s
   const std::string sum_real = b.variable(type, "0");
   const std::string sum_imaginary = b.variable(type, "0");
   std::vector<index_expr> at = s.index;
-  s.loop("k", length.is_constant() && x[axis].is_constant() ? index_expr(std::min(length.constant(), x[axis].constant())) : min(length, x[axis]), [&](const index_expr& k) {
-    at[axis] = k;
-    at.back() = 0;
-    const std::string re = s.read(0, at);
-    at.back() = 1;
-    const std::string im = x.back() == index_expr(1) ? "0" : s.read(0, at);
-    const std::string n = index_source(length);
-    const std::string angle = b.let(type, std::string(inverse ? "2" : "-2") + " * (" + real + ")(((long)" + index_source(k) + " * " + index_source(s.index[axis]) + ") % " + n + ") / " + n);
-    b.line(sum_real + " += " + re + " * cospi(" + angle + ") - " + im + " * sinpi(" + angle + ");");
-    b.line(sum_imaginary + " += " + re + " * sinpi(" + angle + ") + " + im + " * cospi(" + angle + ");");
-  });
+  s.loop("k",
+         length.is_constant() && x[axis].is_constant() ? index_expr(std::min(length.constant(), x[axis].constant()))
+                                                       : min(length, x[axis]),
+         [&](const index_expr& k) {
+           at[axis] = k;
+           at.back() = 0;
+           const std::string re = s.read(0, at);
+           at.back() = 1;
+           const std::string im = x.back() == index_expr(1) ? "0" : s.read(0, at);
+           const std::string n = index_source(length);
+           const std::string angle =
+               b.let(type, std::string(inverse ? "2" : "-2") + " * (" + real + ")(((long)" + index_source(k) + " * " +
+                               index_source(s.index[axis]) + ") % " + n + ") / " + n);
+           b.line(sum_real + " += " + re + " * cospi(" + angle + ") - " + im + " * sinpi(" + angle + ");");
+           b.line(sum_imaginary + " += " + re + " * sinpi(" + angle + ") + " + im + " * cospi(" + angle + ");");
+         });
   const std::string part = "(" + index_source(s.index.back()) + " == 0 ? " + sum_real + " : " + sum_imaginary + ")";
   return s.result(inverse ? part + " / " + index_source(length) : part);
 }
@@ -164,7 +174,8 @@ inline std::string emit_stft(kernel_builder& b, node_id id, std::size_t output, 
       im = b.let(type, s.read(0, at) + window);
     }
     const std::string n = index_source(length);
-    const std::string angle = b.let(type, "-2 * (" + real + ")(((long)" + index_source(k) + " * " + index_source(s.index[2]) + ") % " + n + ") / " + n);
+    const std::string angle = b.let(type, "-2 * (" + real + ")(((long)" + index_source(k) + " * " +
+                                              index_source(s.index[2]) + ") % " + n + ") / " + n);
     b.line(sum_real + " += " + re + " * cospi(" + angle + ") - " + im + " * sinpi(" + angle + ");");
     b.line(sum_imaginary + " += " + re + " * sinpi(" + angle + ") + " + im + " * cospi(" + angle + ");");
   });

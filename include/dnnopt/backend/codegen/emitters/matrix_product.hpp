@@ -23,7 +23,8 @@ struct matmul_indices {
 };
 
 /// `index` is an output index with the dims that rank-1 operands drop left out.
-[[nodiscard]] inline matmul_indices matmul_index(const shape& a, const shape& b, std::span<const index_expr> index, const index_expr& k) {
+[[nodiscard]] inline matmul_indices matmul_index(const shape& a, const shape& b, std::span<const index_expr> index,
+                                                 const index_expr& k) {
   std::size_t rank = index.size();
   const bool has_column = b.size() > 1;
   const bool has_row = a.size() > 1;
@@ -68,14 +69,18 @@ inline std::string emit_gemm(kernel_builder& b, node_id id, std::size_t output, 
     const std::string x = left ? s.read(0, {k, s.index[0]}) : s.read(0, {s.index[0], k});
     b.line(a + " += " + x + " * " + (right ? s.read(1, {s.index[1], k}) : s.read(1, {k, s.index[1]})) + ";");
   });
-  const auto factor = [&](std::string_view name) { return literal(type == compute_type::real64 ? type : compute_type::real, static_cast<double>(s.attributes().get_float(name, 1.0f))); };
+  const auto factor = [&](std::string_view name) {
+    return literal(type == compute_type::real64 ? type : compute_type::real,
+                   static_cast<double>(s.attributes().get_float(name, 1.0f)));
+  };
   std::string text = factor("alpha") + " * " + a;
   if (s.has(2)) text += " + " + factor("beta") + " * " + s.read_broadcast(2, s.index);
   return s.result(element_site::is_real(type) ? text : "(" + std::string(name_of(type)) + ")(" + text + ")");
 }
 
 /// The zero point of an integer matrix operand: none, one for all, or one per row (left) or column (right).
-[[nodiscard]] inline std::string zero_point_of(const element_site& s, std::size_t slot, std::span<const index_expr> operand, bool per_row) {
+[[nodiscard]] inline std::string zero_point_of(const element_site& s, std::size_t slot,
+                                               std::span<const index_expr> operand, bool per_row) {
   if (!s.has(slot)) return "0";
   const shape& d = s.dims(slot);
   if (element_count(d) == index_expr(1)) return s.read_scalar(slot);
@@ -85,7 +90,8 @@ inline std::string emit_gemm(kernel_builder& b, node_id id, std::size_t output, 
   return s.read(slot, at);
 }
 
-inline std::string emit_matmul_integer(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_matmul_integer(kernel_builder& b, node_id id, std::size_t output,
+                                       std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string a = b.variable(compute_type::integer, "0");
   s.loop("k", s.dims(0).back(), [&](const index_expr& k) {
@@ -97,7 +103,8 @@ inline std::string emit_matmul_integer(kernel_builder& b, node_id id, std::size_
   return s.result(a);
 }
 
-inline std::string emit_qlinear_matmul(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_qlinear_matmul(kernel_builder& b, node_id id, std::size_t output,
+                                       std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string a = b.variable(compute_type::integer, "0");
   matmul_indices at;
@@ -108,7 +115,8 @@ inline std::string emit_qlinear_matmul(kernel_builder& b, node_id id, std::size_
     b.line(a + " += " + x + " * " + y + ";");
   });
   at = matmul_index(s.dims(0), s.dims(3), s.index, 0);
-  const std::string scale = b.let(compute_type::real, zero_point_of(s, 1, at.a, true) + " * " + zero_point_of(s, 4, at.b, false) + " / " + s.read_scalar(6));
+  const std::string scale = b.let(compute_type::real, zero_point_of(s, 1, at.a, true) + " * " +
+                                                          zero_point_of(s, 4, at.b, false) + " / " + s.read_scalar(6));
   return quantized(s, "(float)" + a + " * " + scale, s.has(7) ? s.read_scalar(7) : "0");
 }
 
@@ -165,13 +173,16 @@ inline std::string emit_det(kernel_builder& b, node_id id, std::size_t output, s
   const std::string det = b.variable(s.compute(), "1");
   b.open("for (int p = 0; p < " + n + "; ++p) {");
   b.line("int best = p;");
-  b.line("for (int r = p + 1; r < " + n + "; ++r) if (fabs(" + m + "[r * " + n + " + p]) > fabs(" + m + "[best * " + n + " + p])) best = r;");
-  b.line("if (best != p) { " + det + " = -" + det + "; for (int c = 0; c < " + n + "; ++c) { const " + type + " t = " + m + "[p * " + n + " + c]; " + m + "[p * " + n + " + c] = " + m +
-         "[best * " + n + " + c]; " + m + "[best * " + n + " + c] = t; } }");
+  b.line("for (int r = p + 1; r < " + n + "; ++r) if (fabs(" + m + "[r * " + n + " + p]) > fabs(" + m + "[best * " + n +
+         " + p])) best = r;");
+  b.line("if (best != p) { " + det + " = -" + det + "; for (int c = 0; c < " + n + "; ++c) { const " + type +
+         " t = " + m + "[p * " + n + " + c]; " + m + "[p * " + n + " + c] = " + m + "[best * " + n + " + c]; " + m +
+         "[best * " + n + " + c] = t; } }");
   b.line(det + " *= " + m + "[p * " + n + " + p];");
   b.line("if (" + det + " == 0) break;");
-  b.line("for (int r = p + 1; r < " + n + "; ++r) { const " + type + " f = " + m + "[r * " + n + " + p] / " + m + "[p * " + n + " + p]; for (int c = p; c < " + n + "; ++c) " + m + "[r * " + n +
-         " + c] -= f * " + m + "[p * " + n + " + c]; }");
+  b.line("for (int r = p + 1; r < " + n + "; ++r) { const " + type + " f = " + m + "[r * " + n + " + p] / " + m +
+         "[p * " + n + " + p]; for (int c = p; c < " + n + "; ++c) " + m + "[r * " + n + " + c] -= f * " + m + "[p * " +
+         n + " + c]; }");
   b.close();
   return det;
 }

@@ -26,7 +26,8 @@ struct moments {
 
 /// Emits the moments of `read(at)` over loops of `extents`; the variance is taken around the mean in a second pass.
 template <class Read>
-[[nodiscard]] moments emit_moments(const element_site& s, compute_type type, std::span<const index_expr> extents, double epsilon, Read&& read) {
+[[nodiscard]] moments emit_moments(const element_site& s, compute_type type, std::span<const index_expr> extents,
+                                   double epsilon, Read&& read) {
   kernel_builder& b = s.b;
   const std::string count = index_source(element_count(shape(extents.begin(), extents.end())));
   const std::string sum = b.variable(type, "0");
@@ -74,7 +75,8 @@ inline std::string emit_softmax(kernel_builder& b, node_id id, std::size_t outpu
   return b.let(type, "exp(" + x + " - " + top + ") / " + sum);
 }
 
-inline std::string emit_layer_normalization(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_layer_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                            std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const bool centered = s.n().op->name == "LayerNormalization";
   const compute_type type = statistics_type(s.input_compute());
@@ -93,30 +95,36 @@ inline std::string emit_layer_normalization(kernel_builder& b, node_id id, std::
       const std::string x = read(at);
       b.line(squares + " += " + x + " * " + x + ";");
     });
-    const std::string scale = b.let(type, "1 / sqrt(" + squares + " / " + index_source(element_count(extents)) + " + " + literal(type, epsilon) + ")");
+    const std::string scale = b.let(type, "1 / sqrt(" + squares + " / " + index_source(element_count(extents)) + " + " +
+                                              literal(type, epsilon) + ")");
     return s.result(s.read(0, s.index) + " * " + scale + " * " + s.read_broadcast(1, s.index));
   }
   const moments m = emit_moments(s, type, extents, epsilon, read);
   if (output == 1) return m.mean;
   if (output == 2) return m.inverse_deviation;
   const std::string shift = s.has(2) ? " + " + s.read_broadcast(2, s.index) : "";
-  return s.result("(" + s.read(0, s.index) + " - " + m.mean + ") * " + m.inverse_deviation + " * " + s.read_broadcast(1, s.index) + shift);
+  return s.result("(" + s.read(0, s.index) + " - " + m.mean + ") * " + m.inverse_deviation + " * " +
+                  s.read_broadcast(1, s.index) + shift);
 }
 
-inline std::string emit_instance_normalization(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_instance_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                               std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = statistics_type(s.compute());
   const shape& d = s.dims(0);
   const shape extents(d.begin() + 2, d.end());
-  const moments m = emit_moments(s, type, extents, static_cast<double>(s.attributes().get_float("epsilon", 1e-5f)), [&](const std::vector<index_expr>& inner) {
-    std::vector<index_expr> at{s.index[0], s.index[1]};
-    at.insert(at.end(), inner.begin(), inner.end());
-    return s.read(0, at);
-  });
-  return s.result("(" + s.read(0, s.index) + " - " + m.mean + ") * " + m.inverse_deviation + " * " + s.read(1, {s.index[1]}) + " + " + s.read(2, {s.index[1]}));
+  const moments m = emit_moments(s, type, extents, static_cast<double>(s.attributes().get_float("epsilon", 1e-5f)),
+                                 [&](const std::vector<index_expr>& inner) {
+                                   std::vector<index_expr> at{s.index[0], s.index[1]};
+                                   at.insert(at.end(), inner.begin(), inner.end());
+                                   return s.read(0, at);
+                                 });
+  return s.result("(" + s.read(0, s.index) + " - " + m.mean + ") * " + m.inverse_deviation + " * " +
+                  s.read(1, {s.index[1]}) + " + " + s.read(2, {s.index[1]}));
 }
 
-inline std::string emit_group_normalization(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_group_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                            std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = statistics_type(s.compute());
   const shape& d = s.dims(0);
@@ -125,17 +133,20 @@ inline std::string emit_group_normalization(kernel_builder& b, node_id id, std::
   const index_expr first = floordiv(s.index[1], per_group) * per_group;
   shape extents{per_group};
   extents.insert(extents.end(), d.begin() + 2, d.end());
-  const moments m = emit_moments(s, type, extents, static_cast<double>(s.attributes().get_float("epsilon", 1e-5f)), [&](const std::vector<index_expr>& inner) {
-    std::vector<index_expr> at{s.index[0], first + inner[0]};
-    at.insert(at.end(), inner.begin() + 1, inner.end());
-    return s.read(0, at);
-  });
+  const moments m = emit_moments(s, type, extents, static_cast<double>(s.attributes().get_float("epsilon", 1e-5f)),
+                                 [&](const std::vector<index_expr>& inner) {
+                                   std::vector<index_expr> at{s.index[0], first + inner[0]};
+                                   at.insert(at.end(), inner.begin() + 1, inner.end());
+                                   return s.read(0, at);
+                                 });
   // Before opset 21 scale and bias had one element per group.
   const index_expr channel = s.dims(1)[0] == d[1] ? s.index[1] : floordiv(s.index[1], per_group);
-  return s.result("(" + s.read(0, s.index) + " - " + m.mean + ") * " + m.inverse_deviation + " * " + s.read(1, {channel}) + " + " + s.read(2, {channel}));
+  return s.result("(" + s.read(0, s.index) + " - " + m.mean + ") * " + m.inverse_deviation + " * " +
+                  s.read(1, {channel}) + " + " + s.read(2, {channel}));
 }
 
-inline std::string emit_batch_normalization(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_batch_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                            std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = statistics_type(s.compute());
   const shape& d = s.dims(0);
@@ -172,15 +183,19 @@ inline std::string emit_batch_normalization(kernel_builder& b, node_id id, std::
       return s.result(old + " * " + momentum + " + " + (output == 1 ? mean : variance) + " * (1 - " + momentum + ")");
     }
   }
-  const std::string scale = b.let(type, s.read(1, {channel}) + " / sqrt(" + variance + " + " + literal(type, epsilon) + ")");
+  const std::string scale =
+      b.let(type, s.read(1, {channel}) + " / sqrt(" + variance + " + " + literal(type, epsilon) + ")");
   return s.result("(" + s.read(0, s.index) + " - " + mean + ") * " + scale + " + " + s.read(2, {channel}));
 }
 
-inline std::string emit_local_response_normalization(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_local_response_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                                     std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = s.compute();
   const std::int64_t size = s.attributes().require<std::int64_t>("size");
-  const auto number = [&](std::string_view name, float fallback) { return literal(type, static_cast<double>(s.attributes().get_float(name, fallback))); };
+  const auto number = [&](std::string_view name, float fallback) {
+    return literal(type, static_cast<double>(s.attributes().get_float(name, fallback)));
+  };
   const std::string squares = b.variable(type, "0");
   s.loop("r", size, [&](const index_expr& r) {
     const index_expr channel = s.index[1] + r - (size - 1) / 2;
@@ -191,10 +206,12 @@ inline std::string emit_local_response_normalization(kernel_builder& b, node_id 
       b.line(squares + " += " + x + " * " + x + ";");
     });
   });
-  return s.result(s.read(0, s.index) + " / pow(" + number("bias", 1.0f) + " + " + number("alpha", 1e-4f) + " / " + std::to_string(size) + " * " + squares + ", " + number("beta", 0.75f) + ")");
+  return s.result(s.read(0, s.index) + " / pow(" + number("bias", 1.0f) + " + " + number("alpha", 1e-4f) + " / " +
+                  std::to_string(size) + " * " + squares + ", " + number("beta", 0.75f) + ")");
 }
 
-inline std::string emit_lp_normalization(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_lp_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                         std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = s.compute();
   const std::int64_t p = s.attributes().get_int("p", 2);
@@ -212,7 +229,8 @@ inline std::string emit_lp_normalization(kernel_builder& b, node_id id, std::siz
   return s.result(norm + " == 0 ? 0 : " + s.read(0, s.index) + " / " + norm);
 }
 
-inline std::string emit_mean_variance_normalization(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_mean_variance_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                                    std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = s.compute();
   const shape& d = s.dims(0);
@@ -238,7 +256,8 @@ inline std::string emit_mean_variance_normalization(kernel_builder& b, node_id i
     b.line(squares + " += " + difference + " * " + difference + ";");
   });
   // ONNX's function body adds 1e-9 to the deviation.
-  return s.result("(" + s.read(0, s.index) + " - " + mean + ") / (sqrt(" + squares + " / " + count + ") + " + literal(type, 1e-9) + ")");
+  return s.result("(" + s.read(0, s.index) + " - " + mean + ") / (sqrt(" + squares + " / " + count + ") + " +
+                  literal(type, 1e-9) + ")");
 }
 
 inline constexpr std::array normalization_emitters{

@@ -17,7 +17,8 @@ namespace dnnopt::codegen {
 /// The windows of a pool over input 0.
 [[nodiscard]] inline std::vector<window_axis> pool_windows(const element_site& s) {
   const shape& x = s.dims(0);
-  return windows(s.attributes(), shape(x.begin() + 2, x.end()), s.attributes().require<std::vector<std::int64_t>>("kernel_shape"),
+  return windows(s.attributes(), shape(x.begin() + 2, x.end()),
+                 s.attributes().require<std::vector<std::int64_t>>("kernel_shape"),
                  s.attributes().get_int("ceil_mode", 0) != 0);
 }
 
@@ -34,34 +35,38 @@ inline std::string emit_max_pool(kernel_builder& b, node_id id, std::size_t outp
   const std::string best = b.variable(s.input_compute(), extreme_of(s.type_of(0), true));
   const bool real = element_site::is_real(s.input_compute());
   const std::string where = output == 1 ? b.variable(compute_type::integer, "-1") : "";
-  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2), [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
-    const std::string element = s.read(0, pixel(s, at));
-    if (output == 0) {
-      b.line(best + " = " + element + " > " + best + (real ? " || " + element + " != " + element : "") + " ? " + element + " : " + best + ";");
-      return;
-    }
-    // Indices count all elements of the input; column-major order applies to the spatial dims.
-    index_expr offset = 0;
-    if (s.attributes().get_int("storage_order", 0) == 0) {
-      for (std::size_t i = 0; i < at.size(); ++i) offset = offset * x[2 + i] + at[i];
-    } else {
-      for (std::size_t i = at.size(); i-- > 0;) offset = offset * x[2 + i] + at[i];
-    }
-    const index_expr plane = element_count(shape(x.begin() + 2, x.end()));
-    b.line("if (" + where + " < 0 || " + element + " > " + best + ") { " + best + " = " + element + "; " + where + " = " +
-           index_source((s.index[0] * x[1] + s.index[1]) * plane + offset) + "; }");
-  });
+  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2),
+               [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
+                 const std::string element = s.read(0, pixel(s, at));
+                 if (output == 0) {
+                   b.line(best + " = " + element + " > " + best + (real ? " || " + element + " != " + element : "") +
+                          " ? " + element + " : " + best + ";");
+                   return;
+                 }
+                 // Indices count all elements of the input; column-major order applies to the spatial dims.
+                 index_expr offset = 0;
+                 if (s.attributes().get_int("storage_order", 0) == 0) {
+                   for (std::size_t i = 0; i < at.size(); ++i) offset = offset * x[2 + i] + at[i];
+                 } else {
+                   for (std::size_t i = at.size(); i-- > 0;) offset = offset * x[2 + i] + at[i];
+                 }
+                 const index_expr plane = element_count(shape(x.begin() + 2, x.end()));
+                 b.line("if (" + where + " < 0 || " + element + " > " + best + ") { " + best + " = " + element + "; " +
+                        where + " = " + index_source((s.index[0] * x[1] + s.index[1]) * plane + offset) + "; }");
+               });
   return output == 0 ? best : where;
 }
 
-inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t output,
+                                     std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::vector<window_axis> axes = pool_windows(s);
   const compute_type type = s.compute();
   const std::string sum = b.variable(type, "0");
-  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2), [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
-    b.line(sum + " += " + s.read(0, pixel(s, at)) + ";");
-  });
+  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2),
+               [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
+                 b.line(sum + " += " + s.read(0, pixel(s, at)) + ";");
+               });
   // How many elements of a window count follows per dim: those inside the input, or inside its padding as well.
   const bool padding_counts = s.attributes().get_int("count_include_pad", 0) != 0;
   std::string count;
@@ -83,13 +88,15 @@ inline std::string emit_lp_pool(kernel_builder& b, node_id id, std::size_t outpu
   const compute_type type = s.compute();
   const std::string p = literal(type, static_cast<double>(s.attributes().get_int("p", 2)));
   const std::string sum = b.variable(type, "0");
-  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2), [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
-    b.line(sum + " += pow(fabs(" + s.read(0, pixel(s, at)) + "), " + p + ");");
-  });
+  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2),
+               [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
+                 b.line(sum + " += pow(fabs(" + s.read(0, pixel(s, at)) + "), " + p + ");");
+               });
   return s.result("pow(" + sum + ", 1 / " + p + ")");
 }
 
-inline std::string emit_global_pool(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_global_pool(kernel_builder& b, node_id id, std::size_t output,
+                                    std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const shape& x = s.dims(0);
   const shape extents(x.begin() + 2, x.end());
@@ -99,7 +106,8 @@ inline std::string emit_global_pool(kernel_builder& b, node_id id, std::size_t o
     const std::string best = b.variable(type, extreme_of(s.type_of(0), true));
     s.loops("r", extents, [&](const std::vector<index_expr>& at) {
       const std::string element = s.read(0, pixel(s, at));
-      b.line(best + " = " + element + " > " + best + " || " + element + " != " + element + " ? " + element + " : " + best + ";");
+      b.line(best + " = " + element + " > " + best + " || " + element + " != " + element + " ? " + element + " : " +
+             best + ";");
     });
     return best;
   }
@@ -113,8 +121,10 @@ inline std::string emit_global_pool(kernel_builder& b, node_id id, std::size_t o
   return s.result(sum + " / " + index_source(element_count(extents)));
 }
 
-/// Each output element looks for the pooled element whose index names it; the last one wins, as in a sequential scatter.
-inline std::string emit_max_unpool(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+/// Each output element looks for the pooled element whose index names it; the last one wins, as in a sequential
+/// scatter.
+inline std::string emit_max_unpool(kernel_builder& b, node_id id, std::size_t output,
+                                   std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const shape& x = s.dims(0);
   const shape extents(x.begin() + 2, x.end());
@@ -142,7 +152,8 @@ inline std::string emit_max_unpool(kernel_builder& b, node_id id, std::size_t ou
 }
 
 /// RoiAlign: averages (or takes the maximum of) bilinear samples in each bin of a region.
-inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t output,
+                                  std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const shape& x = s.dims(0);
   const compute_type type = s.compute();
@@ -151,8 +162,11 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
   const bool average = s.attributes().get_string("mode", "avg") == "avg";
   const std::int64_t ratio = s.attributes().get_int("sampling_ratio", 0);
   const std::string scale = literal(type, static_cast<double>(s.attributes().get_float("spatial_scale", 1.0f)));
-  const index_expr batch = b.define_integer("n", s.read(2, {s.index[0]}), {0, std::max<std::int64_t>(x[0].range().high - 1, 0)});
-  const auto corner = [&](std::int64_t i) { return b.let(type, s.read(1, {s.index[0], i}) + " * " + scale + (half ? " - 0.5f" : "")); };
+  const index_expr batch =
+      b.define_integer("n", s.read(2, {s.index[0]}), {0, std::max<std::int64_t>(x[0].range().high - 1, 0)});
+  const auto corner = [&](std::int64_t i) {
+    return b.let(type, s.read(1, {s.index[0], i}) + " * " + scale + (half ? " - 0.5f" : ""));
+  };
   const std::string x1 = corner(0);
   const std::string y1 = corner(1);
   const std::string x2 = corner(2);
@@ -172,8 +186,10 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
   const index_expr grid_w = samples(bin_w);
   const std::string sum = b.variable(type, average ? "0" : "-INFINITY");
   s.loops("r", std::vector<index_expr>{grid_h, grid_w}, [&](const std::vector<index_expr>& g) {
-    const auto position = [&](const std::string& low, const index_expr& at, const std::string& bin, const index_expr& sample, const index_expr& grid) {
-      return b.let(type, low + " + " + index_source(at) + " * " + bin + " + (" + index_source(sample) + " + 0.5f) * " + bin + " / " + index_source(grid));
+    const auto position = [&](const std::string& low, const index_expr& at, const std::string& bin,
+                              const index_expr& sample, const index_expr& grid) {
+      return b.let(type, low + " + " + index_source(at) + " * " + bin + " + (" + index_source(sample) + " + 0.5f) * " +
+                             bin + " / " + index_source(grid));
     };
     const std::string y = position(y1, s.index[2], bin_h, g[0], grid_h);
     const std::string z = position(x1, s.index[3], bin_w, g[1], grid_w);
@@ -181,9 +197,13 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
     const std::string width = index_source(x[3]);
     b.open("if (" + y + " >= -1 && " + y + " <= " + height + " && " + z + " >= -1 && " + z + " <= " + width + ") {");
     const auto taps = [&](const std::string& p, const index_expr& dim) {
-      const std::string clamped = b.let(type, "clamp(" + p + ", (" + real + ")0, (" + real + ")(" + index_source(dim) + " - 1))");
-      const index_expr low = b.define_integer("l", "(int)" + clamped, {0, std::max<std::int64_t>(dim.range().high - 1, 0)});
-      const index_expr high = b.define_integer("h", "min(" + index_source(low) + " + 1, (int)" + index_source(dim) + " - 1)", {0, std::max<std::int64_t>(dim.range().high - 1, 0)});
+      const std::string clamped =
+          b.let(type, "clamp(" + p + ", (" + real + ")0, (" + real + ")(" + index_source(dim) + " - 1))");
+      const index_expr low =
+          b.define_integer("l", "(int)" + clamped, {0, std::max<std::int64_t>(dim.range().high - 1, 0)});
+      const index_expr high =
+          b.define_integer("h", "min(" + index_source(low) + " + 1, (int)" + index_source(dim) + " - 1)",
+                           {0, std::max<std::int64_t>(dim.range().high - 1, 0)});
       const std::string part = b.let(type, clamped + " - " + index_source(low));
       return std::tuple{low, high, part};
     };

@@ -22,12 +22,15 @@ namespace dnnopt::codegen {
   const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
   const std::int64_t low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
   const std::int64_t high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;
-  return s.b.let(s.compute(), "clamp((long)rint(clamp((float)(" + std::string(value) + "), -2147483000.0f, 2147483000.0f)) + " + std::string(zero_point) + ", (long)(" +
+  return s.b.let(s.compute(), "clamp((long)rint(clamp((float)(" + std::string(value) +
+                                  "), -2147483000.0f, 2147483000.0f)) + " + std::string(zero_point) + ", (long)(" +
                                   std::to_string(low) + "), (long)" + std::to_string(high) + ")");
 }
 
-/// The index of the scale (or zero point) in input `slot` that belongs to element `at`: per tensor, per axis or blocked.
-[[nodiscard]] inline std::vector<index_expr> scale_index(const element_site& s, std::size_t slot, std::span<const index_expr> at) {
+/// The index of the scale (or zero point) in input `slot` that belongs to element `at`: per tensor, per axis or
+/// blocked.
+[[nodiscard]] inline std::vector<index_expr> scale_index(const element_site& s, std::size_t slot,
+                                                         std::span<const index_expr> at) {
   const shape& d = s.dims(slot);
   if (element_count(d) == index_expr(1)) return std::vector<index_expr>(d.size(), index_expr(0));
   const std::size_t axis = normalize_axis(s.attributes().get_int("axis", 1), at.size());
@@ -46,14 +49,16 @@ inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t outp
   return quantized(s, "(float)" + s.read(0, s.index) + " / " + scale, zero);
 }
 
-inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t output,
+                                   std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string scale = s.read(1, scale_index(s, 1, s.index));
   const std::string zero = s.has(2) ? " - " + s.read(2, scale_index(s, 2, s.index)) : "";
   return s.result("(float)(" + s.read(0, s.index) + zero + ") * " + scale);
 }
 
-inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::size_t output,
+                                         std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string low = b.variable(compute_type::real, "0");
   const std::string high = b.variable(compute_type::real, "0");
@@ -64,7 +69,8 @@ inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::siz
   });
   const std::string scale = b.let(compute_type::real, "(" + high + " - " + low + ") / 255.0f");
   if (output == 1) return scale;
-  const std::string zero = b.let(compute_type::integer, "(long)clamp(rint(" + scale + " == 0 ? 0.0f : -" + low + " / " + scale + "), 0.0f, 255.0f)");
+  const std::string zero = b.let(compute_type::integer, "(long)clamp(rint(" + scale + " == 0 ? 0.0f : -" + low + " / " +
+                                                            scale + "), 0.0f, 255.0f)");
   if (output == 2) return zero;
   return quantized(s, scale + " == 0 ? 0.0f : " + s.read(0, s.index) + " / " + scale, zero);
 }

@@ -14,11 +14,11 @@
 
 namespace dnnopt::codegen {
 
-/// How a reduction starts, takes an element in, combines two partial results and ends. "$a" is the accumulator, "$x" the
-/// element or the other partial result, "$n" the number of elements.
+/// How a reduction starts, takes an element in, combines two partial results and ends. "$a" is the accumulator, "$x"
+/// the element or the other partial result, "$n" the number of elements.
 struct reduction_row {
   std::string_view name;
-  std::string_view first;          ///< of real types; of integers where first_integer is empty
+  std::string_view first;  ///< of real types; of integers where first_integer is empty
   std::string_view take;
   std::string_view combine;
   std::string_view finish;
@@ -46,7 +46,8 @@ inline constexpr std::array reduction_table{
 }
 
 /// `pattern` with "$a", "$x" and "$n" replaced.
-[[nodiscard]] inline std::string fill_reduction(std::string_view pattern, std::string_view a, std::string_view x, std::string_view n) {
+[[nodiscard]] inline std::string fill_reduction(std::string_view pattern, std::string_view a, std::string_view x,
+                                                std::string_view n) {
   std::string out;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
     if (pattern[at] != '$') {
@@ -96,7 +97,8 @@ inline constexpr std::array reduction_table{
 }
 
 /// The index of the input element of a reduction: from the output's index and one index per reduced axis, in order.
-[[nodiscard]] inline std::vector<index_expr> unreduced_index(const std::vector<bool>& reduced, bool keepdims, std::span<const index_expr> kept,
+[[nodiscard]] inline std::vector<index_expr> unreduced_index(const std::vector<bool>& reduced, bool keepdims,
+                                                             std::span<const index_expr> kept,
                                                              std::span<const index_expr> inner) {
   std::vector<index_expr> at;
   std::size_t k = 0;
@@ -108,7 +110,8 @@ inline constexpr std::array reduction_table{
   return at;
 }
 
-inline std::string emit_reduction(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_reduction(kernel_builder& b, node_id id, std::size_t output,
+                                  std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::vector<bool> reduced = reduced_axes(s);
   const bool keepdims = s.attributes().get_int("keepdims", 1) != 0;
@@ -123,12 +126,14 @@ inline std::string emit_reduction(kernel_builder& b, node_id id, std::size_t out
     const std::string c(name_of(sum_type));
     const std::string top = b.variable(sum_type, "-INFINITY");
     s.loops("r", extents, [&](const std::vector<index_expr>& at) {
-      b.line(top + " = fmax(" + top + ", (" + c + ")" + s.read(0, unreduced_index(reduced, keepdims, s.index, at)) + ");");
+      b.line(top + " = fmax(" + top + ", (" + c + ")" + s.read(0, unreduced_index(reduced, keepdims, s.index, at)) +
+             ");");
     });
     const std::string base = b.let(sum_type, "isinf(" + top + ") ? 0 : " + top);
     const std::string sum = b.variable(sum_type, "0");
     s.loops("r", extents, [&](const std::vector<index_expr>& at) {
-      b.line(sum + " += exp((" + c + ")" + s.read(0, unreduced_index(reduced, keepdims, s.index, at)) + " - " + base + ");");
+      b.line(sum + " += exp((" + c + ")" + s.read(0, unreduced_index(reduced, keepdims, s.index, at)) + " - " + base +
+             ");");
     });
     return s.result(std::string(real ? "" : "(long)") + "(" + base + " + log(" + sum + "))");
   }
@@ -152,7 +157,9 @@ inline std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, s
   std::vector<bool> reduced(rank, false);
   reduced[axis] = true;
   const std::string sign = s.n().op->name == "ArgMax" ? (last ? " >= " : " > ") : (last ? " <= " : " < ");
-  const auto at = [&](const index_expr& i) { return unreduced_index(reduced, keepdims, s.index, std::span<const index_expr>(&i, 1)); };
+  const auto at = [&](const index_expr& i) {
+    return unreduced_index(reduced, keepdims, s.index, std::span<const index_expr>(&i, 1));
+  };
   const std::string best = b.variable(s.input_compute(), s.read(0, at(0)));
   const std::string where = b.variable(compute_type::integer, "0");
   s.loop("r", s.dims(0)[axis], [&](const index_expr& r) {
@@ -162,7 +169,8 @@ inline std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, s
   return where;
 }
 
-inline std::string emit_cumulative(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_cumulative(kernel_builder& b, node_id id, std::size_t output,
+                                   std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const auto axes = s.integers(1);
   if (!axes || axes->size() != 1) throw s.refuse("the axis is not known before execution");
@@ -182,13 +190,20 @@ inline std::string emit_cumulative(kernel_builder& b, node_id id, std::size_t ou
 }
 
 inline constexpr std::array reduction_emitters{
-    emitter_row{"", "ReduceSum", emit_reduction},       emitter_row{"", "ReduceMean", emit_reduction},
-    emitter_row{"", "ReduceMax", emit_reduction},       emitter_row{"", "ReduceMin", emit_reduction},
-    emitter_row{"", "ReduceProd", emit_reduction},      emitter_row{"", "ReduceL1", emit_reduction},
-    emitter_row{"", "ReduceL2", emit_reduction},        emitter_row{"", "ReduceSumSquare", emit_reduction},
-    emitter_row{"", "ReduceLogSum", emit_reduction},    emitter_row{"", "ReduceLogSumExp", emit_reduction},
-    emitter_row{"", "ArgMax", emit_arg},                emitter_row{"", "ArgMin", emit_arg},
-    emitter_row{"", "CumSum", emit_cumulative},         emitter_row{"", "CumProd", emit_cumulative},
+    emitter_row{"", "ReduceSum", emit_reduction},
+    emitter_row{"", "ReduceMean", emit_reduction},
+    emitter_row{"", "ReduceMax", emit_reduction},
+    emitter_row{"", "ReduceMin", emit_reduction},
+    emitter_row{"", "ReduceProd", emit_reduction},
+    emitter_row{"", "ReduceL1", emit_reduction},
+    emitter_row{"", "ReduceL2", emit_reduction},
+    emitter_row{"", "ReduceSumSquare", emit_reduction},
+    emitter_row{"", "ReduceLogSum", emit_reduction},
+    emitter_row{"", "ReduceLogSumExp", emit_reduction},
+    emitter_row{"", "ArgMax", emit_arg},
+    emitter_row{"", "ArgMin", emit_arg},
+    emitter_row{"", "CumSum", emit_cumulative},
+    emitter_row{"", "CumProd", emit_cumulative},
 };
 
 }  // namespace dnnopt::codegen

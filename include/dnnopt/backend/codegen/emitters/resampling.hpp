@@ -49,7 +49,8 @@ struct resample_taps {
   const bool crops = s.attributes().get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
   std::vector<double> roi;
   if (crops) roi = s.numbers(1).value_or(std::vector<double>());
-  if (crops && roi.size() != 2 * axes.size()) throw s.refuse("the region has another number of bounds than there are axes");
+  if (crops && roi.size() != 2 * axes.size())
+    throw s.refuse("the region has another number of bounds than there are axes");
   const std::string policy = s.attributes().get_string("keep_aspect_ratio_policy", "stretch");
   std::optional<double> common;
   if (!by_scale && policy != "stretch") {
@@ -71,14 +72,16 @@ struct resample_taps {
     else if (common)
       a.scale = common;
     else if (in[a.axis].is_constant() && out[a.axis].is_constant())
-      a.scale = static_cast<double>(out[a.axis].constant()) / static_cast<double>(std::max<std::int64_t>(in[a.axis].constant(), 1));
+      a.scale = static_cast<double>(out[a.axis].constant()) /
+                static_cast<double>(std::max<std::int64_t>(in[a.axis].constant(), 1));
     if (crops) {
       a.crop_low = roi[k];
       a.crop_high = roi[k + axes.size()];
     } else if (a.scale == 1.0 && in[a.axis] == out[a.axis]) {
       continue;
     }
-    a.scale_source = a.scale ? literal(compute_type::real, *a.scale) : "((float)" + index_source(out[a.axis]) + " / " + index_source(in[a.axis]) + ")";
+    a.scale_source = a.scale ? literal(compute_type::real, *a.scale)
+                             : "((float)" + index_source(out[a.axis]) + " / " + index_source(in[a.axis]) + ")";
     result.push_back(std::move(a));
   }
   return result;
@@ -90,7 +93,9 @@ struct resample_taps {
   const std::string in = index_source(s.dims(0)[a.axis]);
   const std::string out = index_source(s.out_dims()[a.axis]);
   const std::string scale = a.scale_source;
-  const std::string mode = s.n().op->name == "Upsample" ? "asymmetric" : s.attributes().get_string("coordinate_transformation_mode", "half_pixel");
+  const std::string mode = s.n().op->name == "Upsample"
+                               ? "asymmetric"
+                               : s.attributes().get_string("coordinate_transformation_mode", "half_pixel");
   const std::string scaled_extent = a.scale ? "((float)" + in + " * " + scale + ")" : "(float)" + out;
   std::string text;
   if (mode == "half_pixel")
@@ -98,7 +103,8 @@ struct resample_taps {
   else if (mode == "pytorch_half_pixel")
     text = out + " > 1 ? ((float)" + x + " + 0.5f) / " + scale + " - 0.5f : 0.0f";
   else if (mode == "half_pixel_symmetric")
-    text = "(float)" + in + " / 2 * (1 - (float)" + out + " / " + scaled_extent + ") + ((float)" + x + " + 0.5f) / " + scale + " - 0.5f";
+    text = "(float)" + in + " / 2 * (1 - (float)" + out + " / " + scaled_extent + ") + ((float)" + x + " + 0.5f) / " +
+           scale + " - 0.5f";
   else if (mode == "asymmetric")
     text = "(float)" + x + " / " + scale;
   else if (mode == "align_corners")
@@ -108,8 +114,8 @@ struct resample_taps {
   else if (mode == "tf_crop_and_resize") {
     const std::string low = literal(compute_type::real, a.crop_low);
     const std::string high = literal(compute_type::real, a.crop_high);
-    text = out + " > 1 ? " + low + " * (" + in + " - 1) + (float)" + x + " * (" + high + " - " + low + ") * (" + in + " - 1) / (" + out + " - 1) : 0.5f * (" + low + " + " + high +
-           ") * (" + in + " - 1)";
+    text = out + " > 1 ? " + low + " * (" + in + " - 1) + (float)" + x + " * (" + high + " - " + low + ") * (" + in +
+           " - 1) / (" + out + " - 1) : 0.5f * (" + low + " + " + high + ") * (" + in + " - 1)";
   } else {
     throw s.refuse("coordinate mode " + mode);
   }
@@ -118,7 +124,8 @@ struct resample_taps {
 
 /// Emits weights and clamped positions of the taps around `coordinate`. `support` is 1 (linear) or 2 (cubic); scales
 /// below 1 widen it where `antialias`.
-[[nodiscard]] inline resample_taps emit_taps(const element_site& s, const resized_axis& a, const std::string& coordinate, int support, bool antialias) {
+[[nodiscard]] inline resample_taps emit_taps(const element_site& s, const resized_axis& a,
+                                             const std::string& coordinate, int support, bool antialias) {
   kernel_builder& b = s.b;
   double stretch = 1;
   if (antialias) {
@@ -133,7 +140,8 @@ struct resample_taps {
   const std::string count = std::to_string(taps.count);
   const std::string in = index_source(s.dims(0)[a.axis]);
   const bool exclude = s.attributes().get_int("exclude_outside", 0) != 0;
-  const std::string cubic = literal(compute_type::real, static_cast<double>(s.attributes().get_float("cubic_coeff_a", -0.75f)));
+  const std::string cubic =
+      literal(compute_type::real, static_cast<double>(s.attributes().get_float("cubic_coeff_a", -0.75f)));
   b.line("float " + taps.weights + "[" + count + "];");
   b.line("int " + taps.positions + "[" + count + "];");
   const std::string total = b.variable(compute_type::real, "0");
@@ -143,8 +151,9 @@ struct resample_taps {
   if (support == 1)
     b.line("float w = fmax(1.0f - d, 0.0f);");
   else
-    b.line("float w = d <= 1.0f ? ((" + cubic + " + 2.0f) * d - (" + cubic + " + 3.0f)) * d * d + 1.0f : d < 2.0f ? ((" + cubic + " * d - 5.0f * " + cubic + ") * d + 8.0f * " +
-           cubic + ") * d - 4.0f * " + cubic + " : 0.0f;");
+    b.line("float w = d <= 1.0f ? ((" + cubic + " + 2.0f) * d - (" + cubic +
+           " + 3.0f)) * d * d + 1.0f : d < 2.0f ? ((" + cubic + " * d - 5.0f * " + cubic + ") * d + 8.0f * " + cubic +
+           ") * d - 4.0f * " + cubic + " : 0.0f;");
   if (exclude) b.line("if (q < 0 || q >= " + in + ") w = 0.0f;");
   b.line(taps.weights + "[t] = w;");
   b.line(taps.positions + "[t] = clamp(q, 0, (int)" + in + " - 1);");
@@ -156,7 +165,8 @@ struct resample_taps {
 
 /// The integer position nearest to a coordinate, by `nearest_mode`.
 [[nodiscard]] inline std::string nearest_position(const element_site& s, const std::string& coordinate) {
-  const std::string mode = s.n().op->name == "Upsample" ? "floor" : s.attributes().get_string("nearest_mode", "round_prefer_floor");
+  const std::string mode =
+      s.n().op->name == "Upsample" ? "floor" : s.attributes().get_string("nearest_mode", "round_prefer_floor");
   if (mode == "floor") return "floor(" + coordinate + ")";
   if (mode == "ceil") return "ceil(" + coordinate + ")";
   if (mode == "round_prefer_ceil") return "floor(" + coordinate + " + 0.5f)";
@@ -165,7 +175,8 @@ struct resample_taps {
 }
 
 [[nodiscard]] inline expr_range below(const index_expr& extent) {
-  return {0, extent.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(extent.range().high - 1, 0)};
+  return {0, extent.range().high >= unbounded ? (std::int64_t{1} << 31) - 1
+                                              : std::max<std::int64_t>(extent.range().high - 1, 0)};
 }
 
 inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
@@ -191,7 +202,8 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
     const index_expr& in = s.dims(0)[a.axis];
     if (crops) outside += (outside.empty() ? "" : " || ") + x + " < 0 || " + x + " > " + index_source(in) + " - 1";
     if (mode == "nearest") {
-      at[a.axis] = b.define_integer("q", "clamp((int)" + nearest_position(s, x) + ", 0, (int)" + index_source(in) + " - 1)", below(in));
+      at[a.axis] = b.define_integer(
+          "q", "clamp((int)" + nearest_position(s, x) + ", 0, (int)" + index_source(in) + " - 1)", below(in));
     } else if (mode == "linear" || mode == "cubic") {
       taps.push_back(emit_taps(s, a, x, mode == "linear" ? 1 : 2, s.attributes().get_int("antialias", 0) != 0));
       extents.emplace_back(taps.back().count);
@@ -217,10 +229,13 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
     result = element_site::is_real(type) ? sum : s.result("(" + std::string(name_of(type)) + ")rint(" + sum + ")");
   }
   if (outside.empty()) return result;
-  return b.let(type, outside + " ? " + literal(type, static_cast<double>(s.attributes().get_float("extrapolation_value", 0.0f))) + " : " + result);
+  return b.let(type, outside + " ? " +
+                         literal(type, static_cast<double>(s.attributes().get_float("extrapolation_value", 0.0f))) +
+                         " : " + result);
 }
 
-inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t output,
+                                    std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = s.compute();
   const std::string real(name_of(type));
@@ -241,7 +256,8 @@ inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t o
     at.emplace_back(static_cast<std::int64_t>(spatial - 1 - k));
     const std::string g = s.read(1, at);
     const std::string extent = index_source(x[2 + k]);
-    positions.push_back(b.let(type, align ? "(" + g + " + 1) / 2 * (" + extent + " - 1)" : "((" + g + " + 1) * " + extent + " - 1) / 2"));
+    positions.push_back(b.let(
+        type, align ? "(" + g + " + 1) / 2 * (" + extent + " - 1)" : "((" + g + " + 1) * " + extent + " - 1) / 2"));
   }
   const std::string sum = b.variable(type, "0");
   s.loops("t", std::vector<index_expr>(spatial, index_expr(taps)), [&](const std::vector<index_expr>& t) {
@@ -253,14 +269,16 @@ inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t o
       const std::string extent = "(int)" + index_source(x[2 + k]);
       const std::string q = b.fresh("q");
       // Far coordinates are clamped so that the conversion to int is defined; they stay outside.
-      const std::string base = "(int)clamp(" + std::string(nearest ? "rint(" : "floor(") + p + "), (" + real + ")-1.0e9f, (" + real + ")1.0e9f)";
+      const std::string base = "(int)clamp(" + std::string(nearest ? "rint(" : "floor(") + p + "), (" + real +
+                               ")-1.0e9f, (" + real + ")1.0e9f)";
       b.line("int " + q + " = " + base + (nearest ? "" : " + " + index_source(t[k]) + (cubic ? " - 1" : "")) + ";");
       if (!nearest) {
         const std::string d = b.let(type, "fabs(" + p + " - " + q + ")");
         if (!cubic)
           weight += " * (1 - " + d + ")";
         else
-          weight += " * (" + d + " <= 1 ? (1.25f * " + d + " - 2.25f) * " + d + " * " + d + " + 1 : ((-0.75f * " + d + " + 3.75f) * " + d + " - 6.0f) * " + d + " + 3.0f)";
+          weight += " * (" + d + " <= 1 ? (1.25f * " + d + " - 2.25f) * " + d + " * " + d + " + 1 : ((-0.75f * " + d +
+                    " + 3.75f) * " + d + " - 6.0f) * " + d + " + 3.0f)";
       }
       if (padding == "zeros") {
         test += (test.empty() ? "" : " && ") + q + " >= 0 && " + q + " < " + extent;
@@ -268,10 +286,11 @@ inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t o
         b.line(q + " = clamp(" + q + ", 0, " + extent + " - 1);");
       } else if (padding == "reflection") {
         if (align) {
-          b.line("if (" + extent + " == 1) " + q + " = 0; else { " + q + " = abs(" + q + ") % (2 * (" + extent + " - 1)); if (" + q + " >= " + extent + ") " + q + " = 2 * (" + extent +
-                 " - 1) - " + q + "; }");
+          b.line("if (" + extent + " == 1) " + q + " = 0; else { " + q + " = abs(" + q + ") % (2 * (" + extent +
+                 " - 1)); if (" + q + " >= " + extent + ") " + q + " = 2 * (" + extent + " - 1) - " + q + "; }");
         } else {
-          b.line(q + " = (" + q + " < 0 ? -" + q + " - 1 : " + q + ") % (2 * " + extent + "); if (" + q + " >= " + extent + ") " + q + " = 2 * " + extent + " - 1 - " + q + ";");
+          b.line(q + " = (" + q + " < 0 ? -" + q + " - 1 : " + q + ") % (2 * " + extent + "); if (" + q +
+                 " >= " + extent + ") " + q + " = 2 * " + extent + " - 1 - " + q + ";");
         }
       } else {
         throw s.refuse("padding mode " + padding);
@@ -283,7 +302,8 @@ inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t o
   return s.result(sum);
 }
 
-inline std::string emit_affine_grid(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+inline std::string emit_affine_grid(kernel_builder& b, node_id id, std::size_t output,
+                                    std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = s.compute();
   const std::size_t spatial = s.out_dims().size() - 2;
@@ -294,7 +314,8 @@ inline std::string emit_affine_grid(kernel_builder& b, node_id id, std::size_t o
   for (std::size_t k = 0; k < spatial; ++k) {
     const std::string at = index_source(s.index[spatial - k]);
     const std::string extent = index_source(s.out_dims()[spatial - k]);
-    base.push_back(b.let(type, align ? extent + " == 1 ? 0 : (" + real + ")(2 * " + at + ") / (" + extent + " - 1) - 1" : "(" + real + ")(2 * " + at + " + 1) / " + extent + " - 1"));
+    base.push_back(b.let(type, align ? extent + " == 1 ? 0 : (" + real + ")(2 * " + at + ") / (" + extent + " - 1) - 1"
+                                     : "(" + real + ")(2 * " + at + " + 1) / " + extent + " - 1"));
   }
   base.emplace_back("1");
   const index_expr row = s.index.back();
