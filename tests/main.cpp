@@ -10,7 +10,8 @@ struct seed_on_failure : Catch::TestEventListenerBase {
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     if (stats.totals.testCases.failed != 0)
-      std::fprintf(stderr, "failed: \"%s\"; repeat with --rng-seed %u\n", stats.testInfo.name.c_str(), Catch::rngSeed());
+      std::fprintf(stderr, "failed: \"%s\"; repeat with --rng-seed %u\n", stats.testInfo.name.c_str(),
+                   Catch::rngSeed());
   }
 };
 

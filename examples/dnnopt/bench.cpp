@@ -25,7 +25,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
 
 /// The value below which a share of sorted numbers lies (nearest rank).
 double percentile(const std::vector<double>& sorted, double share) {
@@ -46,7 +48,8 @@ std::int64_t peak_host_bytes() {
 }
 
 /// Runs with every command timed and returns what the profiler tells of them.
-dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt::named_tensors& inputs, std::size_t runs, dnnopt::profile::profile_mode mode) {
+dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt::named_tensors& inputs,
+                                         std::size_t runs, dnnopt::profile::profile_mode mode) {
   dnnopt::profile::profiler_options options;
   options.mode = mode;
   options.clock = dnnopt::profile::clock_options_of(session.context()->where().handle());
@@ -93,8 +96,13 @@ int bench(const options& o) {
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
   result["init_ms"] = init_ms;
   result["first_ms"] = first_ms;
-  result["latency_ms"] = {{"min", latencies.front()}, {"median", median(latencies)}, {"mean", mean}, {"p90", percentile(latencies, 0.9)},
-                          {"p95", percentile(latencies, 0.95)}, {"p99", percentile(latencies, 0.99)}, {"max", latencies.back()}};
+  result["latency_ms"] = {{"min", latencies.front()},
+                          {"median", median(latencies)},
+                          {"mean", mean},
+                          {"p90", percentile(latencies, 0.9)},
+                          {"p95", percentile(latencies, 0.95)},
+                          {"p99", percentile(latencies, 0.99)},
+                          {"max", latencies.back()}};
   // The parts come from runs of their own with every command timed; the latencies above are without events.
   dnnopt::profile::time_split split;
   double upload_ms = 0;
@@ -102,7 +110,8 @@ int bench(const options& o) {
   result["kernels"] = session.kernels();
   result["host_ops"] = session.host_ops();
   if (session.executor() != nullptr) {
-    const dnnopt::profile::profile_report report = observed(session, inputs, std::min<std::size_t>(o.runs, 10), dnnopt::profile::profile_mode::full);
+    const dnnopt::profile::profile_report report =
+        observed(session, inputs, std::min<std::size_t>(o.runs, 10), dnnopt::profile::profile_mode::full);
     split = report.split;
     for (const auto& event : report.events) {
       if (event.kind == dnnopt::profile::event_kind::upload) upload_ms += event.duration_ns() * 1e-6;
@@ -118,16 +127,21 @@ int bench(const options& o) {
   result["d2h_ms"] = download_ms;
   result["builds"] = session.report().builds;
   result["arena_bytes"] = session.executor() == nullptr ? 0 : session.executor()->memory().arena_bytes;
-  result["arena_lower_bound_bytes"] = session.executor() == nullptr ? 0 : session.executor()->memory().lower_bound_bytes;
+  result["arena_lower_bound_bytes"] =
+      session.executor() == nullptr ? 0 : session.executor()->memory().lower_bound_bytes;
   result["peak_device_bytes"] = session.context() == nullptr ? 0 : session.context()->memory().figures().peak_bytes;
   result["peak_host_bytes"] = peak_host_bytes();
 
-  say(o, "device " + result["device"].get<std::string>() + ", " + std::to_string(o.warmup) + " warm-up and " + std::to_string(o.runs) + " measured inferences\n" +
-             "init " + fixed(init_ms, 1) + " ms (" + std::to_string(session.report().builds) + " kernels built), first " + fixed(first_ms, 2) + " ms\nlatency ms: median " +
-             fixed(median(latencies), 3) + ", min " + fixed(latencies.front(), 3) + ", mean " + fixed(mean, 3) + ", p90 " + fixed(percentile(latencies, 0.9), 3) + ", max " +
-             fixed(latencies.back(), 3) + "\nenqueue " + fixed(split.enqueue_overlapped_ns * 1e-6, 3) + " ms, kernels " + fixed(split.gpu_ns * 1e-6, 3) + " ms, upload " + fixed(upload_ms, 3) +
-             " ms, download " + fixed(download_ms, 3) + " ms\n" + std::to_string(session.kernels()) + " device commands, " + std::to_string(session.host_ops()) +
-             " host operators, arena " + result["arena_bytes"].dump() + " bytes\n");
+  say(o, "device " + result["device"].get<std::string>() + ", " + std::to_string(o.warmup) + " warm-up and " +
+             std::to_string(o.runs) + " measured inferences\n" + "init " + fixed(init_ms, 1) + " ms (" +
+             std::to_string(session.report().builds) + " kernels built), first " + fixed(first_ms, 2) +
+             " ms\nlatency ms: median " + fixed(median(latencies), 3) + ", min " + fixed(latencies.front(), 3) +
+             ", mean " + fixed(mean, 3) + ", p90 " + fixed(percentile(latencies, 0.9), 3) + ", max " +
+             fixed(latencies.back(), 3) + "\nenqueue " + fixed(split.enqueue_overlapped_ns * 1e-6, 3) +
+             " ms, kernels " + fixed(split.gpu_ns * 1e-6, 3) + " ms, upload " + fixed(upload_ms, 3) + " ms, download " +
+             fixed(download_ms, 3) + " ms\n" + std::to_string(session.kernels()) + " device commands, " +
+             std::to_string(session.host_ops()) + " host operators, arena " + result["arena_bytes"].dump() +
+             " bytes\n");
   write_json(o, result);
   return 0;
 }
@@ -135,11 +149,13 @@ int bench(const options& o) {
 int profile(const options& o) {
   const dnnopt::model m = dnnopt::load(o.model);
   dnnopt::session session = dnnopt::compile(m, compile_options_of(o));
-  if (session.executor() == nullptr) throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
+  if (session.executor() == nullptr)
+    throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   for (std::size_t i = 0; i < std::max<std::size_t>(o.warmup, 1); ++i) (void)session.run(inputs);
   dnnopt::profile::profile_report report =
-      observed(session, inputs, o.runs, o.mode == "monitor" ? dnnopt::profile::profile_mode::monitor : dnnopt::profile::profile_mode::full);
+      observed(session, inputs, o.runs,
+               o.mode == "monitor" ? dnnopt::profile::profile_mode::monitor : dnnopt::profile::profile_mode::full);
   report.model = o.model;
   report.kernels = session.kernels();
   const auto write = [](const std::string& file, const auto& call) {

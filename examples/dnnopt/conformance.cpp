@@ -19,7 +19,8 @@ conformance_runner device_runner(const options& o) {
     m.ops = dnnopt::standard_ops();
     dnnopt::named_tensors named;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].kind != dnnopt::value_kind::tensor) throw dnnopt::error(dnnopt::errc::unsupported, "an input is a sequence or an optional");
+      if (inputs[i].kind != dnnopt::value_kind::tensor)
+        throw dnnopt::error(dnnopt::errc::unsupported, "an input is a sequence or an optional");
       named.add(g.value_at(g.inputs()[i]).name, inputs[i].content);
     }
     dnnopt::session session = dnnopt::compile(m, compiling);
@@ -39,8 +40,9 @@ int conformance(const options& o) {
   });
   for (const conformance_result& row : report.results)
     if (row.verdict == conformance_verdict::unsupported) say(o, "unsupported " + row.name + ": " + row.reason + "\n");
-  say(o, std::to_string(report.fallback) + " passed with an operator on the host, " + std::to_string(report.unsupported) + " unsupported\n" +
-             std::to_string(report.passed) + " passed, " + std::to_string(report.failed) + " failed\n");
+  say(o, std::to_string(report.fallback) + " passed with an operator on the host, " +
+             std::to_string(report.unsupported) + " unsupported\n" + std::to_string(report.passed) + " passed, " +
+             std::to_string(report.failed) + " failed\n");
   write_json(o, to_json(report));
   return report.failed == 0 ? 0 : 1;
 }

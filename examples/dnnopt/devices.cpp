@@ -43,13 +43,16 @@ int devices(const options& o) {
       row["recordable_queues"] = i.recordable_queues;
       row["timer_resolution_ns"] = i.timer_resolution_ns;
       row["extensions"] = i.extensions;
-      text += row["spec"].get<std::string>() + "  " + i.name + " (" + i.platform + ", " + i.version + ", driver " + i.driver_version + ")\n";
-      text += "  " + std::string(dnnopt::name_of(i.type)) + ", " + std::to_string(i.compute_units) + " compute units, " +
-              std::to_string(i.global_memory_bytes >> 20U) + " MiB global, " + std::to_string(i.local_memory_bytes >> 10U) +
-              " KiB local, work-groups up to " + std::to_string(i.max_work_group_size) + "\n  images " +
-              (i.images.supported ? std::to_string(i.images.max_width_2d) + " x " + std::to_string(i.images.max_height_2d) : "no") +
-              ", fp16 arithmetic " + (i.fp16 ? "yes" : "no") + ", command buffers " + (i.command_buffers ? "yes" : "no") +
-              ", timer resolution " + std::to_string(i.timer_resolution_ns) + " ns\n";
+      text += row["spec"].get<std::string>() + "  " + i.name + " (" + i.platform + ", " + i.version + ", driver " +
+              i.driver_version + ")\n";
+      text +=
+          "  " + std::string(dnnopt::name_of(i.type)) + ", " + std::to_string(i.compute_units) + " compute units, " +
+          std::to_string(i.global_memory_bytes >> 20U) + " MiB global, " + std::to_string(i.local_memory_bytes >> 10U) +
+          " KiB local, work-groups up to " + std::to_string(i.max_work_group_size) + "\n  images " +
+          (i.images.supported ? std::to_string(i.images.max_width_2d) + " x " + std::to_string(i.images.max_height_2d)
+                              : "no") +
+          ", fp16 arithmetic " + (i.fp16 ? "yes" : "no") + ", command buffers " + (i.command_buffers ? "yes" : "no") +
+          ", timer resolution " + std::to_string(i.timer_resolution_ns) + " ns\n";
       result["devices"].push_back(std::move(row));
     }
   } catch (const dnnopt::error& e) {

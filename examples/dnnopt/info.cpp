@@ -56,7 +56,8 @@ int info(const options& o) {
   std::int64_t macs = 0;
   bool symbolic_macs = false;
   for (dnnopt::value_id v = 0; v < g.value_count(); ++v)
-    if (g.facts(v).is_constant() && dnnopt::is_floating(g.facts(v).type) && g.facts(v).constant.size() > 1 && !g.value_at(v).uses.empty())
+    if (g.facts(v).is_constant() && dnnopt::is_floating(g.facts(v).type) && g.facts(v).constant.size() > 1 &&
+        !g.value_at(v).uses.empty())
       params += g.facts(v).constant.size();
   dnnopt::symbol_values ones;
   for (std::uint32_t s = 0; s < g.expressions().symbol_count(); ++s) ones.bind(s, 1);
@@ -76,10 +77,12 @@ int info(const options& o) {
   if (m.constant_nodes != 0) operators["Constant"] += static_cast<std::int64_t>(m.constant_nodes);
   result["operators"] = operators;
   result["unsupported"] = json::array();
-  const dnnopt::program placed = dnnopt::make_program(std::make_shared<const dnnopt::graph>(g), dnnopt::codegen::default_lower_options(), false);
+  const dnnopt::program placed =
+      dnnopt::make_program(std::make_shared<const dnnopt::graph>(g), dnnopt::codegen::default_lower_options(), false);
   for (const dnnopt::placed_node& step : placed.steps)
     if (step.where == dnnopt::placement::host)
-      result["unsupported"].push_back({{"node", g.node_at(step.id).name}, {"op", g.node_at(step.id).op->name}, {"reason", step.reason}});
+      result["unsupported"].push_back(
+          {{"node", g.node_at(step.id).name}, {"op", g.node_at(step.id).op->name}, {"reason", step.reason}});
   result["params"] = params;
   result["macs"] = macs;
   result["macs_at"] = symbolic_macs ? "symbolic dims taken as 1; bind them with --dim" : "";
@@ -90,9 +93,11 @@ int info(const options& o) {
   std::string text;
   for (const char* side : {"inputs", "outputs"})
     for (const auto& row : result[side])
-      text += std::string(side).substr(0, std::string(side).size() - 1) + "  " + row["name"].get<std::string>() + "  " + row["dtype"].get<std::string>() + " " + row["shape"].dump() + "\n";
-  text += "opset " + result["opset"].dump() + ", " + result["nodes"].dump() + " nodes, " + fixed(static_cast<double>(params) / 1e6, 2) + " M parameters, " +
-          fixed(static_cast<double>(macs) / 1e9, 3) + " G multiply-accumulates" + (symbolic_macs ? " (" + result["macs_at"].get<std::string>() + ")" : "") + "\n\n";
+      text += std::string(side).substr(0, std::string(side).size() - 1) + "  " + row["name"].get<std::string>() + "  " +
+              row["dtype"].get<std::string>() + " " + row["shape"].dump() + "\n";
+  text += "opset " + result["opset"].dump() + ", " + result["nodes"].dump() + " nodes, " +
+          fixed(static_cast<double>(params) / 1e6, 2) + " M parameters, " + fixed(static_cast<double>(macs) / 1e9, 3) +
+          " G multiply-accumulates" + (symbolic_macs ? " (" + result["macs_at"].get<std::string>() + ")" : "") + "\n\n";
   text_table table({"operator", "nodes"});
   for (const auto& [name, count] : operators) table.add({name, std::to_string(count)});
   text += table.str() + "\n";
@@ -104,7 +109,8 @@ int info(const options& o) {
   if (!result["unsupported"].empty()) {
     text += "\nwithout a kernel (they run on the host):\n";
     for (const auto& row : result["unsupported"])
-      text += "  " + row["op"].get<std::string>() + "  " + row["node"].get<std::string>() + ": " + row["reason"].get<std::string>() + "\n";
+      text += "  " + row["op"].get<std::string>() + "  " + row["node"].get<std::string>() + ": " +
+              row["reason"].get<std::string>() + "\n";
   }
   say(o, text);
   write_json(o, result);

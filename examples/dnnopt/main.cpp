@@ -23,7 +23,9 @@ void write_json(const options& o, const json& result) {
   if (!file) throw std::runtime_error("cannot write '" + o.json_target + "'");
 }
 
-void say(const options& o, const std::string& text) { std::fputs(text.c_str(), o.json_target == "-" ? stderr : stdout); }
+void say(const options& o, const std::string& text) {
+  std::fputs(text.c_str(), o.json_target == "-" ? stderr : stdout);
+}
 
 }  // namespace tool
 
@@ -33,18 +35,27 @@ void add_json(CLI::App& command, tool::options& o) {
   command.add_option("--json", o.json_target, "write the machine-readable result to this file, - for standard output");
 }
 
-void add_model(CLI::App& command, tool::options& o) { command.add_option("MODEL", o.model, "an .onnx file")->required(); }
+void add_model(CLI::App& command, tool::options& o) {
+  command.add_option("MODEL", o.model, "an .onnx file")->required();
+}
 
 void add_common(CLI::App& command, tool::options& o) {
   add_json(command, o);
-  command.add_option("--device", o.device, "reference, opencl, opencl:N or opencl:part of the device's name")->capture_default_str();
-  command.add_flag("--require-device", o.require_device, "an operator that would fall back to the host is an error naming it");
-  command.add_option("--precision", o.precision, "storage of floats; sums are in fp32")->check(CLI::IsMember({"fp32", "fp16"}))->capture_default_str();
-  command.add_option("--shape", o.shapes, "NAME=2x3x224x224: shape of an input with symbolic dims")->allow_extra_args(false);
+  command.add_option("--device", o.device, "reference, opencl, opencl:N or opencl:part of the device's name")
+      ->capture_default_str();
+  command.add_flag("--require-device", o.require_device,
+                   "an operator that would fall back to the host is an error naming it");
+  command.add_option("--precision", o.precision, "storage of floats; sums are in fp32")
+      ->check(CLI::IsMember({"fp32", "fp16"}))
+      ->capture_default_str();
+  command.add_option("--shape", o.shapes, "NAME=2x3x224x224: shape of an input with symbolic dims")
+      ->allow_extra_args(false);
   command.add_option("--dim", o.dims, "batch=2: value of a symbolic dim")->allow_extra_args(false);
   command.add_option("--cache", o.cache, "file of tuning results, profile database and plans");
-  command.add_option("--passes", o.passes, "default, none, epilogue, or names in order, separated by commas")->capture_default_str();
-  command.add_option("--memory-limit", o.memory_limit, "bytes of device memory; what cannot fit is refused before running");
+  command.add_option("--passes", o.passes, "default, none, epilogue, or names in order, separated by commas")
+      ->capture_default_str();
+  command.add_option("--memory-limit", o.memory_limit,
+                     "bytes of device memory; what cannot fit is refused before running");
   command.add_option("--seed", o.seed, "of generated weights and inputs")->capture_default_str();
 }
 
@@ -64,7 +75,8 @@ int main(int count, char** arguments) {
   CLI::App* command = add("devices", "OpenCL platforms and devices, or why there are none", &tool::devices);
   add_json(*command, o);
 
-  command = add("info", "inputs, outputs, operators, classes, parameters and multiply-accumulates of a model", &tool::info);
+  command =
+      add("info", "inputs, outputs, operators, classes, parameters and multiply-accumulates of a model", &tool::info);
   add_model(*command, o);
   add_common(*command, o);
 
@@ -104,7 +116,9 @@ int main(int count, char** arguments) {
   command = add("profile", "per-operator and per-kernel times on one clock", &tool::profile);
   add_model(*command, o);
   add_common(*command, o);
-  command->add_option("--mode", o.mode, "full: every kernel; monitor: a sample within an overhead budget")->check(CLI::IsMember({"full", "monitor"}))->capture_default_str();
+  command->add_option("--mode", o.mode, "full: every kernel; monitor: a sample within an overhead budget")
+      ->check(CLI::IsMember({"full", "monitor"}))
+      ->capture_default_str();
   command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
   command->add_option("--runs", o.runs, "profiled inferences")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--trace", o.trace, "timeline as .json (Chrome) or .perfetto-trace");

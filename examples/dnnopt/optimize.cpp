@@ -24,13 +24,16 @@ bool is_layout_operator(const dnnopt::graph& g, dnnopt::node_id id) {
 }
 
 /// Bytes of intermediate results: outputs of nodes that other nodes read. Symbolic dims count as 1.
-std::int64_t intermediate_bytes(const dnnopt::graph& g, const dnnopt::symbol_values& ones, const dnnopt::program* placed) {
+std::int64_t intermediate_bytes(const dnnopt::graph& g, const dnnopt::symbol_values& ones,
+                                const dnnopt::program* placed) {
   std::int64_t bytes = 0;
   for (const dnnopt::node_id id : g.nodes())
     for (const dnnopt::value_id out : g.node_at(id).outputs) {
-      if (out == dnnopt::no_value || g.value_at(out).uses.empty() || !g.facts(out).dims || g.facts(out).elements) continue;
+      if (out == dnnopt::no_value || g.value_at(out).uses.empty() || !g.facts(out).dims || g.facts(out).elements)
+        continue;
       if (placed != nullptr && placed->roots[out] != out) continue;
-      bytes += dnnopt::element_count(*g.facts(out).dims).evaluate(ones) * static_cast<std::int64_t>(dnnopt::size_of(g.facts(out).type));
+      bytes += dnnopt::element_count(*g.facts(out).dims).evaluate(ones) *
+               static_cast<std::int64_t>(dnnopt::size_of(g.facts(out).type));
     }
   return bytes;
 }
@@ -86,7 +89,8 @@ int optimize(const options& o) {
   if (o.device != "reference") {
     const dnnopt::opencl::device device = dnnopt::opencl::select_device(o.device);
     const auto begin = std::chrono::steady_clock::now();
-    const dnnopt::program placed = dnnopt::make_program(g, dnnopt::codegen::default_lower_options(&device.info), o.require_device);
+    const dnnopt::program placed =
+        dnnopt::make_program(g, dnnopt::codegen::default_lower_options(&device.info), o.require_device);
     lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     kernels = placed.kernel_count();
     host_ops = placed.host_count();
@@ -98,11 +102,15 @@ int optimize(const options& o) {
       }
       for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
         if (is_layout_operator(*g, step.id)) ++layout_after;
-        launches.push_back({{"name", n.name + (step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k))}, {"ops", {std::string(n.op->name)}}, {"version", step.lowered.kernels[k].version}, {"why_not", json::array()}});
+        launches.push_back({{"name", n.name + (step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k))},
+                            {"ops", {std::string(n.op->name)}},
+                            {"version", step.lowered.kernels[k].version},
+                            {"why_not", json::array()}});
       }
     }
     // Memory is planned for the given dims; what stays symbolic counts as 1.
-    memory = dnnopt::plan_run_memory(placed, symbolic && !late ? ones : dnnopt::symbol_values{}, device.info.base_address_alignment_bytes);
+    memory = dnnopt::plan_run_memory(placed, symbolic && !late ? ones : dnnopt::symbol_values{},
+                                     device.info.base_address_alignment_bytes);
     ir_after = intermediate_bytes(*g, ones, &placed);
   } else {
     for (const dnnopt::node_id id : g->nodes()) layout_after += is_layout_operator(*g, id) ? 1 : 0;
@@ -128,12 +136,20 @@ int optimize(const options& o) {
     passes.add({pass.name, std::to_string(pass.edits), fixed(pass.seconds * 1e3, 2)});
   }
   result["launches"] = launches;
-  result["subgraphs"] = {{"known", symbolic || late ? 0 : 1}, {"mixed_1", symbolic && !late ? 1 : 0}, {"mixed_2_4", 0}, {"mixed_5_8", 0}, {"nac", late ? 1 : 0}};
+  result["subgraphs"] = {{"known", symbolic || late ? 0 : 1},
+                         {"mixed_1", symbolic && !late ? 1 : 0},
+                         {"mixed_2_4", 0},
+                         {"mixed_5_8", 0},
+                         {"nac", late ? 1 : 0}};
 
-  std::string text = passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " + std::to_string(report.nodes_folded) + " folded, " + std::to_string(g->node_count()) +
-                     " left\n" + std::to_string(kernels) + " device commands, " + std::to_string(host_ops) + " host operators\nlayout operators " + std::to_string(layout_before) + " -> " +
-                     std::to_string(layout_after) + ", intermediate bytes " + result["ir_bytes_before"].dump() + " -> " + result["ir_bytes_after"].dump() + "\narena " +
-                     std::to_string(memory.arena_bytes) + " bytes, lower bound " + std::to_string(memory.lower_bound_bytes) + ", one buffer each " + std::to_string(memory.naive_bytes) + "\n";
+  std::string text = passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " +
+                     std::to_string(report.nodes_folded) + " folded, " + std::to_string(g->node_count()) + " left\n" +
+                     std::to_string(kernels) + " device commands, " + std::to_string(host_ops) +
+                     " host operators\nlayout operators " + std::to_string(layout_before) + " -> " +
+                     std::to_string(layout_after) + ", intermediate bytes " + result["ir_bytes_before"].dump() +
+                     " -> " + result["ir_bytes_after"].dump() + "\narena " + std::to_string(memory.arena_bytes) +
+                     " bytes, lower bound " + std::to_string(memory.lower_bound_bytes) + ", one buffer each " +
+                     std::to_string(memory.naive_bytes) + "\n";
   if (o.explain)
     for (const dnnopt::pass_report& pass : report.passes)
       for (const std::string& remark : pass.remarks) text += pass.name + ": " + remark + "\n";
@@ -151,7 +167,9 @@ int optimize(const options& o) {
   }
   if (!o.memory_plan.empty()) {
     std::vector<std::string> names;
-    for (const dnnopt::planned_value& planned : memory.planned) names.push_back(planned.held == dnnopt::no_value ? "scratch of step " + std::to_string(planned.step) : g->value_at(planned.held).name);
+    for (const dnnopt::planned_value& planned : memory.planned)
+      names.push_back(planned.held == dnnopt::no_value ? "scratch of step " + std::to_string(planned.step)
+                                                       : g->value_at(planned.held).name);
     dnnopt::memory::svg_options drawing;
     drawing.title = o.model;
     drawing.names = names;

@@ -33,12 +33,15 @@ int plan_memory(const options& o) {
   } else {
     std::string known;
     for (const auto& [strategy_of, name] : dnnopt::memory::offset_strategies) known += " " + std::string(name);
-    throw dnnopt::error(dnnopt::errc::usage, "no strategy '" + o.strategy + "'; there are:" + known + " and, for shared objects, names that begin with objects_");
+    throw dnnopt::error(dnnopt::errc::usage, "no strategy '" + o.strategy + "'; there are:" + known +
+                                                 " and, for shared objects, names that begin with objects_");
   }
   const bool fits = o.capacity == 0 || result["bytes"].get<std::int64_t>() <= o.capacity;
-  say(o, result["strategy"].get<std::string>() + ": " + result["bytes"].dump() + " bytes for " + std::to_string(records.usages.size()) + " buffers, lower bound " +
-             result["lower_bound_bytes"].dump() + (result["proved"].get<bool>() ? ", proved least" : ", not proved least") + ", " + result["seconds"].dump() + " s" +
-             (fits ? "" : "; above the capacity of " + std::to_string(o.capacity)) + "\n");
+  say(o, result["strategy"].get<std::string>() + ": " + result["bytes"].dump() + " bytes for " +
+             std::to_string(records.usages.size()) + " buffers, lower bound " + result["lower_bound_bytes"].dump() +
+             (result["proved"].get<bool>() ? ", proved least" : ", not proved least") + ", " +
+             result["seconds"].dump() + " s" + (fits ? "" : "; above the capacity of " + std::to_string(o.capacity)) +
+             "\n");
   write_json(o, result);
   return fits ? 0 : 1;
 }

@@ -12,7 +12,8 @@ namespace {
 /// A file name from a value's name: characters that folders or shells dislike become '_'.
 std::string file_name_of(const std::string& name, std::size_t position) {
   std::string safe;
-  for (const char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_' ? c : '_';
+  for (const char c : name)
+    safe += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_' ? c : '_';
   if (safe.empty() || safe == "." || safe == "..") safe = "output_" + std::to_string(position);
   return safe + ".npy";
 }
@@ -36,11 +37,14 @@ int run(const options& o) {
       file = (std::filesystem::path(o.output_dir) / file_name_of(name, position)).string();
       // Two names may differ only in characters that files cannot carry.
       for (const auto& row : result["outputs"])
-        if (row["file"] == file) file = (std::filesystem::path(o.output_dir) / ("output_" + std::to_string(position) + ".npy")).string();
+        if (row["file"] == file)
+          file = (std::filesystem::path(o.output_dir) / ("output_" + std::to_string(position) + ".npy")).string();
       dnnopt::write_npy(file, content);
     }
-    result["outputs"].push_back({{"name", name}, {"dtype", dnnopt::name_of(content.type())}, {"shape", content.dims()}, {"file", file}});
-    text += "output  " + name + "  " + std::string(dnnopt::name_of(content.type())) + " " + dnnopt::to_string(content.dims()) + (file.empty() ? "" : "  -> " + file) + "\n";
+    result["outputs"].push_back(
+        {{"name", name}, {"dtype", dnnopt::name_of(content.type())}, {"shape", content.dims()}, {"file", file}});
+    text += "output  " + name + "  " + std::string(dnnopt::name_of(content.type())) + " " +
+            dnnopt::to_string(content.dims()) + (file.empty() ? "" : "  -> " + file) + "\n";
     ++position;
   }
   result["kernels"] = session.kernels();
@@ -50,12 +54,14 @@ int run(const options& o) {
   for (const dnnopt::placement_row& row : session.placements()) {
     result["placements"].push_back({{"node", row.node}, {"op", row.op}, {"where", row.where}, {"reason", row.reason}});
     ++counts[row.where == "device" ? 0 : row.where == "host" ? 1 : 2];
-    if (row.where == "host" && o.device != "reference") text += "on the host: " + row.op + " '" + row.node + "': " + row.reason + "\n";
+    if (row.where == "host" && o.device != "reference")
+      text += "on the host: " + row.op + " '" + row.node + "': " + row.reason + "\n";
   }
   if (session.executor() != nullptr) {
     result["crossings"] = session.executor()->executed().crossings;
-    text += std::to_string(session.kernels()) + " device commands, " + std::to_string(counts[0]) + " nodes on the device, " + std::to_string(counts[1]) +
-            " on the host, " + std::to_string(counts[2]) + " without computation, " + result["crossings"].dump() + " crossings\n";
+    text += std::to_string(session.kernels()) + " device commands, " + std::to_string(counts[0]) +
+            " nodes on the device, " + std::to_string(counts[1]) + " on the host, " + std::to_string(counts[2]) +
+            " without computation, " + result["crossings"].dump() + " crossings\n";
   }
   say(o, text);
   write_json(o, result);

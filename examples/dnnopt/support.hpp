@@ -26,7 +26,8 @@ namespace tool {
     } catch (const std::exception&) {
       used = 0;
     }
-    if (used == 0 || used != part.size() || number < 0) throw dnnopt::error(dnnopt::errc::usage, "'" + part + "' is not a dim");
+    if (used == 0 || used != part.size() || number < 0)
+      throw dnnopt::error(dnnopt::errc::usage, "'" + part + "' is not a dim");
     dims.push_back(number);
     if (cut == std::string_view::npos) break;
     text.remove_prefix(cut + 1);
@@ -37,7 +38,8 @@ namespace tool {
 /// "NAME=REST" in two. The last '=' separates, for names may hold one. Errors: usage.
 [[nodiscard]] inline std::pair<std::string, std::string> parse_pair(const std::string& text) {
   const std::size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) throw dnnopt::error(dnnopt::errc::usage, "'" + text + "' is not NAME=VALUE");
+  if (equals == std::string::npos || equals == 0)
+    throw dnnopt::error(dnnopt::errc::usage, "'" + text + "' is not NAME=VALUE");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -49,7 +51,8 @@ namespace tool {
   result.precision = o.precision == "fp16" ? dnnopt::precision::fp16 : dnnopt::precision::fp32;
   result.passes = o.passes;
   // Nothing is tuned yet, so nothing could be read from or kept in the file; taking it silently would mislead.
-  if (!o.cache.empty()) throw dnnopt::error(dnnopt::errc::usage, "--cache: this version keeps no tuning results and no plans");
+  if (!o.cache.empty())
+    throw dnnopt::error(dnnopt::errc::usage, "--cache: this version keeps no tuning results and no plans");
   result.memory_limit = o.memory_limit;
   for (const std::string& text : o.dims) {
     const auto [name, number] = parse_pair(text);

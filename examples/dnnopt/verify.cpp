@@ -42,7 +42,8 @@ difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected) {
     const double e = dnnopt::codegen::number_at(expected, i);
     const double a = dnnopt::codegen::number_at(got, i);
     if (a == e || (std::isnan(a) && std::isnan(e))) continue;
-    const double error = std::isfinite(a) && std::isfinite(e) ? std::fabs(a - e) : std::numeric_limits<double>::infinity();
+    const double error =
+        std::isfinite(a) && std::isfinite(e) ? std::fabs(a - e) : std::numeric_limits<double>::infinity();
     d.absolute = std::max(d.absolute, error);
     if (!real || !(error <= 1e-3 * std::fabs(e) + 1e-4 * magnitude)) d.equal = false;
   }
@@ -50,9 +51,10 @@ difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected) {
   return d;
 }
 
-/// The first node, in execution order, whose output on the device differs from the reference: every intermediate value is
-/// made a graph output and compared.
-std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options& compiling, const dnnopt::named_tensors& inputs) {
+/// The first node, in execution order, whose output on the device differs from the reference: every intermediate value
+/// is made a graph output and compared.
+std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options& compiling,
+                           const dnnopt::named_tensors& inputs) {
   dnnopt::compile_report report;
   const dnnopt::graph optimized = dnnopt::optimize(m, compiling, report);
   dnnopt::model all = m;
@@ -120,7 +122,8 @@ int verify(const options& o) {
     const std::string bad = first_bad_node(m, compiling, inputs);
     if (!bad.empty()) result["first_bad_node"] = bad;
   }
-  say(o, std::string(passed ? "passed" : "FAILED") + ": largest error " + std::to_string(absolute) + ", " + std::to_string(relative) + " of the largest magnitude" +
+  say(o, std::string(passed ? "passed" : "FAILED") + ": largest error " + std::to_string(absolute) + ", " +
+             std::to_string(relative) + " of the largest magnitude" +
              (passed ? "" : ", first node that differs: " + result["first_bad_node"].dump()) + "\n");
   write_json(o, result);
   return passed ? 0 : 1;

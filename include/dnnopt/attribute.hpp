@@ -87,12 +87,15 @@ class attribute_map {
     return as<T>(name, *held);
   }
   /// Shorthands of get for the common types.
-  [[nodiscard]] std::int64_t get_int(std::string_view name, std::int64_t fallback) const { return get<std::int64_t>(name, fallback); }
+  [[nodiscard]] std::int64_t get_int(std::string_view name, std::int64_t fallback) const {
+    return get<std::int64_t>(name, fallback);
+  }
   [[nodiscard]] float get_float(std::string_view name, float fallback) const { return get<float>(name, fallback); }
   [[nodiscard]] std::string get_string(std::string_view name, std::string fallback) const {
     return get<std::string>(name, std::move(fallback));
   }
-  [[nodiscard]] std::vector<std::int64_t> get_ints(std::string_view name, std::vector<std::int64_t> fallback = {}) const {
+  [[nodiscard]] std::vector<std::int64_t> get_ints(std::string_view name,
+                                                   std::vector<std::int64_t> fallback = {}) const {
     return get<std::vector<std::int64_t>>(name, std::move(fallback));
   }
   [[nodiscard]] std::vector<float> get_floats(std::string_view name, std::vector<float> fallback = {}) const {
@@ -107,7 +110,9 @@ class attribute_map {
   template <class T>
   static const T& as(std::string_view name, const attribute& held) {
     const T* value = std::get_if<T>(&held);
-    if (value == nullptr) throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' has another type than the operator needs");
+    if (value == nullptr)
+      throw error(errc::bad_attribute,
+                  "attribute '" + std::string(name) + "' has another type than the operator needs");
     return *value;
   }
 

@@ -14,7 +14,9 @@ class counter_random {
       : key_(mix(mix(seed + golden) ^ (stream * odd + golden))) {}
 
   /// 64 uniform bits.
-  [[nodiscard]] constexpr std::uint64_t bits(std::uint64_t index) const noexcept { return mix(key_ + (index + 1) * golden); }
+  [[nodiscard]] constexpr std::uint64_t bits(std::uint64_t index) const noexcept {
+    return mix(key_ + (index + 1) * golden);
+  }
   /// Uniform in [0, 1), a multiple of 2^-24.
   [[nodiscard]] constexpr float uniform(std::uint64_t index) const noexcept {
     return static_cast<float>(bits(index) >> 40) * 0x1p-24f;

@@ -76,7 +76,8 @@ struct edge_property {
   std::uint32_t slot = 0;
 };
 
-/// The dependence graph that Boost.Graph's algorithms see: vertices are node_ids (removed ones stay as isolated vertices).
+/// The dependence graph that Boost.Graph's algorithms see: vertices are node_ids (removed ones stay as isolated
+/// vertices).
 using dependence_graph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, boost::no_property, edge_property>;
 
@@ -90,7 +91,7 @@ class graph {
   explicit graph(std::shared_ptr<expr_context> expressions) : expressions_(std::move(expressions)) {}
 
   std::string name;
-  std::map<std::string, std::int64_t> opsets;          ///< opset version by domain ("" is ai.onnx)
+  std::map<std::string, std::int64_t> opsets;  ///< opset version by domain ("" is ai.onnx)
   std::map<std::string, std::string> metadata;
   std::string producer_name;
 
@@ -144,15 +145,19 @@ class graph {
   [[nodiscard]] const std::vector<value_id>& outputs() const noexcept { return outputs_; }
   void set_inputs(std::vector<value_id> ids) { inputs_ = std::move(ids); }
   void set_outputs(std::vector<value_id> ids) { outputs_ = std::move(ids); }
-  [[nodiscard]] bool is_input(value_id id) const { return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end(); }
-  [[nodiscard]] bool is_output(value_id id) const { return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end(); }
+  [[nodiscard]] bool is_input(value_id id) const {
+    return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end();
+  }
+  [[nodiscard]] bool is_output(value_id id) const {
+    return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end();
+  }
 
   // --- nodes ---
 
   /// A new node that reads `inputs` and produces `outputs` (values without producer; no_value where unwanted).
   /// Errors: invalid_argument where an output already has a producer or is constant. O(inputs + outputs).
-  node_id add_node(const op_info& op, std::string node_name, std::vector<value_id> inputs, std::vector<value_id> outputs,
-                   attribute_map attributes = {}) {
+  node_id add_node(const op_info& op, std::string node_name, std::vector<value_id> inputs,
+                   std::vector<value_id> outputs, attribute_map attributes = {}) {
     const auto id = static_cast<node_id>(nodes_.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == no_value) continue;
@@ -269,15 +274,16 @@ class graph {
     if (order.size() != node_count())
       for (node_id id = 0; id < nodes_.size(); ++id)
         if (!nodes_[id].removed && pending[id] != 0)
-          throw error(errc::graph_cycle, "node '" + nodes_[id].name + "' (" + std::string(nodes_[id].op->name) + ") depends on itself");
+          throw error(errc::graph_cycle,
+                      "node '" + nodes_[id].name + "' (" + std::string(nodes_[id].op->name) + ") depends on itself");
     return order;
   }
 
   /// The Boost.Graph view for its algorithms; vertex descriptors are node_ids.
   [[nodiscard]] const dependence_graph& dependence() const noexcept { return dependence_; }
 
-  /// Renumbers nodes and values so that removed nodes and unused values (no producer, no reader, not an input, output or
-  /// named constant that is read) disappear. All ids change. O(V + E).
+  /// Renumbers nodes and values so that removed nodes and unused values (no producer, no reader, not an input, output
+  /// or named constant that is read) disappear. All ids change. O(V + E).
   void compact() {
     graph packed(expressions_);
     packed.name = name;
@@ -310,7 +316,8 @@ class graph {
 
  private:
   value_id check(value_id id) const {
-    if (id >= values_.size()) throw error(errc::invalid_argument, "value id " + std::to_string(id) + " is out of range");
+    if (id >= values_.size())
+      throw error(errc::invalid_argument, "value id " + std::to_string(id) + " is out of range");
     return id;
   }
   void add_use(node_id id, std::uint32_t slot) {

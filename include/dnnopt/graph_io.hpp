@@ -78,27 +78,52 @@ inline std::string elements_text(const tensor& t) {
     });
   };
   switch (t.type()) {
-    case dtype::float32: return numbers(float{});
-    case dtype::float64: return numbers(double{});
-    case dtype::int64: return numbers(std::int64_t{});
-    case dtype::int32: return numbers(std::int32_t{});
-    case dtype::int16: return numbers(std::int16_t{});
-    case dtype::int8: case dtype::int4: case dtype::int2: return numbers(std::int8_t{});
-    case dtype::uint64: return numbers(std::uint64_t{});
-    case dtype::uint32: return numbers(std::uint32_t{});
-    case dtype::uint16: return numbers(std::uint16_t{});
-    case dtype::uint8: case dtype::uint4: case dtype::uint2: return numbers(std::uint8_t{});
-    case dtype::boolean: return numbers(bool{});
-    case dtype::float16: return numbers(float16{});
-    case dtype::bfloat16: return numbers(bfloat16{});
-    case dtype::float8e4m3fn: return numbers(float8e4m3fn{});
-    case dtype::float8e4m3fnuz: return numbers(float8e4m3fnuz{});
-    case dtype::float8e5m2: return numbers(float8e5m2{});
-    case dtype::float8e5m2fnuz: return numbers(float8e5m2fnuz{});
-    case dtype::float4e2m1: return numbers(float4e2m1{});
-    case dtype::float8e8m0: return numbers(float8e8m0{});
-    case dtype::string: return list_text(t.strings(), [](const std::string& s) { return detail::quoted(s); });
-    default: return "...";
+    case dtype::float32:
+      return numbers(float{});
+    case dtype::float64:
+      return numbers(double{});
+    case dtype::int64:
+      return numbers(std::int64_t{});
+    case dtype::int32:
+      return numbers(std::int32_t{});
+    case dtype::int16:
+      return numbers(std::int16_t{});
+    case dtype::int8:
+    case dtype::int4:
+    case dtype::int2:
+      return numbers(std::int8_t{});
+    case dtype::uint64:
+      return numbers(std::uint64_t{});
+    case dtype::uint32:
+      return numbers(std::uint32_t{});
+    case dtype::uint16:
+      return numbers(std::uint16_t{});
+    case dtype::uint8:
+    case dtype::uint4:
+    case dtype::uint2:
+      return numbers(std::uint8_t{});
+    case dtype::boolean:
+      return numbers(bool{});
+    case dtype::float16:
+      return numbers(float16{});
+    case dtype::bfloat16:
+      return numbers(bfloat16{});
+    case dtype::float8e4m3fn:
+      return numbers(float8e4m3fn{});
+    case dtype::float8e4m3fnuz:
+      return numbers(float8e4m3fnuz{});
+    case dtype::float8e5m2:
+      return numbers(float8e5m2{});
+    case dtype::float8e5m2fnuz:
+      return numbers(float8e5m2fnuz{});
+    case dtype::float4e2m1:
+      return numbers(float4e2m1{});
+    case dtype::float8e8m0:
+      return numbers(float8e8m0{});
+    case dtype::string:
+      return list_text(t.strings(), [](const std::string& s) { return detail::quoted(s); });
+    default:
+      return "...";
   }
 }
 
@@ -106,10 +131,14 @@ inline std::string type_text(const value_facts& facts) {
   std::string text(facts.type == dtype::undefined ? "?" : name_of(facts.type));
   text += facts.dims ? to_string(*facts.dims) : std::string("[*]");
   switch (facts.kind) {
-    case value_kind::tensor: return text;
-    case value_kind::sequence: return "sequence(" + std::string(name_of(facts.type)) + ")";
-    case value_kind::optional: return "optional(" + std::string(name_of(facts.type)) + ")";
-    case value_kind::map: return "map";
+    case value_kind::tensor:
+      return text;
+    case value_kind::sequence:
+      return "sequence(" + std::string(name_of(facts.type)) + ")";
+    case value_kind::optional:
+      return "optional(" + std::string(name_of(facts.type)) + ")";
+    case value_kind::map:
+      return "map";
   }
   return text;
 }
@@ -175,7 +204,7 @@ inline void print(const graph& g, const std::string& indent, std::string& out) {
   const auto typed = [&](value_id id) {
     return id == no_value ? std::string("-") : value_text(g, id) + " " + type_text(g.facts(id));
   };
-  out += indent + "graph " + detail::quoted(g.name) + " (" ;
+  out += indent + "graph " + detail::quoted(g.name) + " (";
   for (std::size_t i = 0; i < g.inputs().size(); ++i) out += (i == 0 ? "" : ", ") + typed(g.inputs()[i]);
   out += ")\n";
   const std::vector<node_id> order = g.topological_order();
@@ -216,21 +245,22 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
     return g.value_at(id).producer == no_node ? value_node(id) : node_node(g.value_at(id).producer);
   };
   for (const value_id id : g.inputs())
-    out += indent + value_node(id) + " [shape=ellipse, label=" + detail::quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
+    out += indent + value_node(id) +
+           " [shape=ellipse, label=" + detail::quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
   for (const node_id id : g.topological_order()) {
     const node& n = g.node_at(id);
     std::string label = std::string(n.op->name) + "\n" + n.name;
     for (const value_id v : n.inputs)
-      if (v != no_value && g.facts(v).is_constant())
-        label += "\n" + g.value_at(v).name + ": " + type_text(g.facts(v));
+      if (v != no_value && g.facts(v).is_constant()) label += "\n" + g.value_at(v).name + ": " + type_text(g.facts(v));
     out += indent + node_node(id) + " [label=" + detail::quoted(label) + "];\n";
     for (const value_id v : n.inputs)
       if (v != no_value && !g.facts(v).is_constant())
-        out += indent + source(v) + " -> " + node_node(id) + " [label=" + detail::quoted(type_text(g.facts(v))) + "];\n";
+        out +=
+            indent + source(v) + " -> " + node_node(id) + " [label=" + detail::quoted(type_text(g.facts(v))) + "];\n";
     for (const auto& [key, body] : bodies_of(n)) {
       const std::string inner = prefix + "n" + std::to_string(id) + "." + key + ".";
-      out += indent + "subgraph " + detail::quoted("cluster_" + inner) + " {\n" + indent + "  label=" +
-             detail::quoted(std::string(n.op->name) + " " + key) + ";\n";
+      out += indent + "subgraph " + detail::quoted("cluster_" + inner) + " {\n" + indent +
+             "  label=" + detail::quoted(std::string(n.op->name) + " " + key) + ";\n";
       print_dot(*body, inner, indent + "  ", out);
       out += indent + "}\n";
     }
@@ -238,7 +268,8 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const value_id id = g.outputs()[i];
     const std::string sink = detail::quoted(prefix + "out" + std::to_string(i));
-    out += indent + sink + " [shape=ellipse, label=" + detail::quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
+    out += indent + sink +
+           " [shape=ellipse, label=" + detail::quoted(g.value_at(id).name + "\n" + type_text(g.facts(id))) + "];\n";
     if (g.facts(id).is_constant()) continue;
     out += indent + source(id) + " -> " + sink + ";\n";
   }

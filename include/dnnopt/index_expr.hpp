@@ -49,10 +49,10 @@ struct linear_term {
 
 struct expr_node {
   expr_op op = expr_op::constant;
-  std::int64_t value = 0;           // sum: its constant; symbol: its number
-  std::vector<linear_term> terms;   // sum only, sorted by the atom's id
+  std::int64_t value = 0;                 // sum: its constant; symbol: its number
+  std::vector<linear_term> terms;         // sum only, sorted by the atom's id
   std::vector<const expr_node*> factors;  // product only, sorted by id
-  const expr_node* left = nullptr;  // floordiv, mod, min, max; null where the operand is a constant
+  const expr_node* left = nullptr;        // floordiv, mod, min, max; null where the operand is a constant
   const expr_node* right = nullptr;
   std::int64_t left_constant = 0;
   std::int64_t right_constant = 0;

@@ -17,8 +17,10 @@ namespace dnnopt {
     return to_string(index_expr::from_node(node, constant));
   };
   switch (n.op) {
-    case expr_op::constant: return std::to_string(n.value);
-    case expr_op::symbol: return n.owner->symbol_name(static_cast<std::uint32_t>(n.value));
+    case expr_op::constant:
+      return std::to_string(n.value);
+    case expr_op::symbol:
+      return n.owner->symbol_name(static_cast<std::uint32_t>(n.value));
     case expr_op::sum: {
       std::string text;
       for (const auto& t : n.terms) {
@@ -45,8 +47,12 @@ namespace dnnopt {
     case expr_op::mod:
     case expr_op::min:
     case expr_op::max: {
-      const char* name = n.op == expr_op::floordiv ? "floordiv" : n.op == expr_op::mod ? "mod" : n.op == expr_op::min ? "min" : "max";
-      return std::string(name) + "(" + operand(n.left, n.left_constant) + ", " + operand(n.right, n.right_constant) + ")";
+      const char* name = n.op == expr_op::floordiv ? "floordiv"
+                         : n.op == expr_op::mod    ? "mod"
+                         : n.op == expr_op::min    ? "min"
+                                                   : "max";
+      return std::string(name) + "(" + operand(n.left, n.left_constant) + ", " + operand(n.right, n.right_constant) +
+             ")";
     }
   }
   return {};

@@ -78,7 +78,8 @@ class mapped_file {
     if (size != 0) {
       data = ::mmap(nullptr, size, PROT_READ, flags, file, 0);
       if (data == MAP_FAILED)
-        throw error(errc::file_io, "cannot map " + std::to_string(size) + " bytes of '" + name + "': " + std::strerror(errno));
+        throw error(errc::file_io,
+                    "cannot map " + std::to_string(size) + " bytes of '" + name + "': " + std::strerror(errno));
     }
     return std::shared_ptr<const mapped_file>(new mapped_file(data, size));
   }

@@ -41,7 +41,8 @@ struct model {
   import.missing_data = options.missing_data;
   import.limits = options.limits;
   imported_model imported = import_model(path, import);
-  return {std::move(imported.main), std::move(options.ops), path, std::move(imported.files), std::move(imported.references), imported.constant_nodes};
+  return {std::move(imported.main),  std::move(options.ops),         path,
+          std::move(imported.files), std::move(imported.references), imported.constant_nodes};
 }
 
 /// Values for symbolic dims by name.
@@ -83,13 +84,15 @@ inline void bind_input_shape(graph& g, std::string_view input, const dim_list& d
     }
     const shape declared = *v.facts.dims;
     if (declared.size() != dims.size())
-      throw error(errc::shape_mismatch, "input '" + v.name + "' has shape " + to_string(declared) + ", not " + to_string(dims));
+      throw error(errc::shape_mismatch,
+                  "input '" + v.name + "' has shape " + to_string(declared) + ", not " + to_string(dims));
     dim_bindings bindings;
     for (std::size_t k = 0; k < dims.size(); ++k) {
       if (const auto symbol = declared[k].as_symbol())
         bindings[g.expressions().symbol_name(*symbol)] = dims[k];
       else if (!(declared[k] == index_expr(dims[k])))
-        throw error(errc::shape_mismatch, "input '" + v.name + "' has shape " + to_string(declared) + ", not " + to_string(dims));
+        throw error(errc::shape_mismatch,
+                    "input '" + v.name + "' has shape " + to_string(declared) + ", not " + to_string(dims));
     }
     bind_dims(g, bindings);
     return;

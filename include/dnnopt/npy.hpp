@@ -32,9 +32,20 @@ struct npy_row {
   std::string_view code;  ///< NumPy's kind and bytes per element
 };
 inline constexpr std::array<npy_row, 14> npy_types{{
-    {dtype::float32, "f4"}, {dtype::float64, "f8"}, {dtype::float16, "f2"}, {dtype::boolean, "b1"}, {dtype::int8, "i1"},
-    {dtype::int16, "i2"}, {dtype::int32, "i4"}, {dtype::int64, "i8"}, {dtype::uint8, "u1"}, {dtype::uint16, "u2"},
-    {dtype::uint32, "u4"}, {dtype::uint64, "u8"}, {dtype::complex64, "c8"}, {dtype::complex128, "c16"},
+    {dtype::float32, "f4"},
+    {dtype::float64, "f8"},
+    {dtype::float16, "f2"},
+    {dtype::boolean, "b1"},
+    {dtype::int8, "i1"},
+    {dtype::int16, "i2"},
+    {dtype::int32, "i4"},
+    {dtype::int64, "i8"},
+    {dtype::uint8, "u1"},
+    {dtype::uint16, "u2"},
+    {dtype::uint32, "u4"},
+    {dtype::uint64, "u8"},
+    {dtype::complex64, "c8"},
+    {dtype::complex128, "c16"},
 }};
 
 /// The fields of the header, a Python dict literal as NumPy writes it.
@@ -45,7 +56,8 @@ class npy_header {
   [[nodiscard]] std::string_view description() const {
     const std::string_view value = after("descr");
     const std::size_t end = value.size() > 1 ? value.find(value[0], 1) : std::string_view::npos;
-    if (value.empty() || (value[0] != '\'' && value[0] != '"') || end == std::string_view::npos) fail("'descr' is no plain element type");
+    if (value.empty() || (value[0] != '\'' && value[0] != '"') || end == std::string_view::npos)
+      fail("'descr' is no plain element type");
     return value.substr(1, end - 1);
   }
   [[nodiscard]] bool fortran_order() const {
@@ -69,7 +81,9 @@ class npy_header {
       value.remove_prefix(static_cast<std::size_t>(end - value.data()));
     }
   }
-  [[noreturn]] void fail(const std::string& why) const { throw error(errc::bad_file, "'" + std::string(file_) + "': " + why); }
+  [[noreturn]] void fail(const std::string& why) const {
+    throw error(errc::bad_file, "'" + std::string(file_) + "': " + why);
+  }
 
  private:
   [[nodiscard]] std::string_view after(std::string_view key) const {
@@ -107,7 +121,8 @@ tensor widened(const tensor& t) {
   const std::string name = path.string();
   const detail::npy_header no_header({}, name);
   constexpr std::string_view magic = "\x93NUMPY";
-  if (bytes.size() < 10 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) no_header.fail("is no .npy file");
+  if (bytes.size() < 10 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+    no_header.fail("is no .npy file");
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
   const bool long_header = byte_at(6) >= 2;
   const std::size_t start = long_header ? 12 : 10;
@@ -127,7 +142,8 @@ tensor widened(const tensor& t) {
   const auto data = bytes.subspan(start + length);
   std::size_t needed = 0;
   if (__builtin_mul_overflow(static_cast<std::size_t>(count), size_of(row->type), &needed) || data.size() < needed)
-    header.fail(std::to_string(data.size()) + " bytes of data are too few for " + to_string(std::span<const std::int64_t>(dims)));
+    header.fail(std::to_string(data.size()) + " bytes of data are too few for " +
+                to_string(std::span<const std::int64_t>(dims)));
 
   const bool swapped = code[0] == (std::endian::native == std::endian::little ? '>' : '<');
   const bool reordered = header.fortran_order() && dims.size() > 1;
@@ -151,33 +167,44 @@ tensor widened(const tensor& t) {
     std::memcpy(to.data() + i * width, data.data() + from * width, width);
     if (swapped)
       for (std::size_t u = 0; u < width; u += unit)
-        std::reverse(to.begin() + static_cast<std::ptrdiff_t>(i * width + u), to.begin() + static_cast<std::ptrdiff_t>(i * width + u + unit));
+        std::reverse(to.begin() + static_cast<std::ptrdiff_t>(i * width + u),
+                     to.begin() + static_cast<std::ptrdiff_t>(i * width + u + unit));
     if (row->type == dtype::boolean) to[i] = static_cast<std::byte>(to[i] != std::byte{0});
   }
   return result;
 }
 
-/// Writes a tensor as .npy, format 1.0. Types that NumPy lacks are written as numbers that hold the same values: bfloat16
-/// and floats of 8 and 4 bits as float32, integers of 4 and 2 bits as 8-bit ones.
-/// Errors: unsupported for strings, file_io where the file cannot be written.
+/// Writes a tensor as .npy, format 1.0. Types that NumPy lacks are written as numbers that hold the same values:
+/// bfloat16 and floats of 8 and 4 bits as float32, integers of 4 and 2 bits as 8-bit ones. Errors: unsupported for
+/// strings, file_io where the file cannot be written.
 inline void write_npy(const std::filesystem::path& path, const tensor& t) {
   switch (t.type()) {
-    case dtype::bfloat16: return write_npy(path, detail::widened<bfloat16>(t));
-    case dtype::float8e4m3fn: return write_npy(path, detail::widened<float8e4m3fn>(t));
-    case dtype::float8e4m3fnuz: return write_npy(path, detail::widened<float8e4m3fnuz>(t));
-    case dtype::float8e5m2: return write_npy(path, detail::widened<float8e5m2>(t));
-    case dtype::float8e5m2fnuz: return write_npy(path, detail::widened<float8e5m2fnuz>(t));
-    case dtype::float4e2m1: return write_npy(path, detail::widened<float4e2m1>(t));
-    case dtype::float8e8m0: return write_npy(path, detail::widened<float8e8m0>(t));
-    default: break;
+    case dtype::bfloat16:
+      return write_npy(path, detail::widened<bfloat16>(t));
+    case dtype::float8e4m3fn:
+      return write_npy(path, detail::widened<float8e4m3fn>(t));
+    case dtype::float8e4m3fnuz:
+      return write_npy(path, detail::widened<float8e4m3fnuz>(t));
+    case dtype::float8e5m2:
+      return write_npy(path, detail::widened<float8e5m2>(t));
+    case dtype::float8e5m2fnuz:
+      return write_npy(path, detail::widened<float8e5m2fnuz>(t));
+    case dtype::float4e2m1:
+      return write_npy(path, detail::widened<float4e2m1>(t));
+    case dtype::float8e8m0:
+      return write_npy(path, detail::widened<float8e8m0>(t));
+    default:
+      break;
   }
   const dtype type = t.type() == dtype::int4 || t.type() == dtype::int2     ? dtype::int8
                      : t.type() == dtype::uint4 || t.type() == dtype::uint2 ? dtype::uint8
                                                                             : t.type();
-  const auto row = std::find_if(detail::npy_types.begin(), detail::npy_types.end(), [&](const detail::npy_row& r) { return r.type == type; });
+  const auto row = std::find_if(detail::npy_types.begin(), detail::npy_types.end(),
+                                [&](const detail::npy_row& r) { return r.type == type; });
   if (row == detail::npy_types.end())
     throw error(errc::unsupported, "a " + std::string(name_of(t.type())) + " tensor cannot be written as .npy");
-  std::string header = std::string("{'descr': '") + (size_of(type) == 1 ? "|" : "<") + std::string(row->code) + "', 'fortran_order': False, 'shape': (";
+  std::string header = std::string("{'descr': '") + (size_of(type) == 1 ? "|" : "<") + std::string(row->code) +
+                       "', 'fortran_order': False, 'shape': (";
   for (const std::int64_t dim : t.dims()) header += std::to_string(dim) + ", ";
   if (t.rank() > 1) header.resize(header.size() - 2);
   if (t.rank() == 1) header.pop_back();
@@ -186,7 +213,16 @@ inline void write_npy(const std::filesystem::path& path, const tensor& t) {
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  const std::array<char, 10> start{'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(header.size() & 0xFF), static_cast<char>(header.size() >> 8)};
+  const std::array<char, 10> start{'\x93',
+                                   'N',
+                                   'U',
+                                   'M',
+                                   'P',
+                                   'Y',
+                                   1,
+                                   0,
+                                   static_cast<char>(header.size() & 0xFF),
+                                   static_cast<char>(header.size() >> 8)};
   out.write(start.data(), start.size());
   out.write(header.data(), static_cast<std::streamsize>(header.size()));
   out.write(reinterpret_cast<const char*>(t.bytes().data()), static_cast<std::streamsize>(t.byte_size()));

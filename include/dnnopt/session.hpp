@@ -44,11 +44,11 @@ struct opened_device {
 struct compile_options {
   std::string device = "opencl";  ///< "reference", "opencl", "opencl:N" or "opencl:part of a name"
   dnnopt::precision precision = dnnopt::precision::fp32;
-  bool require_device = false;    ///< a host fallback is an error naming the operators
-  std::string passes = "default"; ///< "default", "none", "epilogue", or names separated by commas
-  dim_bindings dims{};            ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
+  bool require_device = false;     ///< a host fallback is an error naming the operators
+  std::string passes = "default";  ///< "default", "none", "epilogue", or names separated by commas
+  dim_bindings dims{};             ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
   std::map<std::string, dim_list> shapes{};  ///< shapes of inputs, binding the symbols in them
-  std::uint64_t memory_limit = 0; ///< bytes of device memory; 0: none
+  std::uint64_t memory_limit = 0;            ///< bytes of device memory; 0: none
   opencl::program_cache_options programs{};
   std::shared_ptr<opened_device> opened{};  ///< a device to share; null: the session opens `device` for itself
   offset_planner planner = plan_by_default;
@@ -77,7 +77,9 @@ class named_tensors {
   [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
   /// The tensor at a position. Errors: invalid_argument.
   [[nodiscard]] const tensor& operator[](std::size_t i) const {
-    if (i >= rows_.size()) throw error(errc::invalid_argument, "there is no tensor " + std::to_string(i) + " of " + std::to_string(rows_.size()));
+    if (i >= rows_.size())
+      throw error(errc::invalid_argument,
+                  "there is no tensor " + std::to_string(i) + " of " + std::to_string(rows_.size()));
     return rows_[i].second;
   }
   /// The tensor of that name. Errors: missing_input.
@@ -107,7 +109,8 @@ struct placement_row {
   std::string reason;
 };
 
-/// A model compiled for one device. Move-only; one thread runs it at a time, and sessions are independent of each other.
+/// A model compiled for one device. Move-only; one thread runs it at a time, and sessions are independent of each
+/// other.
 class session {
  public:
   session(session&&) noexcept = default;
@@ -136,7 +139,8 @@ class session {
     }
   }
 
-  /// One inference. Inputs are found by name. Errors: missing_input, type_mismatch, shape_mismatch, and those of devices.
+  /// One inference. Inputs are found by name. Errors: missing_input, type_mismatch, shape_mismatch, and those of
+  /// devices.
   [[nodiscard]] DNNOPT_INLINE named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
 
   /// The optimized graph.
@@ -149,7 +153,9 @@ class session {
   /// Device commands of the last run (on the reference backend: 0).
   [[nodiscard]] std::size_t kernels() const { return executor_ ? executor_->figures().kernels : 0; }
   /// Operators that ran on the host in the last run; on the reference backend all of them.
-  [[nodiscard]] std::size_t host_ops() const { return executor_ ? executor_->figures().host_ops : graph_->node_count(); }
+  [[nodiscard]] std::size_t host_ops() const {
+    return executor_ ? executor_->figures().host_ops : graph_->node_count();
+  }
   /// Where every node runs and why.
   [[nodiscard]] std::vector<placement_row> placements() const {
     std::vector<placement_row> rows;
@@ -203,7 +209,8 @@ DNNOPT_INLINE named_tensors session::run(const named_tensors& inputs, run_observ
   }
   std::vector<tensor> outputs = executor_ ? executor_->run(ordered, observer) : reference::evaluate(*graph_, ordered);
   named_tensors result;
-  for (std::size_t i = 0; i < outputs.size(); ++i) result.add(graph_->value_at(graph_->outputs()[i]).name, std::move(outputs[i]));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    result.add(graph_->value_at(graph_->outputs()[i]).name, std::move(outputs[i]));
   return result;
 }
 
@@ -242,7 +249,8 @@ DNNOPT_INLINE session compile(const model& source, const compile_options& option
   auto made = std::make_shared<const program>(make_program(result.graph_, lowering, options.require_device));
   result.report_.lower_seconds = lap();
   const std::uint64_t built_before = device.programs.figures().builds;
-  result.executor_ = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made), &reference::evaluate_node, options.planner);
+  result.executor_ = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
+                                                       &reference::evaluate_node, options.planner);
   result.report_.build_seconds = lap();
   result.report_.builds = device.programs.figures().builds - built_before;
   return result;

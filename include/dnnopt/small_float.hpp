@@ -22,9 +22,9 @@ enum class float_specials : std::uint8_t {
 
 /// A binary floating-point format of at most 16 bits held in `Storage`, converted by round to nearest even.
 ///
-/// float(x) is exact. Conversion from float rounds to nearest even, flushes nothing, and overflows to infinity where the
-/// format has it, else to NaN where it has that, else to the largest finite value; `saturated` never leaves the finite
-/// range. Source: ONNX documentation, "Float stored in 8 bits" and "Float stored in 4 bits".
+/// float(x) is exact. Conversion from float rounds to nearest even, flushes nothing, and overflows to infinity where
+/// the format has it, else to NaN where it has that, else to the largest finite value; `saturated` never leaves the
+/// finite range. Source: ONNX documentation, "Float stored in 8 bits" and "Float stored in 4 bits".
 template <class Storage, int ExponentBits, int MantissaBits, int Bias, float_specials Specials>
 struct small_float {
   static constexpr int exponent_bits = ExponentBits;
@@ -35,7 +35,8 @@ struct small_float {
   small_float() = default;
   explicit small_float(float value) : bits(encode(value, false)) {}
 
-  /// Rounds to nearest even and clamps what overflows to the largest finite value; NaN stays NaN where the format has it.
+  /// Rounds to nearest even and clamps what overflows to the largest finite value; NaN stays NaN where the format has
+  /// it.
   [[nodiscard]] static small_float saturated(float value) { return from_bits(encode(value, true)); }
 
   /// The value with exactly these bits.
@@ -61,10 +62,9 @@ struct small_float {
     } else if constexpr (Specials == float_specials::finite_zero) {
       if (raw == nan_bits) return std::numeric_limits<float>::quiet_NaN();
     }
-    const float magnitude =
-        exponent == 0 ? std::ldexp(static_cast<float>(mantissa), 1 - Bias - MantissaBits)
-                      : std::ldexp(static_cast<float>(mantissa | (1U << MantissaBits)),
-                                   static_cast<int>(exponent) - Bias - MantissaBits);
+    const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), 1 - Bias - MantissaBits)
+                                          : std::ldexp(static_cast<float>(mantissa | (1U << MantissaBits)),
+                                                       static_cast<int>(exponent) - Bias - MantissaBits);
     return negative ? -magnitude : magnitude;
   }
 
@@ -75,12 +75,14 @@ struct small_float {
   static constexpr unsigned mantissa_mask = (1U << MantissaBits) - 1U;
   static constexpr unsigned sign_bit = 1U << (ExponentBits + MantissaBits);
   static constexpr unsigned infinity_bits = exponent_mask << MantissaBits;
-  static constexpr unsigned nan_bits = Specials == float_specials::finite_zero  ? sign_bit
-                                       : Specials == float_specials::finite_nan ? infinity_bits | mantissa_mask
-                                                                                : infinity_bits | (1U << (MantissaBits - 1));
-  static constexpr unsigned largest_bits = Specials == float_specials::ieee         ? infinity_bits - 1U
-                                           : Specials == float_specials::finite_nan ? (infinity_bits | mantissa_mask) - 1U
-                                                                                    : infinity_bits | mantissa_mask;
+  static constexpr unsigned nan_bits = Specials == float_specials::finite_zero ? sign_bit
+                                       : Specials == float_specials::finite_nan
+                                           ? infinity_bits | mantissa_mask
+                                           : infinity_bits | (1U << (MantissaBits - 1));
+  static constexpr unsigned largest_bits = Specials == float_specials::ieee ? infinity_bits - 1U
+                                           : Specials == float_specials::finite_nan
+                                               ? (infinity_bits | mantissa_mask) - 1U
+                                               : infinity_bits | mantissa_mask;
 
   static Storage encode(float value, bool saturate) {
     const bool negative = std::signbit(value);
@@ -134,8 +136,8 @@ using float8e5m2 = small_float<std::uint8_t, 5, 2, 15, float_specials::ieee>;
 using float8e5m2fnuz = small_float<std::uint8_t, 5, 2, 16, float_specials::finite_zero>;
 using float4e2m1 = small_float<std::uint8_t, 2, 1, 1, float_specials::finite_only>;
 
-/// Eight exponent bits, no sign, no mantissa: powers of two from 2^-127 to 2^127, 255 is NaN; conversion takes the nearest
-/// power of two, ties upwards.
+/// Eight exponent bits, no sign, no mantissa: powers of two from 2^-127 to 2^127, 255 is NaN; conversion takes the
+/// nearest power of two, ties upwards.
 struct float8e8m0 {
   std::uint8_t bits = 0;
 

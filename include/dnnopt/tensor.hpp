@@ -88,7 +88,9 @@ using dim_list = std::vector<std::int64_t>;
   return text;
 }
 
-[[nodiscard]] inline std::string to_string(const dim_list& dims) { return to_string(std::span<const std::int64_t>(dims)); }
+[[nodiscard]] inline std::string to_string(const dim_list& dims) {
+  return to_string(std::span<const std::int64_t>(dims));
+}
 
 /// A dense row-major array of one element type on the host.
 ///
@@ -108,8 +110,8 @@ class tensor {
     }
     const std::size_t bytes = byte_size();
     auto storage = std::shared_ptr<std::byte>(
-        static_cast<std::byte*>(::operator new(bytes == 0 ? alignment : bytes, std::align_val_t{alignment})),
-        [](std::byte* p) { ::operator delete(p, std::align_val_t{alignment}); });
+        static_cast<std::byte*>(::operator new (bytes == 0 ? alignment : bytes, std::align_val_t{alignment})),
+        [](std::byte* p) { ::operator delete (p, std::align_val_t{alignment}); });
     if (bytes != 0) std::memset(storage.get(), 0, bytes);
     data_ = storage.get();
     owned_ = std::move(storage);
@@ -137,8 +139,8 @@ class tensor {
   [[nodiscard]] static tensor of(dim_list dims, std::span<const T> values) {
     tensor result(dtype_of<T>, std::move(dims));
     if (static_cast<std::size_t>(result.count_) != values.size())
-      throw error(errc::bad_tensor_data, "a tensor of " + to_string(result.dims_) + " was given " +
-                                             std::to_string(values.size()) + " values");
+      throw error(errc::bad_tensor_data,
+                  "a tensor of " + to_string(result.dims_) + " was given " + std::to_string(values.size()) + " values");
     auto out = result.mutable_data<T>();
     for (std::size_t i = 0; i < values.size(); ++i) out[i] = values[i];
     return result;
@@ -193,7 +195,8 @@ class tensor {
 
   /// The elements of a string tensor. Errors: type_mismatch for other types.
   [[nodiscard]] const std::vector<std::string>& strings() const {
-    if (type_ != dtype::string) throw error(errc::type_mismatch, "strings() of a " + std::string(name_of(type_)) + " tensor");
+    if (type_ != dtype::string)
+      throw error(errc::type_mismatch, "strings() of a " + std::string(name_of(type_)) + " tensor");
     return *strings_;
   }
   /// Writable strings; copies shared storage first.

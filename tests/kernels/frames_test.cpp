@@ -20,7 +20,8 @@ struct frames : kernel_bench {
     REQUIRE_FALSE(got.versions.empty());
     CHECK(got.versions.back() == version);
     for (const std::string& ran : got.versions)
-      CHECK(std::find(codegen::kernel_versions.begin(), codegen::kernel_versions.end(), ran) != codegen::kernel_versions.end());
+      CHECK(std::find(codegen::kernel_versions.begin(), codegen::kernel_versions.end(), ran) !=
+            codegen::kernel_versions.end());
     for (std::size_t o = 0; o < c.outputs; ++o) {
       INFO("output " << o << " of " << to_string(want[o].dims()));
       CHECK(relative_difference(got.outputs[o], want[o]) <= tolerance_of(want[o].type()));
@@ -31,14 +32,17 @@ struct frames : kernel_bench {
 tensor f32(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float32, std::move(dims), seed); }
 
 node_case matmul(dim_list a, dim_list b, bool constant, dtype type = dtype::float32) {
-  return {"MatMul", {random_tensor(type, std::move(a), 1), random_tensor(type, std::move(b), 2)}, {false, constant}, {}, 1};
+  return {
+      "MatMul", {random_tensor(type, std::move(a), 1), random_tensor(type, std::move(b), 2)}, {false, constant}, {}, 1};
 }
 
 }  // namespace
 
 TEST_CASE_METHOD(frames, "matrix products in panels and tiles equal the reference") {
   const std::vector<std::pair<dim_list, dim_list>> shapes{
-      {{1, 1}, {1, 1}}, {{3, 5}, {5, 7}}, {{13, 7}, {7, 1}}, {{1, 13}, {13, 33}}, {{2, 3, 5, 7}, {7, 13}}, {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{3, 1, 5, 7}, {2, 7, 5}}, {{7}, {7, 5}}, {{5, 7}, {7}},
+      {{1, 1}, {1, 1}},          {{3, 5}, {5, 7}},        {{13, 7}, {7, 1}},
+      {{1, 13}, {13, 33}},       {{2, 3, 5, 7}, {7, 13}}, {{2, 3, 5, 7}, {2, 3, 7, 13}},
+      {{3, 1, 5, 7}, {2, 7, 5}}, {{7}, {7, 5}},           {{5, 7}, {7}},
   };
   for (const auto& [a, b] : shapes) {
     check(matmul(a, b, false), device_form::vectors, "matrix_panels");
@@ -57,13 +61,19 @@ TEST_CASE_METHOD(frames, "matrix products of other element types") {
     check(matmul({5, 13}, {13, 7}, true, type), device_form::vectors, "matrix_panels_packed");
     check(matmul({5, 13}, {13, 7}, false, type), device_form::groups, "matrix_tiles");
   }
-  for (const dtype type : {dtype::float64, dtype::int32, dtype::int64, dtype::uint32, dtype::uint64}) check(matmul({5, 13}, {13, 7}, false, type), device_form::vectors, "map");
+  for (const dtype type : {dtype::float64, dtype::int32, dtype::int64, dtype::uint32, dtype::uint64})
+    check(matmul({5, 13}, {13, 7}, false, type), device_form::vectors, "map");
 }
 
 TEST_CASE_METHOD(frames, "Gemm with factors, transpositions and a broadcast operand") {
   for (const std::int64_t left : {0, 1})
     for (const std::int64_t right : {0, 1}) {
-      node_case c{"Gemm", {f32(left != 0 ? dim_list{5, 3} : dim_list{3, 5}, 1), f32(right != 0 ? dim_list{7, 5} : dim_list{5, 7}, 2), f32({7}, 3)}, {false, right != 0, true}, {}, 1};
+      node_case c{"Gemm",
+                  {f32(left != 0 ? dim_list{5, 3} : dim_list{3, 5}, 1),
+                   f32(right != 0 ? dim_list{7, 5} : dim_list{5, 7}, 2), f32({7}, 3)},
+                  {false, right != 0, true},
+                  {},
+                  1};
       c.attributes.set("transA", left);
       c.attributes.set("transB", right);
       c.attributes.set("alpha", 0.5f);
@@ -137,15 +147,21 @@ TEST_CASE_METHOD(frames, "softmax, normalizations and reductions by rows equal t
     cases.push_back({"LogSoftmax", {f32({3, 5, 33}, 1)}, {}, attributes({{"axis", axis}}), 1});
   }
   cases.push_back({"LayerNormalization", {f32({3, 5, 13}, 1), f32({13}, 2), f32({13}, 3)}, {}, {}, 3});
-  cases.push_back({"LayerNormalization", {f32({3, 5, 13}, 1), f32({5, 13}, 2)}, {}, attributes({{"axis", std::int64_t{1}}}), 1});
+  cases.push_back(
+      {"LayerNormalization", {f32({3, 5, 13}, 1), f32({5, 13}, 2)}, {}, attributes({{"axis", std::int64_t{1}}}), 1});
   cases.push_back({"RMSNormalization", {f32({3, 7, 13}, 1), f32({13}, 2)}, {}, {}, 1});
   cases.push_back({"InstanceNormalization", {f32({2, 3, 5, 7}, 1), f32({3}, 2), f32({3}, 3)}, {}, {}, 1});
-  cases.push_back({"GroupNormalization", {f32({2, 6, 5, 7}, 1), f32({6}, 2), f32({6}, 3)}, {}, attributes({{"num_groups", std::int64_t{3}}}), 1});
+  cases.push_back({"GroupNormalization",
+                   {f32({2, 6, 5, 7}, 1), f32({6}, 2), f32({6}, 3)},
+                   {},
+                   attributes({{"num_groups", std::int64_t{3}}}),
+                   1});
   cases.push_back({"LpNormalization", {f32({3, 13}, 1)}, {}, attributes({{"p", std::int64_t{1}}}), 1});
   cases.push_back({"GlobalAveragePool", {f32({2, 3, 7, 13}, 1)}, {}, {}, 1});
   cases.push_back({"GlobalMaxPool", {f32({2, 3, 7, 13}, 1)}, {}, {}, 1});
   const tensor last = tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{-1});
-  for (const char* const op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"})
+  for (const char* const op :
+       {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"})
     cases.push_back({op, {f32({3, 5, 17}, 1), last}, {false, true}, attributes({{"keepdims", std::int64_t{0}}}), 1});
   for (const node_case& c : cases) {
     check(c, device_form::vectors, "row_items");
@@ -153,7 +169,37 @@ TEST_CASE_METHOD(frames, "softmax, normalizations and reductions by rows equal t
   }
   // Longer than one block of a row.
   check({"Softmax", {f32({2, 5000}, 1)}, {}, {}, 1}, device_form::vectors, "row_items");
-  check({"LayerNormalization", {f32({2, 5000}, 1), f32({5000}, 2), f32({5000}, 3)}, {}, {}, 1}, device_form::vectors, "row_items");
+  check({"LayerNormalization", {f32({2, 5000}, 1), f32({5000}, 2), f32({5000}, 3)}, {}, {}, 1}, device_form::vectors,
+        "row_items");
+}
+
+TEST_CASE_METHOD(frames, "attention equals the reference: masks, groups of heads, a past, packed heads") {
+  const auto both = [&](const node_case& c) {
+    const std::string last = c.outputs > 1 ? "attention_output" : "";
+    check(c, device_form::vectors, last.empty() ? "attention_items" : last);
+    check(c, device_form::groups, last.empty() ? "attention_groups" : last);
+  };
+  both({"Attention", {f32({2, 3, 5, 7}, 1), f32({2, 3, 37, 7}, 2), f32({2, 3, 37, 13}, 3)}, {}, {}, 1});
+  node_case masked{"Attention",
+                   {f32({1, 4, 5, 8}, 1), f32({1, 2, 7, 8}, 2), f32({1, 2, 7, 8}, 3), f32({5, 7}, 4)},
+                   {},
+                   {},
+                   1};
+  masked.attributes.set("is_causal", std::int64_t{1});
+  masked.attributes.set("softcap", 2.0f);
+  both(masked);
+  node_case past{"Attention",
+                 {f32({2, 3, 12}, 1), f32({2, 3, 12}, 2), f32({2, 3, 12}, 3), tensor{}, f32({2, 3, 5, 4}, 4),
+                  f32({2, 3, 5, 4}, 5)},
+                 {},
+                 {},
+                 4};
+  past.attributes.set("q_num_heads", std::int64_t{3});
+  past.attributes.set("kv_num_heads", std::int64_t{3});
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    past.attributes.set("qk_matmul_output_mode", stage);
+    both(past);
+  }
 }
 
 TEST_CASE_METHOD(frames, "scatter and selection kernels equal the reference") {
@@ -167,7 +213,12 @@ TEST_CASE_METHOD(frames, "scatter and selection kernels equal the reference") {
   const tensor tuples = tensor::of<std::int64_t>({3, 1}, std::vector<std::int64_t>{4, 0, -2});
   check({"ScatterND", {f32({5, 3, 7}, 1), tuples, f32({3, 3, 7}, 2)}, {}, {}, 1}, device_form::vectors, "scatter");
   for (const std::int64_t largest : {0, 1}) {
-    node_case c{"TopK", {random_tensor(dtype::int32, {3, 13, 5}, 1), tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{4})}, {false, true}, {}, 2};
+    node_case c{
+        "TopK",
+        {random_tensor(dtype::int32, {3, 13, 5}, 1), tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{4})},
+        {false, true},
+        {},
+        2};
     c.attributes.set("axis", std::int64_t{1});
     c.attributes.set("largest", largest);
     check(c, device_form::vectors, "top_k");
@@ -197,11 +248,15 @@ TEST_CASE_METHOD(frames, "an anchor with element-wise neighbours is one kernel, 
     const node_id n3 = g.add_node(rows_of_ops.at("", "Transpose"), "out", {sum}, {out}, perm);
     symbol_values symbols;
     symbols.bind(*rows.as_symbol(), 13);
-    std::vector<std::pair<value_id, tensor>> values{{in, x}, {weight, w}, {shift, bias}, {out, tensor(dtype::float32, {5, 13})}};
+    std::vector<std::pair<value_id, tensor>> values{
+        {in, x}, {weight, w}, {shift, bias}, {out, tensor(dtype::float32, {5, 13})}};
     const std::vector<std::string> versions = run({g, {n0, n1, n2, n3}, {out}}, how, values, symbols);
     CHECK(versions.back() == (how == device_form::vectors ? "matrix_panels_packed" : "matrix_tiles"));
-    const auto step = [&](const char* op, std::vector<tensor> inputs, const attribute_map& a) { return reference::evaluate_operator(rows_of_ops.at("", op), a, inputs, 1)[0]; };
-    const tensor want = step("Transpose", {step("Add", {step("MatMul", {step("Relu", {x}, {}), w}, {}), bias}, {})}, perm);
+    const auto step = [&](const char* op, std::vector<tensor> inputs, const attribute_map& a) {
+      return reference::evaluate_operator(rows_of_ops.at("", op), a, inputs, 1)[0];
+    };
+    const tensor want =
+        step("Transpose", {step("Add", {step("MatMul", {step("Relu", {x}, {}), w}, {}), bias}, {})}, perm);
     CHECK(relative_difference(values.back().second, want) <= tolerance_of(dtype::float32));
   }
 }
@@ -220,6 +275,7 @@ TEST_CASE_METHOD(frames, "a block that no lowering takes is refused with a reaso
 
 // tests/oclgrind.sh compares this list with the kernels that ran.
 TEST_CASE("names of all kernel versions", "[.][versions]") {
-  for (const std::string_view name : codegen::kernel_versions) std::printf("dnnopt_%.*s\n", static_cast<int>(name.size()), name.data());
+  for (const std::string_view name : codegen::kernel_versions)
+    std::printf("dnnopt_%.*s\n", static_cast<int>(name.size()), name.data());
   SUCCEED();
 }

@@ -39,7 +39,11 @@ enum class device_form { vectors, groups };
 
 class kernel_bench {
  public:
-  kernel_bench() : where_(opencl::select_device("opencl")), queue_(where_.make_queue()), cache_(where_, in_memory()), ops_(standard_ops()) {}
+  kernel_bench()
+      : where_(opencl::select_device("opencl")),
+        queue_(where_.make_queue()),
+        cache_(where_, in_memory()),
+        ops_(standard_ops()) {}
 
   [[nodiscard]] const op_set& ops() const { return ops_; }
 
@@ -52,8 +56,8 @@ class kernel_bench {
 
   /// Lowers a block and runs its kernels. `values` holds a tensor for each value that the block reads or writes; those
   /// of block outputs give type and dims and receive the result. Scratch and outputs start as garbage.
-  std::vector<std::string> run(const codegen::block_view& block, device_form form, std::vector<std::pair<value_id, tensor>>& values,
-                               const symbol_values& symbols = {}) {
+  std::vector<std::string> run(const codegen::block_view& block, device_form form,
+                               std::vector<std::pair<value_id, tensor>>& values, const symbol_values& symbols = {}) {
     const device_info facts = info(form);
     const codegen::lowered_node lowered = codegen::lower(block, codegen::default_lower_options(&facts));
     std::vector<std::pair<value_id, opencl::device_buffer>> buffers;
@@ -67,7 +71,8 @@ class kernel_bench {
     }
     std::vector<opencl::device_buffer> scratch;
     for (const codegen::scratch_buffer& s : lowered.scratch) {
-      scratch.push_back(where_.memory().allocate(std::max<std::size_t>(static_cast<std::size_t>(s.bytes.evaluate(symbols)), 4)));
+      scratch.push_back(
+          where_.memory().allocate(std::max<std::size_t>(static_cast<std::size_t>(s.bytes.evaluate(symbols)), 4)));
       fill_with_garbage(scratch.back());
     }
     std::vector<std::string> versions;
@@ -94,7 +99,8 @@ class kernel_bench {
         continue;
       }
       const bool constant = i < c.constant.size() && c.constant[i];
-      in.push_back(constant ? g.add_constant("x" + std::to_string(i), t) : g.add_input("x" + std::to_string(i), t.type(), to_shape(t.dims())));
+      in.push_back(constant ? g.add_constant("x" + std::to_string(i), t)
+                            : g.add_input("x" + std::to_string(i), t.type(), to_shape(t.dims())));
       values.emplace_back(in.back(), t);
     }
     for (std::size_t o = 0; o < c.outputs; ++o) {
@@ -123,7 +129,8 @@ class kernel_bench {
   static bool is_output(const codegen::block_view& block, value_id id) {
     return std::find(block.outputs.begin(), block.outputs.end(), id) != block.outputs.end();
   }
-  static const opencl::device_buffer& buffer_of(const std::vector<std::pair<value_id, opencl::device_buffer>>& buffers, value_id id) {
+  static const opencl::device_buffer& buffer_of(const std::vector<std::pair<value_id, opencl::device_buffer>>& buffers,
+                                                value_id id) {
     for (const auto& [held, buffer] : buffers)
       if (held == id) return buffer;
     throw error(errc::invalid_argument, "no buffer for value " + std::to_string(id));
@@ -137,7 +144,8 @@ class kernel_bench {
     const cl::Program program = cache_.build({plan.version, plan.source, plan.options});
     opencl::prepared_launch kernel(program, where_.where(), plan.entry);
     cl_uint at = 0;
-    for (const codegen::pointer_argument& p : plan.pointers) kernel.set(at++, p.held == no_value ? scratch.at(p.scratch) : buffer_of(buffers, p.held));
+    for (const codegen::pointer_argument& p : plan.pointers)
+      kernel.set(at++, p.held == no_value ? scratch.at(p.scratch) : buffer_of(buffers, p.held));
     const symbol_values own = plan.bind(symbols);
     for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
       const std::int64_t value = plan.parameters[i].evaluate(symbols);
@@ -180,24 +188,50 @@ class kernel_bench {
   const auto real = [&] { return deviate(engine); };
   (void)count;
   switch (type) {
-    case dtype::float32: fill(float{}, real); break;
-    case dtype::float64: fill(double{}, real); break;
-    case dtype::float16: fill(float16{}, real); break;
-    case dtype::bfloat16: fill(bfloat16{}, real); break;
-    case dtype::int64: fill(std::int64_t{}, small); break;
-    case dtype::int32: fill(std::int32_t{}, small); break;
-    case dtype::int16: fill(std::int16_t{}, small); break;
-    case dtype::int8: fill(std::int8_t{}, small); break;
-    case dtype::uint64: fill(std::uint64_t{}, natural); break;
-    case dtype::uint32: fill(std::uint32_t{}, natural); break;
-    case dtype::uint16: fill(std::uint16_t{}, natural); break;
-    case dtype::uint8: fill(std::uint8_t{}, natural); break;
-    default: throw error(errc::unsupported, "no random values of that type");
+    case dtype::float32:
+      fill(float{}, real);
+      break;
+    case dtype::float64:
+      fill(double{}, real);
+      break;
+    case dtype::float16:
+      fill(float16{}, real);
+      break;
+    case dtype::bfloat16:
+      fill(bfloat16{}, real);
+      break;
+    case dtype::int64:
+      fill(std::int64_t{}, small);
+      break;
+    case dtype::int32:
+      fill(std::int32_t{}, small);
+      break;
+    case dtype::int16:
+      fill(std::int16_t{}, small);
+      break;
+    case dtype::int8:
+      fill(std::int8_t{}, small);
+      break;
+    case dtype::uint64:
+      fill(std::uint64_t{}, natural);
+      break;
+    case dtype::uint32:
+      fill(std::uint32_t{}, natural);
+      break;
+    case dtype::uint16:
+      fill(std::uint16_t{}, natural);
+      break;
+    case dtype::uint8:
+      fill(std::uint8_t{}, natural);
+      break;
+    default:
+      throw error(errc::unsupported, "no random values of that type");
   }
   return t;
 }
 
-/// The largest difference over the largest magnitude of `want`; infinite where a NaN or infinity stands on one side only.
+/// The largest difference over the largest magnitude of `want`; infinite where a NaN or infinity stands on one side
+/// only.
 [[nodiscard]] inline double relative_difference(const tensor& got, const tensor& want) {
   double top = 1e-30;
   double difference = 0;
@@ -215,11 +249,16 @@ class kernel_bench {
 /// What rounding to the element type and sums in float allow.
 [[nodiscard]] inline double tolerance_of(dtype type) {
   switch (type) {
-    case dtype::float16: return 2e-3;
-    case dtype::bfloat16: return 1.6e-2;
-    case dtype::float32: return 2e-5;
-    case dtype::float64: return 1e-12;
-    default: return 0;
+    case dtype::float16:
+      return 2e-3;
+    case dtype::bfloat16:
+      return 1.6e-2;
+    case dtype::float32:
+      return 2e-5;
+    case dtype::float64:
+      return 1e-12;
+    default:
+      return 0;
   }
 }
 

@@ -48,7 +48,9 @@ message relu(const std::vector<message>& initializers = {}, const std::vector<me
   all.push_back(node("Relu", {"x"}, {"y"}));
   return graph(all, {info("x")}, {info("y")}, initializers);
 }
-message with_external(std::initializer_list<message> entries) { return model(relu({external_tensor("w", {2}, entries)})); }
+message with_external(std::initializer_list<message> entries) {
+  return model(relu({external_tensor("w", {2}, entries)}));
+}
 
 struct bad_input {
   const char* name;
@@ -63,8 +65,11 @@ message nested(int depth) {
   message inner = graph({node("Relu", {"x"}, {"inner"})}, {}, {untyped("inner")});
   for (int i = 0; i < depth; ++i) {
     const std::string out = "v" + std::to_string(i);
-    inner = graph({node("If", {"c"}, {out}, {graph_attribute("then_branch", inner), graph_attribute("else_branch", graph({node("Relu", {"x"}, {"e" + out})}, {}, {untyped("e" + out)}))})},
-                  {}, {untyped(out)});
+    inner = graph(
+        {node("If", {"c"}, {out},
+              {graph_attribute("then_branch", inner),
+               graph_attribute("else_branch", graph({node("Relu", {"x"}, {"e" + out})}, {}, {untyped("e" + out)}))})},
+        {}, {untyped(out)});
   }
   return inner;
 }
@@ -77,13 +82,16 @@ std::vector<bad_input> bad_inputs() {
   no_graph.number(1, 8).with(8, opset(21));
   message group("\x0b");
   message sparse = message{}.with(1, float_tensor("s", {1}, {1})).with(2, int_tensor("", {9})).number(3, 4);
-  message dense_bomb = message{}.with(1, float_tensor("s", {1}, {1})).with(2, int_tensor("", {9})).number(3, std::int64_t{1} << 40);
+  message dense_bomb =
+      message{}.with(1, float_tensor("s", {1}, {1})).with(2, int_tensor("", {9})).number(3, std::int64_t{1} << 40);
   message self_calling = model(graph({node("F", {"x"}, {"y"}, {}, "f")}, {info("x")}, {info("y")}));
-  self_calling.with(8, opset(1, "f")).with(25, function("f", "F", {"a"}, {"b"}, {}, {node("F", {"a"}, {"b"}, {}, "f")}));
+  self_calling.with(8, opset(1, "f"))
+      .with(25, function("f", "F", {"a"}, {"b"}, {}, {node("F", {"a"}, {"b"}, {}, "f")}));
   message too_many_arguments = model(graph({node("F", {"x", "x"}, {"y"}, {}, "f")}, {info("x")}, {info("y")}));
   too_many_arguments.with(25, function("f", "F", {"a"}, {"b"}, {}, {node("Relu", {"a"}, {"b"})}));
   message twice_defined_function = model(relu());
-  for (int i = 0; i < 2; ++i) twice_defined_function.with(25, function("f", "F", {"a"}, {"b"}, {}, {node("Relu", {"a"}, {"b"})}));
+  for (int i = 0; i < 2; ++i)
+    twice_defined_function.with(25, function("f", "F", {"a"}, {"b"}, {}, {node("Relu", {"a"}, {"b"})}));
   const message then_branch = graph({node("Relu", {"nowhere"}, {"t"})}, {}, {untyped("t")});
   const message else_branch = graph({node("Relu", {"x"}, {"e"})}, {}, {untyped("e")});
 
@@ -93,80 +101,166 @@ std::vector<bad_input> bad_inputs() {
       {"random bytes", "\x8f\x13\xd2\x99\x01\xff\xff\xff\xff\xff\xff\xff", errc::malformed_protobuf, "at byte"},
       {"a group, which protobuf gave up", group.data, errc::malformed_protobuf, "at byte 0"},
       {"a graph as a number", wrong_wire.data, errc::malformed_protobuf, "wire type 0"},
-      {"a packed list of half a float", model(graph({node("Relu", {"x"}, {"y"}, {message{}.text(1, "a").text(7, "123").number(20, 6)})}, {info("x")}, {info("y")})).data,
+      {"a packed list of half a float",
+       model(graph({node("Relu", {"x"}, {"y"}, {message{}.text(1, "a").text(7, "123").number(20, 6)})}, {info("x")},
+                   {info("y")}))
+           .data,
        errc::malformed_protobuf, "3 bytes"},
-      {"a name that is not UTF-8", model(graph({node("Relu", {"x\xc3"}, {"y"})}, {info("x")}, {info("y")})).data, errc::malformed_protobuf, "UTF-8"},
-      {"graphs in each other too deep", model(graph({node("If", {"c"}, {"y"}, {graph_attribute("then_branch", nested(80)), graph_attribute("else_branch", nested(1))})},
-                                                    {info("x"), info("c", 9, {})}, {info("y")})).data,
+      {"a name that is not UTF-8", model(graph({node("Relu", {"x\xc3"}, {"y"})}, {info("x")}, {info("y")})).data,
+       errc::malformed_protobuf, "UTF-8"},
+      {"graphs in each other too deep",
+       model(graph({node("If", {"c"}, {"y"},
+                         {graph_attribute("then_branch", nested(80)), graph_attribute("else_branch", nested(1))})},
+                   {info("x"), info("c", 9, {})}, {info("y")}))
+           .data,
        errc::malformed_protobuf, "deep"},
       {"a model without a graph", no_graph.data, errc::malformed_model, "no graph"},
-      {"a node without an operator", model(graph({message{}.text(1, "x").text(2, "y")}, {info("x")}, {info("y")})).data, errc::malformed_model, "at byte"},
-      {"an input without a type", model(graph({node("Relu", {"x"}, {"y"})}, {untyped("x")}, {info("y")})).data, errc::malformed_model, "no type"},
-      {"an input of an unknown element type", model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 99)}, {info("y")})).data, errc::malformed_model, "element type 99"},
-      {"an input with a negative dim", model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 1, {"-3"})}, {info("y")})).data, errc::malformed_model, "negative dim -3"},
-      {"an input whose dims overflow", model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 1, {"4611686018427387904", "4"})}, {info("y")})).data, errc::overflow, ""},
-      {"a cycle", model(graph({node("Add", {"x", "b"}, {"a"}), node("Relu", {"a"}, {"b"})}, {info("x")}, {info("b")})).data, errc::graph_cycle, "Add"},
-      {"a node that reads itself", model(graph({node("Add", {"x", "y"}, {"y"})}, {info("x")}, {info("y")})).data, errc::graph_cycle, "Add"},
+      {"a node without an operator", model(graph({message{}.text(1, "x").text(2, "y")}, {info("x")}, {info("y")})).data,
+       errc::malformed_model, "at byte"},
+      {"an input without a type", model(graph({node("Relu", {"x"}, {"y"})}, {untyped("x")}, {info("y")})).data,
+       errc::malformed_model, "no type"},
+      {"an input of an unknown element type",
+       model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 99)}, {info("y")})).data, errc::malformed_model,
+       "element type 99"},
+      {"an input with a negative dim",
+       model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 1, {"-3"})}, {info("y")})).data, errc::malformed_model,
+       "negative dim -3"},
+      {"an input whose dims overflow",
+       model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 1, {"4611686018427387904", "4"})}, {info("y")})).data,
+       errc::overflow, ""},
+      {"a cycle",
+       model(graph({node("Add", {"x", "b"}, {"a"}), node("Relu", {"a"}, {"b"})}, {info("x")}, {info("b")})).data,
+       errc::graph_cycle, "Add"},
+      {"a node that reads itself", model(graph({node("Add", {"x", "y"}, {"y"})}, {info("x")}, {info("y")})).data,
+       errc::graph_cycle, "Add"},
       {"a value defined twice", model(relu({}, {node("Abs", {"x"}, {"y"})})).data, errc::duplicate_name, "'y'"},
-      {"a node that defines an input", model(graph({node("Relu", {"x"}, {"x"})}, {info("x")}, {info("x")})).data, errc::duplicate_name, "'x'"},
-      {"two initializers of one name", model(relu({float_tensor("w", {1}, {1}), float_tensor("w", {1}, {1})})).data, errc::duplicate_name, "'w'"},
-      {"an input listed twice", model(graph({node("Relu", {"x"}, {"y"})}, {info("x"), info("x")}, {info("y")})).data, errc::duplicate_name, "listed twice"},
-      {"an output listed twice", model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("y"), info("y")})).data, errc::duplicate_name, "listed twice"},
+      {"a node that defines an input", model(graph({node("Relu", {"x"}, {"x"})}, {info("x")}, {info("x")})).data,
+       errc::duplicate_name, "'x'"},
+      {"two initializers of one name", model(relu({float_tensor("w", {1}, {1}), float_tensor("w", {1}, {1})})).data,
+       errc::duplicate_name, "'w'"},
+      {"an input listed twice", model(graph({node("Relu", {"x"}, {"y"})}, {info("x"), info("x")}, {info("y")})).data,
+       errc::duplicate_name, "listed twice"},
+      {"an output listed twice", model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("y"), info("y")})).data,
+       errc::duplicate_name, "listed twice"},
       {"a function defined twice", twice_defined_function.data, errc::duplicate_name, "'F'"},
-      {"a value that nothing defines", model(graph({node("Relu", {"q"}, {"y"})}, {info("x")}, {info("y")})).data, errc::missing_name, "'q'"},
-      {"an output that nothing defines", model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("z")})).data, errc::missing_name, "'z'"},
-      {"a body that reads what nothing defines", model(graph({node("If", {"c"}, {"y"}, {graph_attribute("then_branch", then_branch), graph_attribute("else_branch", else_branch)})},
-                                                             {info("x"), info("c", 9, {})}, {info("y")})).data,
+      {"a value that nothing defines", model(graph({node("Relu", {"q"}, {"y"})}, {info("x")}, {info("y")})).data,
+       errc::missing_name, "'q'"},
+      {"an output that nothing defines", model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("z")})).data,
+       errc::missing_name, "'z'"},
+      {"a body that reads what nothing defines",
+       model(graph({node("If", {"c"}, {"y"},
+                         {graph_attribute("then_branch", then_branch), graph_attribute("else_branch", else_branch)})},
+                   {info("x"), info("c", 9, {})}, {info("y")}))
+           .data,
        errc::missing_name, "'nowhere'"},
       {"an initializer without a name", model(relu({float_tensor("", {1}, {1})})).data, errc::missing_name, "no name"},
-      {"an input without a name", model(graph({node("Relu", {"x"}, {"y"})}, {info("x"), info("")}, {info("y")})).data, errc::missing_name, "no name"},
-      {"an initializer of another type than its input", model(graph({node("Relu", {"x"}, {"y"})}, {info("x", int64_type)}, {info("y")}, {float_tensor("x", {2}, {1, 2})})).data, errc::type_mismatch, "int64"},
-      {"an initializer of another rank than its input", model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 1, {"2", "1"})}, {info("y")}, {float_tensor("x", {2}, {1, 2})})).data, errc::shape_mismatch, "[2, 1]"},
-      {"an output declared of another type", model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("y", int64_type)})).data, errc::type_mismatch, "Relu"},
-      {"an output declared of another rank", model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("y", 1, {"2", "2"})})).data, errc::shape_mismatch, "Relu"},
-      {"inputs that do not broadcast", model(graph({node("Add", {"x", "z"}, {"y"})}, {info("x"), info("z", 1, {"3"})}, {info("y")})).data, errc::shape_mismatch, "Add"},
-      {"a tensor whose dims overflow", model(relu({tensor_of("w", float_type, {std::int64_t{1} << 40, std::int64_t{1} << 40})})).data, errc::overflow, "'w'"},
+      {"an input without a name", model(graph({node("Relu", {"x"}, {"y"})}, {info("x"), info("")}, {info("y")})).data,
+       errc::missing_name, "no name"},
+      {"an initializer of another type than its input",
+       model(
+           graph({node("Relu", {"x"}, {"y"})}, {info("x", int64_type)}, {info("y")}, {float_tensor("x", {2}, {1, 2})}))
+           .data,
+       errc::type_mismatch, "int64"},
+      {"an initializer of another rank than its input",
+       model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 1, {"2", "1"})}, {info("y")},
+                   {float_tensor("x", {2}, {1, 2})}))
+           .data,
+       errc::shape_mismatch, "[2, 1]"},
+      {"an output declared of another type",
+       model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("y", int64_type)})).data, errc::type_mismatch,
+       "Relu"},
+      {"an output declared of another rank",
+       model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {info("y", 1, {"2", "2"})})).data, errc::shape_mismatch,
+       "Relu"},
+      {"inputs that do not broadcast",
+       model(graph({node("Add", {"x", "z"}, {"y"})}, {info("x"), info("z", 1, {"3"})}, {info("y")})).data,
+       errc::shape_mismatch, "Add"},
+      {"a tensor whose dims overflow",
+       model(relu({tensor_of("w", float_type, {std::int64_t{1} << 40, std::int64_t{1} << 40})})).data, errc::overflow,
+       "'w'"},
       {"a tensor with a negative dim", model(relu({float_tensor("w", {-1}, {1})})).data, errc::bad_tensor_data, "-1"},
       {"a tensor of an unknown type", model(relu({tensor_of("w", 77, {1})})).data, errc::bad_tensor_data, "77"},
-      {"data shorter than its dims", model(relu({float_tensor("w", {3}, {1, 2})})).data, errc::bad_tensor_data, "8 bytes"},
+      {"data shorter than its dims", model(relu({float_tensor("w", {3}, {1, 2})})).data, errc::bad_tensor_data,
+       "8 bytes"},
       {"data longer than its dims", model(relu({float_tensor("w", {1}, {1, 2})})).data, errc::bad_tensor_data, "'w'"},
-      {"typed data shorter than its dims", model(relu({tensor_of("w", float_type, {3}).packed_floats(4, {1, 2})})).data, errc::bad_tensor_data, "'w'"},
-      {"typed data longer than its dims", model(relu({tensor_of("w", float_type, {1}).packed_floats(4, {1, 2})})).data, errc::bad_tensor_data, "'w'"},
-      {"integers longer than their dims", model(relu({tensor_of("w", int64_type, {1}).packed(7, {1, 2})})).data, errc::bad_tensor_data, "'w'"},
-      {"a large tensor without data", model(relu({tensor_of("w", float_type, {std::int64_t{1} << 33})})).data, errc::bad_tensor_data, "too few"},
-      {"an element that its type cannot hold", model(relu({tensor_of("w", 3, {1}).packed(5, {300})})).data, errc::bad_tensor_data, "300"},
-      {"strings fewer than their dims", model(relu({tensor_of("w", 8, {2}).text(6, "one")})).data, errc::bad_tensor_data, "1 strings"},
-      {"a segmented tensor", model(relu({tensor_of("w", float_type, {1}).with(3, message{})})).data, errc::bad_tensor_data, "segmented"},
+      {"typed data shorter than its dims", model(relu({tensor_of("w", float_type, {3}).packed_floats(4, {1, 2})})).data,
+       errc::bad_tensor_data, "'w'"},
+      {"typed data longer than its dims", model(relu({tensor_of("w", float_type, {1}).packed_floats(4, {1, 2})})).data,
+       errc::bad_tensor_data, "'w'"},
+      {"integers longer than their dims", model(relu({tensor_of("w", int64_type, {1}).packed(7, {1, 2})})).data,
+       errc::bad_tensor_data, "'w'"},
+      {"a large tensor without data", model(relu({tensor_of("w", float_type, {std::int64_t{1} << 33})})).data,
+       errc::bad_tensor_data, "too few"},
+      {"an element that its type cannot hold", model(relu({tensor_of("w", 3, {1}).packed(5, {300})})).data,
+       errc::bad_tensor_data, "300"},
+      {"strings fewer than their dims", model(relu({tensor_of("w", 8, {2}).text(6, "one")})).data,
+       errc::bad_tensor_data, "1 strings"},
+      {"a segmented tensor", model(relu({tensor_of("w", float_type, {1}).with(3, message{})})).data,
+       errc::bad_tensor_data, "segmented"},
       {"a sparse index out of range", model(relu().with(15, sparse)).data, errc::bad_tensor_data, "out of range: 9"},
       {"a sparse tensor of a terabyte", model(relu().with(15, dense_bomb)).data, errc::memory_limit, "'s'"},
-      {"external data that does not exist", with_external({entry("location", "none.bin")}).data, errc::external_data_missing, "none.bin"},
-      {"external data without a location", with_external({entry("offset", "0")}).data, errc::bad_tensor_data, "location"},
-      {"external data that is too short", with_external({entry("location", "data.bin"), entry("offset", "4")}).data, errc::external_data_short, "8 bytes"},
-      {"external data of another length", with_external({entry("location", "data.bin"), entry("length", "4")}).data, errc::bad_tensor_data, "4 bytes"},
-      {"external data at no number", with_external({entry("location", "data.bin"), entry("offset", "-4")}).data, errc::bad_tensor_data, "offset"},
-      {"external data past the address space", with_external({entry("location", "data.bin"), entry("offset", "18446744073709551615")}).data, errc::overflow, "'w'"},
-      {"external data at an absolute path", with_external({entry("location", "/etc/hostname")}).data, errc::external_data_path, "absolute"},
-      {"external data above the folder", with_external({entry("location", "../outside.bin")}).data, errc::external_data_path, "leaves"},
-      {"external data above the folder by a detour", with_external({entry("location", "folder/../../outside.bin")}).data, errc::external_data_path, "leaves"},
-      {"external data behind a link", with_external({entry("location", "link.bin")}).data, errc::external_data_path, "symbolic link"},
-      {"external data that is a folder", with_external({entry("location", "folder")}).data, errc::external_data_path, "regular"},
+      {"external data that does not exist", with_external({entry("location", "none.bin")}).data,
+       errc::external_data_missing, "none.bin"},
+      {"external data without a location", with_external({entry("offset", "0")}).data, errc::bad_tensor_data,
+       "location"},
+      {"external data that is too short", with_external({entry("location", "data.bin"), entry("offset", "4")}).data,
+       errc::external_data_short, "8 bytes"},
+      {"external data of another length", with_external({entry("location", "data.bin"), entry("length", "4")}).data,
+       errc::bad_tensor_data, "4 bytes"},
+      {"external data at no number", with_external({entry("location", "data.bin"), entry("offset", "-4")}).data,
+       errc::bad_tensor_data, "offset"},
+      {"external data past the address space",
+       with_external({entry("location", "data.bin"), entry("offset", "18446744073709551615")}).data, errc::overflow,
+       "'w'"},
+      {"external data at an absolute path", with_external({entry("location", "/etc/hostname")}).data,
+       errc::external_data_path, "absolute"},
+      {"external data above the folder", with_external({entry("location", "../outside.bin")}).data,
+       errc::external_data_path, "leaves"},
+      {"external data above the folder by a detour",
+       with_external({entry("location", "folder/../../outside.bin")}).data, errc::external_data_path, "leaves"},
+      {"external data behind a link", with_external({entry("location", "link.bin")}).data, errc::external_data_path,
+       "symbolic link"},
+      {"external data that is a folder", with_external({entry("location", "folder")}).data, errc::external_data_path,
+       "regular"},
       {"an opset too new", model(relu(), 29).data, errc::unsupported_opset, "29"},
       {"an opset too old", model(relu(), 6).data, errc::unsupported_opset, "6"},
       {"no opset", message{}.number(1, 8).with(7, relu()).data, errc::unsupported_opset, "imports no opset"},
-      {"an unknown operator", model(graph({node("Frobnicate", {"x"}, {"y"})}, {info("x")}, {info("y")})).data, errc::unknown_operator, "Frobnicate"},
-      {"an unknown domain", model(graph({node("Relu", {"x"}, {"y"}, {}, "com.example")}, {info("x")}, {info("y")})).data, errc::unknown_operator, "com.example"},
-      {"too many inputs", model(graph({node("Relu", {"x", "x"}, {"y"})}, {info("x")}, {info("y")})).data, errc::bad_arity, "2 inputs"},
-      {"too few inputs", model(graph({node("Add", {"x"}, {"y"})}, {info("x")}, {info("y")})).data, errc::bad_arity, "1 inputs"},
-      {"an absent required input", model(graph({node("Add", {"", "x"}, {"y"})}, {info("x")}, {info("y")})).data, errc::bad_arity, "input 0"},
-      {"too many outputs", model(graph({node("Relu", {"x"}, {"y", "z"})}, {info("x")}, {info("y")})).data, errc::bad_arity, "2 outputs"},
+      {"an unknown operator", model(graph({node("Frobnicate", {"x"}, {"y"})}, {info("x")}, {info("y")})).data,
+       errc::unknown_operator, "Frobnicate"},
+      {"an unknown domain",
+       model(graph({node("Relu", {"x"}, {"y"}, {}, "com.example")}, {info("x")}, {info("y")})).data,
+       errc::unknown_operator, "com.example"},
+      {"too many inputs", model(graph({node("Relu", {"x", "x"}, {"y"})}, {info("x")}, {info("y")})).data,
+       errc::bad_arity, "2 inputs"},
+      {"too few inputs", model(graph({node("Add", {"x"}, {"y"})}, {info("x")}, {info("y")})).data, errc::bad_arity,
+       "1 inputs"},
+      {"an absent required input", model(graph({node("Add", {"", "x"}, {"y"})}, {info("x")}, {info("y")})).data,
+       errc::bad_arity, "input 0"},
+      {"too many outputs", model(graph({node("Relu", {"x"}, {"y", "z"})}, {info("x")}, {info("y")})).data,
+       errc::bad_arity, "2 outputs"},
       {"a function called with too much", too_many_arguments.data, errc::bad_arity, "'F'"},
       {"a function that calls itself", self_calling.data, errc::malformed_model, "calls itself"},
-      {"an attribute without a name", model(graph({node("Relu", {"x"}, {"y"}, {int_attribute("", 1)})}, {info("x")}, {info("y")})).data, errc::bad_attribute, "no name"},
-      {"an attribute given twice", model(graph({node("Flatten", {"x"}, {"y"}, {int_attribute("axis", 1), int_attribute("axis", 1)})}, {info("x")}, {untyped("y")})).data, errc::bad_attribute, "twice"},
-      {"an attribute of another type", model(graph({node("Flatten", {"x"}, {"y"}, {string_attribute("axis", "one")})}, {info("x")}, {untyped("y")})).data, errc::bad_attribute, "Flatten"},
-      {"an attribute of an unknown type", model(graph({node("Relu", {"x"}, {"y"}, {message{}.text(1, "a").number(20, 55)})}, {info("x")}, {info("y")})).data, errc::bad_attribute, "55"},
-      {"a required attribute missing", model(graph({node("Concat", {"x", "x"}, {"y"})}, {info("x")}, {untyped("y")})).data, errc::bad_attribute, "axis"},
-      {"a Constant without a value", model(graph({node("Constant", {}, {"y"})}, {}, {untyped("y")})).data, errc::bad_attribute, "Constant"},
+      {"an attribute without a name",
+       model(graph({node("Relu", {"x"}, {"y"}, {int_attribute("", 1)})}, {info("x")}, {info("y")})).data,
+       errc::bad_attribute, "no name"},
+      {"an attribute given twice",
+       model(graph({node("Flatten", {"x"}, {"y"}, {int_attribute("axis", 1), int_attribute("axis", 1)})}, {info("x")},
+                   {untyped("y")}))
+           .data,
+       errc::bad_attribute, "twice"},
+      {"an attribute of another type",
+       model(graph({node("Flatten", {"x"}, {"y"}, {string_attribute("axis", "one")})}, {info("x")}, {untyped("y")}))
+           .data,
+       errc::bad_attribute, "Flatten"},
+      {"an attribute of an unknown type",
+       model(graph({node("Relu", {"x"}, {"y"}, {message{}.text(1, "a").number(20, 55)})}, {info("x")}, {info("y")}))
+           .data,
+       errc::bad_attribute, "55"},
+      {"a required attribute missing",
+       model(graph({node("Concat", {"x", "x"}, {"y"})}, {info("x")}, {untyped("y")})).data, errc::bad_attribute,
+       "axis"},
+      {"a Constant without a value", model(graph({node("Constant", {}, {"y"})}, {}, {untyped("y")})).data,
+       errc::bad_attribute, "Constant"},
   };
 }
 
@@ -208,7 +302,8 @@ TEST_CASE("limits hold for what functions blow up to", "[import]") {
   for (int i = 0; i < 20; ++i) {
     const std::string next = i == 19 ? "Relu" : "F" + std::to_string(i + 1);
     const std::string domain = i == 19 ? "" : "f";
-    m.with(25, function("f", "F" + std::to_string(i), {"a"}, {"c"}, {}, {node(next, {"a"}, {"b"}, {}, domain), node(next, {"b"}, {"c"}, {}, domain)}));
+    m.with(25, function("f", "F" + std::to_string(i), {"a"}, {"c"}, {},
+                        {node(next, {"a"}, {"b"}, {}, domain), node(next, {"b"}, {"c"}, {}, domain)}));
   }
   dnnopt::import_options limited = options();
   limited.limits.nodes = 1000;
@@ -222,11 +317,14 @@ TEST_CASE("limits hold for what functions blow up to", "[import]") {
 
 TEST_CASE("damaged files give errors or graphs, never more", "[import]") {
   const message then_branch = graph({node("Relu", {"x"}, {"t"})}, {}, {untyped("t")});
-  message file = model(graph({node("If", {"c"}, {"i"}, {graph_attribute("then_branch", then_branch), graph_attribute("else_branch", then_branch)}),
-                              node("Conv", {"i", "w"}, {"k"}, {ints_attribute("kernel_shape", {1, 1})}), node("F", {"k"}, {"y"}, {}, "f")},
-                             {info("x", 1, {"batch", "2", "4", "4"}), info("c", 9, {})}, {info("y", 1, {"batch", "2", "4", "4"})},
-                             {float_tensor("w", {2, 2, 1, 1}, {1, 2, 3, 4}), tensor_of("b", 16, {3}).packed(5, {1, 2, 3})}),
-                       13);
+  message file =
+      model(graph({node("If", {"c"}, {"i"},
+                        {graph_attribute("then_branch", then_branch), graph_attribute("else_branch", then_branch)}),
+                   node("Conv", {"i", "w"}, {"k"}, {ints_attribute("kernel_shape", {1, 1})}),
+                   node("F", {"k"}, {"y"}, {}, "f")},
+                  {info("x", 1, {"batch", "2", "4", "4"}), info("c", 9, {})}, {info("y", 1, {"batch", "2", "4", "4"})},
+                  {float_tensor("w", {2, 2, 1, 1}, {1, 2, 3, 4}), tensor_of("b", 16, {3}).packed(5, {1, 2, 3})}),
+            13);
   file.with(25, function("f", "F", {"a"}, {"b"}, {}, {node("Softmax", {"a"}, {"b"}, {int_attribute("axis", 1)})}));
   REQUIRE_NOTHROW(dnnopt::import_onnx(file.bytes(), {}, options()));
   std::size_t refused = 0;

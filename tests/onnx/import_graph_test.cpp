@@ -53,7 +53,9 @@ TEST_CASE("nodes may stand in any order", "[import]") {
 }
 
 TEST_CASE("dims are numbers, named symbols or symbols of their own", "[import]") {
-  const dnnopt::graph g = import(model(graph({node("Add", {"a", "b"}, {"y"})}, {info("a", 1, {"n", "3"}), info("b", 1, {"n", "?"})}, {untyped("y")}))).main;
+  const dnnopt::graph g = import(model(graph({node("Add", {"a", "b"}, {"y"})},
+                                             {info("a", 1, {"n", "3"}), info("b", 1, {"n", "?"})}, {untyped("y")})))
+                              .main;
   const auto& a = *g.facts(g.inputs()[0]).dims;
   const auto& b = *g.facts(g.inputs()[1]).dims;
   CHECK(a[0] == b[0]);
@@ -64,34 +66,45 @@ TEST_CASE("dims are numbers, named symbols or symbols of their own", "[import]")
 }
 
 TEST_CASE("an input with an initializer is a constant by default", "[import]") {
-  const auto made = import(model(graph({node("Add", {"x", "w"}, {"y"})}, {info("x"), info("w")}, {info("y")}, {float_tensor("w", {2}, {1, 2})})));
+  const auto made = import(model(
+      graph({node("Add", {"x", "w"}, {"y"})}, {info("x"), info("w")}, {info("y")}, {float_tensor("w", {2}, {1, 2})})));
   CHECK(made.default_inputs == std::vector<std::string>{"w"});
   REQUIRE(made.main.inputs().size() == 1);
   CHECK(made.main.value_at(made.main.inputs()[0]).name == "x");
 }
 
 TEST_CASE("Constant nodes become constants", "[import]") {
-  const auto made = import(model(graph({node("Constant", {}, {"a"}, {float_attribute("value_float", 2)}), node("Constant", {}, {"b"}, {floats_attribute("value_floats", {1, 2})}),
-                                        node("Constant", {}, {"c"}, {int_attribute("value_int", 3)}), node("Constant", {}, {"d"}, {ints_attribute("value_ints", {4, 5})}),
-                                        node("Constant", {}, {"e"}, {string_attribute("value_string", "s")}), node("Constant", {}, {"f"}, {tensor_attribute("value", int_tensor("", {6}))}),
-                                        node("Constant", {}, {"g"}, {message{}.text(1, "value_strings").text(9, "p").text(9, "q").number(20, 8)})},
-                                       {}, {untyped("a"), untyped("b"), untyped("c"), untyped("d"), untyped("e"), untyped("f"), untyped("g")})));
+  const auto made = import(model(
+      graph({node("Constant", {}, {"a"}, {float_attribute("value_float", 2)}),
+             node("Constant", {}, {"b"}, {floats_attribute("value_floats", {1, 2})}),
+             node("Constant", {}, {"c"}, {int_attribute("value_int", 3)}),
+             node("Constant", {}, {"d"}, {ints_attribute("value_ints", {4, 5})}),
+             node("Constant", {}, {"e"}, {string_attribute("value_string", "s")}),
+             node("Constant", {}, {"f"}, {tensor_attribute("value", int_tensor("", {6}))}),
+             node("Constant", {}, {"g"}, {message{}.text(1, "value_strings").text(9, "p").text(9, "q").number(20, 8)})},
+            {}, {untyped("a"), untyped("b"), untyped("c"), untyped("d"), untyped("e"), untyped("f"), untyped("g")})));
   CHECK(made.constant_nodes == 7);
   CHECK(made.main.node_count() == 0);
   std::string all;
   for (const auto id : made.main.outputs()) all += dnnopt::to_string(made.main.facts(id).constant) + "; ";
-  CHECK(all == "float32 scalar [2]; float32 2 [1, 2]; int64 scalar [3]; int64 2 [4, 5]; string scalar [\"s\"]; int64 1 [6]; string 2 [\"p\", \"q\"]; ");
+  CHECK(all ==
+        "float32 scalar [2]; float32 2 [1, 2]; int64 scalar [3]; int64 2 [4, 5]; string scalar [\"s\"]; int64 1 [6]; "
+        "string 2 [\"p\", \"q\"]; ");
 }
 
 TEST_CASE("bodies take what they capture as inputs, in one order, and constants as constants", "[import]") {
   const message then_branch = graph({node("Add", {"a", "w"}, {"t"})}, {}, {untyped("t")});
   // The inner If captures through two levels.
   const message inner = graph({node("Relu", {"a"}, {"i"})}, {}, {untyped("i")});
-  const message else_branch = graph({node("If", {"c"}, {"m"}, {graph_attribute("then_branch", inner), graph_attribute("else_branch", inner)}), node("Mul", {"m", "b"}, {"e"})},
-                                    {}, {untyped("e")});
-  const message m = model(graph({node("If", {"c"}, {"y"}, {graph_attribute("then_branch", then_branch), graph_attribute("else_branch", else_branch)}),
-                                 node("Abs", {"x"}, {"a"}), node("Neg", {"x"}, {"b"})},
-                                {info("x"), info("c", 9, {})}, {untyped("y")}, {float_tensor("w", {2}, {1, 2})}));
+  const message else_branch =
+      graph({node("If", {"c"}, {"m"}, {graph_attribute("then_branch", inner), graph_attribute("else_branch", inner)}),
+             node("Mul", {"m", "b"}, {"e"})},
+            {}, {untyped("e")});
+  const message m =
+      model(graph({node("If", {"c"}, {"y"},
+                        {graph_attribute("then_branch", then_branch), graph_attribute("else_branch", else_branch)}),
+                   node("Abs", {"x"}, {"a"}), node("Neg", {"x"}, {"b"})},
+                  {info("x"), info("c", 9, {})}, {untyped("y")}, {float_tensor("w", {2}, {1, 2})}));
   CHECK(text(m) ==
         "graph \"test\" (%x float32[2], %c bool[])\n"
         "  %a float32[2] = Abs(%x)\n"
@@ -120,16 +133,26 @@ TEST_CASE("bodies take what they capture as inputs, in one order, and constants 
 
 TEST_CASE("functions are inlined with their attributes, opsets, absent inputs and unread outputs", "[import]") {
   // F's opset has axes as an attribute; G calls F and passes its own attribute on.
-  message m = model(graph({node("G", {"x"}, {"y", "z"}, {int_attribute("which", 0)}, "f")}, {info("x", 1, {"2", "3"})}, {untyped("y"), untyped("z")}));
-  m.with(25, function("f", "F", {"a", "unused"}, {"s", "unread"}, {"axis", "keep"},
-                      {node("Flatten", {"a"}, {"s"}, {reference("axis", "axis", 2)}), node("Squeeze", {"a"}, {"unread"}, {ints_attribute("axes", {0}), reference("missing", "none", 2)})}, 11)
-                 .with(11, int_attribute("axis", 1)));
-  m.with(25, function("f", "G", {"p"}, {"q", "p"}, {"which"}, {node("F", {"p", ""}, {"q"}, {reference("axis", "which", 2)}, "f")}));
+  message m = model(graph({node("G", {"x"}, {"y", "z"}, {int_attribute("which", 0)}, "f")}, {info("x", 1, {"2", "3"})},
+                          {untyped("y"), untyped("z")}));
+  m.with(25,
+         function("f", "F", {"a", "unused"}, {"s", "unread"}, {"axis", "keep"},
+                  {node("Flatten", {"a"}, {"s"}, {reference("axis", "axis", 2)}),
+                   node("Squeeze", {"a"}, {"unread"}, {ints_attribute("axes", {0}), reference("missing", "none", 2)})},
+                  11)
+             .with(11, int_attribute("axis", 1)));
+  m.with(25, function("f", "G", {"p"}, {"q", "p"}, {"which"},
+                      {node("F", {"p", ""}, {"q"}, {reference("axis", "which", 2)}, "f")}));
   CHECK_THROWS_AS(import(m), dnnopt::error);  // Squeeze of a dim that is not 1
-  message good = model(graph({node("G", {"x"}, {"y", "z"}, {int_attribute("which", 0)}, "f")}, {info("x", 1, {"1", "3"})}, {untyped("y"), untyped("z")}));
-  good.with(25, function("f", "F", {"a", "unused"}, {"s", "unread"}, {"axis"}, {node("Flatten", {"a"}, {"s"}, {reference("axis", "axis", 2)}), node("Squeeze", {"a"}, {"unread"}, {ints_attribute("axes", {0})})}, 11)
+  message good = model(graph({node("G", {"x"}, {"y", "z"}, {int_attribute("which", 0)}, "f")},
+                             {info("x", 1, {"1", "3"})}, {untyped("y"), untyped("z")}));
+  good.with(25, function("f", "F", {"a", "unused"}, {"s", "unread"}, {"axis"},
+                         {node("Flatten", {"a"}, {"s"}, {reference("axis", "axis", 2)}),
+                          node("Squeeze", {"a"}, {"unread"}, {ints_attribute("axes", {0})})},
+                         11)
                     .with(11, int_attribute("axis", 1)));
-  good.with(25, function("f", "G", {"p"}, {"q", "p"}, {"which"}, {node("F", {"p", ""}, {"q"}, {reference("axis", "which", 2)}, "f")}));
+  good.with(25, function("f", "G", {"p"}, {"q", "p"}, {"which"},
+                         {node("F", {"p", ""}, {"q"}, {reference("axis", "which", 2)}, "f")}));
   CHECK(text(good) ==
         "graph \"test\" (%x float32[1, 3])\n"
         "  %y float32[1, 3] = Flatten(%x) {axis=0}\n"
@@ -144,7 +167,8 @@ TEST_CASE("operators without a row are expanded where they are functions", "[imp
   const dnnopt::op_set all = dnnopt::standard_ops();
   for (const dnnopt::op_info* row : all.rows())
     if (row->name != "HardSwish" && row->name != "ReduceL2") few.ops.add(*row);
-  const message m = model(graph({node("HardSwish", {"x"}, {"h"}), node("ReduceL2", {"h"}, {"y"})}, {info("x")}, {untyped("y")}));
+  const message m =
+      model(graph({node("HardSwish", {"x"}, {"h"}), node("ReduceL2", {"h"}, {"y"})}, {info("x")}, {untyped("y")}));
   const std::string made = dnnopt::to_string(dnnopt::import_onnx(m.bytes(), {}, few));
   CHECK_THAT(made, Catch::Contains("HardSigmoid(%x)"));
   CHECK_THAT(made, Catch::Contains("= Mul(%x, "));
@@ -197,15 +221,19 @@ TEST_CASE("every tensor encoding gives its elements", "[import]") {
   // A byte beyond 1 is true, and no C++ bool holds it.
   CHECK(printed(tensor_of("t", 9, {3}).text(9, std::string("\x02\x00\x01", 3))) == "bool 3 [true, false, true]");
   const message values = float_tensor("t", {2}, {5, 6});
-  CHECK(printed(message{}.with(1, values).with(2, int_tensor("", {3, 1})).packed(3, ints{2, 2}), true) == "float32 2x2 [0, 6, 0, 5]");
-  CHECK(printed(message{}.with(1, values).with(2, tensor_of("", 7, {2, 2}).packed(7, {0, 1, 1, 0})).packed(3, ints{2, 2}), true) == "float32 2x2 [0, 5, 6, 0]");
+  CHECK(printed(message{}.with(1, values).with(2, int_tensor("", {3, 1})).packed(3, ints{2, 2}), true) ==
+        "float32 2x2 [0, 6, 0, 5]");
+  CHECK(
+      printed(message{}.with(1, values).with(2, tensor_of("", 7, {2, 2}).packed(7, {0, 1, 1, 0})).packed(3, ints{2, 2}),
+              true) == "float32 2x2 [0, 5, 6, 0]");
 }
 
 TEST_CASE("external data is mapped, and zeros stand in where that is asked", "[import]") {
   const auto folder = std::filesystem::temp_directory_path() / ("dnnopt_external_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
-  const message m = model(graph({node("Add", {"x", "w"}, {"y"})}, {info("x")}, {info("y")},
-                                {external_tensor("w", {2}, {entry("location", "w.bin"), entry("offset", "4"), entry("length", "8")})}));
+  const message m = model(
+      graph({node("Add", {"x", "w"}, {"y"})}, {info("x")}, {info("y")},
+            {external_tensor("w", {2}, {entry("location", "w.bin"), entry("offset", "4"), entry("length", "8")})}));
   dnnopt::import_options zeros = options();
   zeros.missing_data = dnnopt::onnx::missing_data::zeros;
   const auto missing = dnnopt::import_model(m.bytes(), folder, zeros);

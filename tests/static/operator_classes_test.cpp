@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <dnnopt/ops/all.hpp>
 #include <dnnopt/ops/mapping_table.hpp>
 #include <dnnopt/ops/standard.hpp>
 

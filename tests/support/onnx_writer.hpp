@@ -45,7 +45,9 @@ struct message {
     return *this;
   }
 
-  [[nodiscard]] std::span<const std::byte> bytes() const { return {reinterpret_cast<const std::byte*>(data.data()), data.size()}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return {reinterpret_cast<const std::byte*>(data.data()), data.size()};
+  }
 };
 
 /// Element types by ONNX's numbers.
@@ -65,21 +67,24 @@ inline message tensor_of(std::string_view name, std::int64_t type, const std::ve
   for (const std::int64_t d : dims) t.number(1, d);
   return t.number(2, type).text(8, name);
 }
-inline message float_tensor(std::string_view name, const std::vector<std::int64_t>& dims, const std::vector<float>& values) {
+inline message float_tensor(std::string_view name, const std::vector<std::int64_t>& dims,
+                            const std::vector<float>& values) {
   return tensor_of(name, float_type, dims).text(9, raw(values));
 }
 inline message int_tensor(std::string_view name, const std::vector<std::int64_t>& values) {
   return tensor_of(name, int64_type, {static_cast<std::int64_t>(values.size())}).text(9, raw(values));
 }
 inline message entry(std::string_view key, std::string_view value) { return message{}.text(1, key).text(2, value); }
-inline message external_tensor(std::string_view name, const std::vector<std::int64_t>& dims, std::initializer_list<message> entries) {
+inline message external_tensor(std::string_view name, const std::vector<std::int64_t>& dims,
+                               std::initializer_list<message> entries) {
   message t = tensor_of(name, float_type, dims);
   for (const message& e : entries) t.with(13, e);
   return t.number(14, 1);
 }
 
 /// ValueInfoProto of a tensor; dims are numbers, or names where they do not start with a digit or '-'; "?" is unknown.
-inline message info(std::string_view name, std::int64_t type = float_type, const std::vector<std::string>& dims = {"2"}) {
+inline message info(std::string_view name, std::int64_t type = float_type,
+                    const std::vector<std::string>& dims = {"2"}) {
   message shape;
   for (const std::string& d : dims) {
     message dim;
@@ -94,17 +99,34 @@ inline message info(std::string_view name, std::int64_t type = float_type, const
 inline message untyped(std::string_view name) { return message{}.text(1, name); }
 
 // AttributeProto of the common types.
-inline message int_attribute(std::string_view name, std::int64_t v) { return message{}.text(1, name).number(3, v).number(20, 2); }
-inline message float_attribute(std::string_view name, float v) { return message{}.text(1, name).real(2, v).number(20, 1); }
-inline message string_attribute(std::string_view name, std::string_view v) { return message{}.text(1, name).text(4, v).number(20, 3); }
-inline message ints_attribute(std::string_view name, const std::vector<std::int64_t>& v) { return message{}.text(1, name).packed(8, v).number(20, 7); }
-inline message floats_attribute(std::string_view name, const std::vector<float>& v) { return message{}.text(1, name).packed_floats(7, v).number(20, 6); }
-inline message tensor_attribute(std::string_view name, const message& t) { return message{}.text(1, name).with(5, t).number(20, 4); }
-inline message graph_attribute(std::string_view name, const message& g) { return message{}.text(1, name).with(6, g).number(20, 5); }
-inline message reference(std::string_view name, std::string_view of, std::int64_t type) { return message{}.text(1, name).text(21, of).number(20, type); }
+inline message int_attribute(std::string_view name, std::int64_t v) {
+  return message{}.text(1, name).number(3, v).number(20, 2);
+}
+inline message float_attribute(std::string_view name, float v) {
+  return message{}.text(1, name).real(2, v).number(20, 1);
+}
+inline message string_attribute(std::string_view name, std::string_view v) {
+  return message{}.text(1, name).text(4, v).number(20, 3);
+}
+inline message ints_attribute(std::string_view name, const std::vector<std::int64_t>& v) {
+  return message{}.text(1, name).packed(8, v).number(20, 7);
+}
+inline message floats_attribute(std::string_view name, const std::vector<float>& v) {
+  return message{}.text(1, name).packed_floats(7, v).number(20, 6);
+}
+inline message tensor_attribute(std::string_view name, const message& t) {
+  return message{}.text(1, name).with(5, t).number(20, 4);
+}
+inline message graph_attribute(std::string_view name, const message& g) {
+  return message{}.text(1, name).with(6, g).number(20, 5);
+}
+inline message reference(std::string_view name, std::string_view of, std::int64_t type) {
+  return message{}.text(1, name).text(21, of).number(20, type);
+}
 
-inline message node(std::string_view op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                    std::initializer_list<message> attributes = {}, std::string_view domain = {}) {
+inline message node(std::string_view op, const std::vector<std::string>& inputs,
+                    const std::vector<std::string>& outputs, std::initializer_list<message> attributes = {},
+                    std::string_view domain = {}) {
   message n;
   for (const std::string& i : inputs) n.text(1, i);
   for (const std::string& o : outputs) n.text(2, o);
@@ -115,8 +137,9 @@ inline message node(std::string_view op, const std::vector<std::string>& inputs,
 }
 
 /// GraphProto.
-inline message graph(const std::vector<message>& nodes, const std::vector<message>& inputs, const std::vector<message>& outputs,
-                     const std::vector<message>& initializers = {}, const std::vector<message>& values = {}) {
+inline message graph(const std::vector<message>& nodes, const std::vector<message>& inputs,
+                     const std::vector<message>& outputs, const std::vector<message>& initializers = {},
+                     const std::vector<message>& values = {}) {
   message g;
   g.text(2, "test");
   for (const message& m : nodes) g.with(1, m);
@@ -126,7 +149,9 @@ inline message graph(const std::vector<message>& nodes, const std::vector<messag
   for (const message& m : values) g.with(13, m);
   return g;
 }
-inline message opset(std::int64_t version, std::string_view domain = {}) { return message{}.text(1, domain).number(2, version); }
+inline message opset(std::int64_t version, std::string_view domain = {}) {
+  return message{}.text(1, domain).number(2, version);
+}
 inline message model(const message& g, std::int64_t version = 21) {
   return message{}.number(1, 8).with(8, opset(version)).with(7, g);
 }

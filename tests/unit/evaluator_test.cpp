@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <dnnopt/ops/all.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/reference/evaluator.hpp>
 

@@ -62,7 +62,8 @@ struct defined_names {
       const std::size_t open = line.find('(');
       if (open == std::string_view::npos) continue;
       std::size_t begin = open;
-      while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_')) --begin;
+      while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
+        --begin;
       names.functions.insert(identifier_at(line, begin));
     }
   }
@@ -73,7 +74,8 @@ struct defined_names {
 
 /// Joins the sources of plans, equal ones once, into programs of at most `most` kernels of equal build options. Each
 /// kernel gets an entry name of its own; its macros and functions are renamed around its text.
-[[nodiscard]] inline joined_programs join_sources(const std::vector<const codegen::kernel_plan*>& plans, std::size_t most = 16) {
+[[nodiscard]] inline joined_programs join_sources(const std::vector<const codegen::kernel_plan*>& plans,
+                                                  std::size_t most = 16) {
   joined_programs result;
   struct open_program {
     std::size_t index;

@@ -155,7 +155,8 @@ class opencl_executor {
     for (std::size_t s = 0; s < program_->steps.size(); ++s) {
       const codegen::lowered_node& lowered = program_->steps[s].lowered;
       for (std::size_t k = 0; k < lowered.kernels.size() + lowered.prepare.size(); ++k, ++next)
-        (k < lowered.kernels.size() ? kernels_of_ : prepare_of_)[s].push_back({built[joined.kernels[next].program], joined.kernels[next].entry});
+        (k < lowered.kernels.size() ? kernels_of_ : prepare_of_)[s].push_back(
+            {built[joined.kernels[next].program], joined.kernels[next].entry});
     }
     device_values_.assign(g.value_count(), false);
     for (std::size_t s = 0; s < program_->steps.size(); ++s)
@@ -168,9 +169,11 @@ class opencl_executor {
   }
 
   /// Builds joined programs; where one fails, the kernels are built one by one, so that the error names the right one.
-  std::vector<cl::Program> build_joined(opencl::program_cache& programs, const joined_programs& joined, const std::vector<const codegen::kernel_plan*>& plans) const {
+  std::vector<cl::Program> build_joined(opencl::program_cache& programs, const joined_programs& joined,
+                                        const std::vector<const codegen::kernel_plan*>& plans) const {
     std::vector<opencl::program_request> requests;
-    for (const joined_program& one : joined.programs) requests.push_back({"kernels of " + program_->g->name, one.source, one.options});
+    for (const joined_program& one : joined.programs)
+      requests.push_back({"kernels of " + program_->g->name, one.source, one.options});
     try {
       return programs.build_all(requests);
     } catch (const error& e) {
@@ -213,7 +216,9 @@ class opencl_executor {
       persistent_[s].resize(lowered.scratch.size());
       for (std::size_t j = 0; j < lowered.scratch.size(); ++j)
         if (lowered.scratch[j].persistent)
-          persistent_[s][j] = where_->memory().allocate(static_cast<std::size_t>(std::max<std::int64_t>(lowered.scratch[j].bytes.evaluate(none), 1)), g.node_at(program_->steps[s].id).name);
+          persistent_[s][j] = where_->memory().allocate(
+              static_cast<std::size_t>(std::max<std::int64_t>(lowered.scratch[j].bytes.evaluate(none), 1)),
+              g.node_at(program_->steps[s].id).name);
     }
     for (std::size_t s = 0; s < program_->steps.size(); ++s)
       for (std::size_t k = 0; k < program_->steps[s].lowered.prepare.size(); ++k) {
@@ -221,7 +226,8 @@ class opencl_executor {
         const std::string& name = g.node_at(program_->steps[s].id).name;
         const cl::Kernel kernel = make_kernel(prepare_of_[s][k]);
         set_arguments(kernel, plan, name, none, [&](const codegen::pointer_argument& pointer) {
-          return pointer.held == no_value ? persistent_[s].at(pointer.scratch).handle() : constants_.at(program_->roots[pointer.held]).handle();
+          return pointer.held == no_value ? persistent_[s].at(pointer.scratch).handle()
+                                          : constants_.at(program_->roots[pointer.held]).handle();
         });
         queue.launch(kernel(), work_size(plan, plan.bind(none), kernel()), name);
       }
@@ -243,7 +249,8 @@ class opencl_executor {
 
   /// Sets pointers (`handle_of` gives each), then the parameters' values.
   template <class HandleOf>
-  static void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name, const symbol_values& symbols, HandleOf&& handle_of) {
+  static void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name,
+                            const symbol_values& symbols, HandleOf&& handle_of) {
     cl_uint argument = 0;
     const auto set = [&](std::size_t bytes, const void* content) {
       opencl::check(::clSetKernelArg(kernel(), argument++, bytes, content), "clSetKernelArg",
@@ -312,7 +319,8 @@ class opencl_executor {
     made.buffers.resize(program_->g->value_count());
     made.kernels.resize(program_->steps.size());
     made.scratch.resize(program_->steps.size());
-    for (std::size_t s = 0; s < program_->steps.size(); ++s) made.scratch[s].resize(program_->steps[s].lowered.scratch.size());
+    for (std::size_t s = 0; s < program_->steps.size(); ++s)
+      made.scratch[s].resize(program_->steps[s].lowered.scratch.size());
     if (made.memory.arena_bytes != 0)
       made.arena = where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors");
     for (const planned_value& planned : made.memory.planned) {
@@ -351,7 +359,8 @@ class opencl_executor {
     // What the host computed may have another size at every run.
     const value_id root = program_->roots[v];
     opencl::device_buffer& buffer = state.own.buffers[root];
-    if (!buffer.empty() && buffer.bytes() < content.byte_size()) state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
+    if (!buffer.empty() && buffer.bytes() < content.byte_size())
+      state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
     if (buffer.empty())
       buffer =
           where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), program_->g->value_at(root).name);
@@ -377,15 +386,16 @@ class opencl_executor {
     prepared_kernel& prepared = state.own.kernels[s][k];
     if (prepared.kernel() == nullptr) prepared.kernel = make_kernel(kernels_of_[s][k]);
     prepared.bytes = 0;
-    set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols, [&](const codegen::pointer_argument& pointer) {
-      if (pointer.held == no_value) {
-        const bool kept = step.lowered.scratch.at(pointer.scratch).persistent;
-        return (kept ? persistent_[s] : state.own.scratch[s]).at(pointer.scratch).handle();
-      }
-      materialize(state, pointer.held);
-      prepared.bytes += bytes_of(pointer.held, state.symbols);
-      return buffer_of(state, pointer.held).handle();
-    });
+    set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
+                  [&](const codegen::pointer_argument& pointer) {
+                    if (pointer.held == no_value) {
+                      const bool kept = step.lowered.scratch.at(pointer.scratch).persistent;
+                      return (kept ? persistent_[s] : state.own.scratch[s]).at(pointer.scratch).handle();
+                    }
+                    materialize(state, pointer.held);
+                    prepared.bytes += bytes_of(pointer.held, state.symbols);
+                    return buffer_of(state, pointer.held).handle();
+                  });
     const symbol_values own = plan.bind(state.symbols);
     prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
     prepared.size = work_size(plan, own, prepared.kernel());
@@ -506,7 +516,8 @@ class opencl_executor {
 
   void release_after(run_state& state, std::size_t s) {
     for (const value_id v : state.own.memory.released_after(s)) {
-      if (!state.own.buffers[v].empty()) state.dying.push_back(std::exchange(state.own.buffers[v], opencl::device_buffer()));
+      if (!state.own.buffers[v].empty())
+        state.dying.push_back(std::exchange(state.own.buffers[v], opencl::device_buffer()));
       if (const auto held = state.host.find(v); held != state.host.end()) {
         state.dying_on_host.push_back(std::move(held->second));
         state.host.erase(held);
@@ -523,7 +534,7 @@ class opencl_executor {
   opencl::session_queues queues_;
   std::vector<std::vector<built_kernel>> kernels_of_;  // by step
   std::vector<std::vector<built_kernel>> prepare_of_;
-  std::vector<bool> device_values_;                 // by root: some kernel reads or writes it
+  std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
   std::list<instance> instances_;

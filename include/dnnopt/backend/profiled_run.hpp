@@ -26,7 +26,8 @@ namespace dnnopt {
 class profiled_run final : public run_observer {
  public:
   /// Describes every launch of the program to the profiler once.
-  profiled_run(profile::profiler& into, const program& p, profile::event_collection how = profile::event_collection::blocking)
+  profiled_run(profile::profiler& into, const program& p,
+               profile::event_collection how = profile::event_collection::blocking)
       : into_(&into), timer_(into, how) {
     launches_.resize(p.steps.size());
     for (std::size_t s = 0; s < p.steps.size(); ++s) {
@@ -51,15 +52,19 @@ class profiled_run final : public run_observer {
     timer_.collect();
   }
 
-  [[nodiscard]] opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops, std::uint64_t bytes) override {
+  [[nodiscard]] opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
+                                           std::uint64_t bytes) override {
     return timer_.watch(recorder_, profile::event_kind::kernel, launches_[s][k], bytes, flops);
   }
   [[nodiscard]] opencl::event_sink* transfer(direction way) override {
     const bool up = way == direction::upload;
-    return timer_.watch(recorder_, up ? profile::event_kind::upload : profile::event_kind::download, up ? upload_ : download_);
+    return timer_.watch(recorder_, up ? profile::event_kind::upload : profile::event_kind::download,
+                        up ? upload_ : download_);
   }
   [[nodiscard]] std::int64_t now() const override { return profile::host_now_ns(); }
-  void host_operator(std::size_t s, std::int64_t begin) override { interval(profile::event_kind::host_operator, launches_[s][0], begin); }
+  void host_operator(std::size_t s, std::int64_t begin) override {
+    interval(profile::event_kind::host_operator, launches_[s][0], begin);
+  }
   void waited(std::int64_t begin) override { interval(profile::event_kind::wait, wait_, begin); }
 
  private:
@@ -79,14 +84,17 @@ class profiled_run final : public run_observer {
     info.work = n.op->kind == computation_kind::view ? profile::work_class::layout : profile::work_class::compute;
     info.layout = "buffer";
     for (const value_id in : n.inputs)
-      if (in != no_value && g.facts(in).dims) info.shapes += (info.shapes.empty() ? "" : ",") + to_string(*g.facts(in).dims);
+      if (in != no_value && g.facts(in).dims)
+        info.shapes += (info.shapes.empty() ? "" : ",") + to_string(*g.facts(in).dims);
     info.shapes += "->";
     for (std::size_t i = 0; i < n.outputs.size(); ++i)
-      if (n.outputs[i] != no_value && g.facts(n.outputs[i]).dims) info.shapes += (i == 0 ? "" : ",") + to_string(*g.facts(n.outputs[i]).dims);
+      if (n.outputs[i] != no_value && g.facts(n.outputs[i]).dims)
+        info.shapes += (i == 0 ? "" : ",") + to_string(*g.facts(n.outputs[i]).dims);
     for (const auto& [name, held] : n.attributes) {
       std::string text;
       if (const auto* number = std::get_if<std::int64_t>(&held)) text = std::to_string(*number);
-      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&held)) text = to_string(std::span<const std::int64_t>(*list));
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&held))
+        text = to_string(std::span<const std::int64_t>(*list));
       if (!text.empty()) info.attributes += (info.attributes.empty() ? "" : " ") + name + "=" + text;
     }
     return info;

@@ -30,7 +30,9 @@ enum class placement : std::uint8_t {
 };
 
 /// Whether the host computes the node during a run.
-[[nodiscard]] constexpr bool is_on_host(placement where) noexcept { return where == placement::host || where == placement::sizes; }
+[[nodiscard]] constexpr bool is_on_host(placement where) noexcept {
+  return where == placement::host || where == placement::sizes;
+}
 
 /// "device", "host", "shape" or "alias".
 [[nodiscard]] constexpr std::string_view name_of(placement where) noexcept {
@@ -144,11 +146,13 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
     bool brings_symbols = false;
     for (const value_id out : n.outputs) {
       if (out == no_value) continue;
-      for (const std::uint32_t symbol : detail::symbols_of(g.facts(out))) brings_symbols = bound.insert(symbol).second || brings_symbols;
+      for (const std::uint32_t symbol : detail::symbols_of(g.facts(out)))
+        brings_symbols = bound.insert(symbol).second || brings_symbols;
     }
     if (brings_symbols) {
       // Integers generated or spread up to a computed limit are arithmetic of sizes.
-      const bool sizes = n.op->kind == computation_kind::generator || (n.op->kind == computation_kind::view && is_integer(g.facts(n.outputs[0]).type));
+      const bool sizes = n.op->kind == computation_kind::generator ||
+                         (n.op->kind == computation_kind::view && is_integer(g.facts(n.outputs[0]).type));
       p.where = sizes ? placement::sizes : placement::host;
       p.reason = "the size of its output depends on data";
       if (p.where == placement::host) refused += "\n  " + detail::describe(n) + ": " + p.reason;
@@ -176,9 +180,7 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
   std::vector<std::size_t> pending(g.node_limit(), 0);
   std::set<node_id> ready_device;
   std::set<node_id> ready_host;
-  const auto make_ready = [&](node_id id) {
-    (is_on_host(placed[id].where) ? ready_host : ready_device).insert(id);
-  };
+  const auto make_ready = [&](node_id id) { (is_on_host(placed[id].where) ? ready_host : ready_device).insert(id); };
   for (const node_id id : order) {
     pending[id] = boost::in_degree(id, g.dependence());
     if (pending[id] == 0) make_ready(id);

@@ -23,12 +23,12 @@ namespace dnnopt {
 /// A value (or scratch of a step, where `held` is no_value) with its memory.
 struct planned_value {
   value_id held = no_value;
-  std::size_t step = 0;        ///< of scratch
-  std::size_t scratch = 0;     ///< which scratch buffer of the step
-  std::size_t offset = 0;      ///< bytes from the start of the arena
+  std::size_t step = 0;     ///< of scratch
+  std::size_t scratch = 0;  ///< which scratch buffer of the step
+  std::size_t offset = 0;   ///< bytes from the start of the arena
   std::size_t bytes = 0;
-  std::int64_t first_step = 0; ///< the step that writes it
-  std::int64_t last_step = 0;  ///< the last step that reads it
+  std::int64_t first_step = 0;  ///< the step that writes it
+  std::int64_t last_step = 0;   ///< the last step that reads it
 };
 
 /// Places records in one arena: offsets and the size of the arena.
@@ -54,10 +54,10 @@ struct run_memory {
   std::vector<planned_value> planned;   ///< intermediates and scratch in the arena
   std::vector<planned_value> separate;  ///< graph inputs and outputs on the device: the caller's side
   std::size_t arena_bytes = 0;
-  std::size_t lower_bound_bytes = 0;    ///< the largest sum of bytes alive at one step
-  std::size_t naive_bytes = 0;          ///< one buffer per intermediate
+  std::size_t lower_bound_bytes = 0;  ///< the largest sum of bytes alive at one step
+  std::size_t naive_bytes = 0;        ///< one buffer per intermediate
   std::string strategy;
-  bool proved = false;                  ///< no plan of this order needs fewer bytes
+  bool proved = false;  ///< no plan of this order needs fewer bytes
   double seconds = 0;
 
   /// The records and the plan of `planned`, for drawing and checking.
@@ -145,7 +145,9 @@ struct run_memory {
       // Packed weights live as long as the weights, not as long as a run.
       if (scratch.persistent) continue;
       const auto bytes = scratch.bytes.try_evaluate(symbols);
-      if (!bytes) throw error(errc::unsupported, "scratch memory of node '" + g.node_at(p.steps[s].id).name + "' depends on data");
+      if (!bytes)
+        throw error(errc::unsupported,
+                    "scratch memory of node '" + g.node_at(p.steps[s].id).name + "' depends on data");
       planned_value planned;
       planned.step = s;
       planned.scratch = j;
@@ -170,7 +172,8 @@ struct run_memory {
   for (const memory::buffer_usage& usage : usages) result.naive_bytes += static_cast<std::size_t>(usage.size);
   if (usages.empty()) return result;
   result.plan = planner(usages);
-  for (std::size_t i = 0; i < usages.size(); ++i) result.planned[i].offset = static_cast<std::size_t>(result.plan.offsets[i]);
+  for (std::size_t i = 0; i < usages.size(); ++i)
+    result.planned[i].offset = static_cast<std::size_t>(result.plan.offsets[i]);
   result.arena_bytes = static_cast<std::size_t>(result.plan.bytes);
   result.lower_bound_bytes = static_cast<std::size_t>(result.plan.lower_bound);
   result.strategy = result.plan.strategy;

@@ -16,7 +16,8 @@ class run_observer {
 
   virtual ~run_observer() = default;
   /// Kernel `k` of step `s` is enqueued next; its event goes to the sink, or to nobody where null is returned.
-  [[nodiscard]] virtual opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops, std::uint64_t bytes) = 0;
+  [[nodiscard]] virtual opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
+                                                   std::uint64_t bytes) = 0;
   /// A transfer is enqueued next.
   [[nodiscard]] virtual opencl::event_sink* transfer(direction way) = 0;
   /// The host clock in nanoseconds, for the begin of an interval.

@@ -285,77 +285,120 @@ struct index_rule {
 
 // Canonical order: constants fold first; each table is tried top to bottom and its result is canonical again.
 inline constexpr std::array floordiv_rules{
-    index_rule{"x floordiv 1 -> x", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return b == index_expr(1) ? std::optional(a) : std::nullopt; }},
-    index_rule{"0 floordiv y -> 0", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return a == index_expr(0) && never_zero(b) ? std::optional(a) : std::nullopt; }},
-    index_rule{"x floordiv y -> 0 where 0 <= x < y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return a.range().low >= 0 && b.range().low > 0 && (b - a).range().low > 0 ? std::optional(index_expr(0)) : std::nullopt; }},
-    index_rule{"x*y floordiv y -> x where y != 0", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return !b.is_constant() && never_zero(b) ? exact_quotient(a, b) : std::nullopt; }},
-    index_rule{"(c*x + y) floordiv c -> x + y floordiv c", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      const auto c = positive_constant(b);
-      if (!c || a.is_constant()) return std::nullopt;
-      const auto [multiple, rest] = split_multiples(a, *c);
-      if (multiple == index_expr(0)) return std::nullopt;
-      return multiple + floordiv(rest, b); }},
-    index_rule{"(k*x + r) floordiv (k*c) -> x floordiv c where 0 <= r < k", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      const auto c = positive_constant(b);
-      if (!c || a.op() != expr_op::sum) return std::nullopt;
-      for (const auto& t : a.node()->terms) {
-        const std::int64_t k = t.coefficient < 0 ? -t.coefficient : t.coefficient;
-        if (k <= 1 || *c % k != 0) continue;
-        const auto [multiple, rest] = split_multiples(a, k);
-        if (rest.range().low >= 0 && rest.range().high < k) return floordiv(multiple, index_expr(*c / k));
-      }
-      return std::nullopt; }},
-    index_rule{"(x floordiv b) floordiv c -> x floordiv (b*c)", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      const auto c = positive_constant(b);
-      if (!c || a.op() != expr_op::floordiv || a.node()->right != nullptr || a.node()->right_constant <= 0) return std::nullopt;
-      return floordiv(index_expr::from_node(a.node()->left, a.node()->left_constant), index_expr(checked_multiply(a.node()->right_constant, *c))); }},
+    index_rule{"x floordiv 1 -> x",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return b == index_expr(1) ? std::optional(a) : std::nullopt;
+               }},
+    index_rule{"0 floordiv y -> 0",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return a == index_expr(0) && never_zero(b) ? std::optional(a) : std::nullopt;
+               }},
+    index_rule{"x floordiv y -> 0 where 0 <= x < y",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return a.range().low >= 0 && b.range().low > 0 && (b - a).range().low > 0
+                            ? std::optional(index_expr(0))
+                            : std::nullopt;
+               }},
+    index_rule{"x*y floordiv y -> x where y != 0",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return !b.is_constant() && never_zero(b) ? exact_quotient(a, b) : std::nullopt;
+               }},
+    index_rule{"(c*x + y) floordiv c -> x + y floordiv c",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.is_constant()) return std::nullopt;
+                 const auto [multiple, rest] = split_multiples(a, *c);
+                 if (multiple == index_expr(0)) return std::nullopt;
+                 return multiple + floordiv(rest, b);
+               }},
+    index_rule{"(k*x + r) floordiv (k*c) -> x floordiv c where 0 <= r < k",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.op() != expr_op::sum) return std::nullopt;
+                 for (const auto& t : a.node()->terms) {
+                   const std::int64_t k = t.coefficient < 0 ? -t.coefficient : t.coefficient;
+                   if (k <= 1 || *c % k != 0) continue;
+                   const auto [multiple, rest] = split_multiples(a, k);
+                   if (rest.range().low >= 0 && rest.range().high < k) return floordiv(multiple, index_expr(*c / k));
+                 }
+                 return std::nullopt;
+               }},
+    index_rule{"(x floordiv b) floordiv c -> x floordiv (b*c)",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.op() != expr_op::floordiv || a.node()->right != nullptr || a.node()->right_constant <= 0)
+                   return std::nullopt;
+                 return floordiv(index_expr::from_node(a.node()->left, a.node()->left_constant),
+                                 index_expr(checked_multiply(a.node()->right_constant, *c)));
+               }},
 };
 
 inline constexpr std::array mod_rules{
-    index_rule{"x mod 1 -> 0", [](const index_expr&, const index_expr& b) -> std::optional<index_expr> {
-      return b == index_expr(1) ? std::optional(index_expr(0)) : std::nullopt; }},
-    index_rule{"x mod y -> x where 0 <= x < y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return a.range().low >= 0 && b.range().low > 0 && (b - a).range().low > 0 ? std::optional(a) : std::nullopt; }},
-    index_rule{"x*y mod y -> 0 where y != 0", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return !b.is_constant() && never_zero(b) && exact_quotient(a, b) ? std::optional(index_expr(0)) : std::nullopt; }},
-    index_rule{"(c*x + y) mod c -> y mod c", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      const auto c = positive_constant(b);
-      if (!c || a.is_constant()) return std::nullopt;
-      const auto [multiple, rest] = split_multiples(a, *c);
-      if (multiple == index_expr(0)) return std::nullopt;
-      return mod(rest, b); }},
-    index_rule{"(x mod (k*c)) mod c -> x mod c", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      const auto c = positive_constant(b);
-      if (!c || a.op() != expr_op::mod || a.node()->right != nullptr || a.node()->right_constant <= 0 || a.node()->right_constant % *c != 0) return std::nullopt;
-      return mod(index_expr::from_node(a.node()->left, a.node()->left_constant), b); }},
-    index_rule{"(k*x + r) mod (k*c) -> k*(x mod c) + r where 0 <= r < k", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      const auto c = positive_constant(b);
-      if (!c || a.op() != expr_op::sum) return std::nullopt;
-      for (const auto& t : a.node()->terms) {
-        const std::int64_t k = t.coefficient < 0 ? -t.coefficient : t.coefficient;
-        if (k <= 1 || *c % k != 0) continue;
-        const auto [multiple, rest] = split_multiples(a, k);
-        if (rest.range().low >= 0 && rest.range().high < k) return mod(multiple, index_expr(*c / k)) * index_expr(k) + rest;
-      }
-      return std::nullopt; }},
+    index_rule{"x mod 1 -> 0",
+               [](const index_expr&, const index_expr& b) -> std::optional<index_expr> {
+                 return b == index_expr(1) ? std::optional(index_expr(0)) : std::nullopt;
+               }},
+    index_rule{"x mod y -> x where 0 <= x < y",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return a.range().low >= 0 && b.range().low > 0 && (b - a).range().low > 0 ? std::optional(a)
+                                                                                           : std::nullopt;
+               }},
+    index_rule{"x*y mod y -> 0 where y != 0",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return !b.is_constant() && never_zero(b) && exact_quotient(a, b) ? std::optional(index_expr(0))
+                                                                                  : std::nullopt;
+               }},
+    index_rule{"(c*x + y) mod c -> y mod c",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.is_constant()) return std::nullopt;
+                 const auto [multiple, rest] = split_multiples(a, *c);
+                 if (multiple == index_expr(0)) return std::nullopt;
+                 return mod(rest, b);
+               }},
+    index_rule{"(x mod (k*c)) mod c -> x mod c",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.op() != expr_op::mod || a.node()->right != nullptr || a.node()->right_constant <= 0 ||
+                     a.node()->right_constant % *c != 0)
+                   return std::nullopt;
+                 return mod(index_expr::from_node(a.node()->left, a.node()->left_constant), b);
+               }},
+    index_rule{"(k*x + r) mod (k*c) -> k*(x mod c) + r where 0 <= r < k",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.op() != expr_op::sum) return std::nullopt;
+                 for (const auto& t : a.node()->terms) {
+                   const std::int64_t k = t.coefficient < 0 ? -t.coefficient : t.coefficient;
+                   if (k <= 1 || *c % k != 0) continue;
+                   const auto [multiple, rest] = split_multiples(a, k);
+                   if (rest.range().low >= 0 && rest.range().high < k)
+                     return mod(multiple, index_expr(*c / k)) * index_expr(k) + rest;
+                 }
+                 return std::nullopt;
+               }},
 };
 
 inline constexpr std::array min_rules{
-    index_rule{"min(x, y) -> x where x <= y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return (b - a).range().low >= 0 ? std::optional(a) : std::nullopt; }},
-    index_rule{"min(x, y) -> y where y <= x", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return (a - b).range().low >= 0 ? std::optional(b) : std::nullopt; }},
+    index_rule{"min(x, y) -> x where x <= y",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return (b - a).range().low >= 0 ? std::optional(a) : std::nullopt;
+               }},
+    index_rule{"min(x, y) -> y where y <= x",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return (a - b).range().low >= 0 ? std::optional(b) : std::nullopt;
+               }},
 };
 
 inline constexpr std::array max_rules{
-    index_rule{"max(x, y) -> x where y <= x", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return (a - b).range().low >= 0 ? std::optional(a) : std::nullopt; }},
-    index_rule{"max(x, y) -> y where x <= y", [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-      return (b - a).range().low >= 0 ? std::optional(b) : std::nullopt; }},
+    index_rule{"max(x, y) -> x where y <= x",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return (a - b).range().low >= 0 ? std::optional(a) : std::nullopt;
+               }},
+    index_rule{"max(x, y) -> y where x <= y",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 return (b - a).range().low >= 0 ? std::optional(b) : std::nullopt;
+               }},
 };
 
 inline index_expr apply_rules(std::span<const index_rule> rules, expr_op op, const index_expr& a, const index_expr& b) {
@@ -399,8 +442,10 @@ inline std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values&
     return from_node(node, constant).try_evaluate(values);
   };
   switch (n.op) {
-    case expr_op::constant: return n.value;
-    case expr_op::symbol: return values.find(static_cast<std::uint32_t>(n.value));
+    case expr_op::constant:
+      return n.value;
+    case expr_op::symbol:
+      return values.find(static_cast<std::uint32_t>(n.value));
     case expr_op::sum: {
       std::int64_t total = n.value;
       for (const auto& t : n.terms) {
@@ -455,8 +500,10 @@ template <class SymbolToExpr>
     return substitute(index_expr::from_node(node, constant), replacement);
   };
   switch (n.op) {
-    case expr_op::constant: return n.value;
-    case expr_op::symbol: return replacement(e);
+    case expr_op::constant:
+      return n.value;
+    case expr_op::symbol:
+      return replacement(e);
     case expr_op::sum: {
       index_expr total = n.value;
       for (const auto& t : n.terms) total += operand(t.atom, 0) * index_expr(t.coefficient);
@@ -467,10 +514,14 @@ template <class SymbolToExpr>
       for (const auto* f : n.factors) total *= operand(f, 0);
       return total;
     }
-    case expr_op::floordiv: return floordiv(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
-    case expr_op::mod: return mod(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
-    case expr_op::min: return min(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
-    case expr_op::max: return max(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+    case expr_op::floordiv:
+      return floordiv(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+    case expr_op::mod:
+      return mod(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+    case expr_op::min:
+      return min(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
+    case expr_op::max:
+      return max(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
   }
   return e;
 }

@@ -1,4 +1,5 @@
-// Owns the change of nodes of older opsets to the newest form of their operators: one adapter per changed form, in a table.
+// Owns the change of nodes of older opsets to the newest form of their operators: one adapter per changed form, in a
+// table.
 #ifndef DNNOPT_ONNX_ADAPT_OPSET_HPP
 #define DNNOPT_ONNX_ADAPT_OPSET_HPP
 
@@ -39,15 +40,24 @@ namespace detail {
 /// A scalar of `type`; float where the type is not known.
 inline tensor scalar_of(dtype type, double v) {
   switch (type) {
-    case dtype::float64: return tensor::scalar(v);
-    case dtype::float16: return tensor::scalar(float16(static_cast<float>(v)));
-    case dtype::bfloat16: return tensor::scalar(bfloat16(static_cast<float>(v)));
-    case dtype::int64: return tensor::scalar(static_cast<std::int64_t>(v));
-    case dtype::int32: return tensor::scalar(static_cast<std::int32_t>(v));
-    case dtype::int16: return tensor::scalar(static_cast<std::int16_t>(v));
-    case dtype::int8: return tensor::scalar(static_cast<std::int8_t>(v));
-    case dtype::uint8: return tensor::scalar(static_cast<std::uint8_t>(v));
-    default: return tensor::scalar(static_cast<float>(v));
+    case dtype::float64:
+      return tensor::scalar(v);
+    case dtype::float16:
+      return tensor::scalar(float16(static_cast<float>(v)));
+    case dtype::bfloat16:
+      return tensor::scalar(bfloat16(static_cast<float>(v)));
+    case dtype::int64:
+      return tensor::scalar(static_cast<std::int64_t>(v));
+    case dtype::int32:
+      return tensor::scalar(static_cast<std::int32_t>(v));
+    case dtype::int16:
+      return tensor::scalar(static_cast<std::int16_t>(v));
+    case dtype::int8:
+      return tensor::scalar(static_cast<std::int8_t>(v));
+    case dtype::uint8:
+      return tensor::scalar(static_cast<std::uint8_t>(v));
+    default:
+      return tensor::scalar(static_cast<float>(v));
   }
 }
 inline dtype type_of(const pending_node& n, const node_emitter& e, std::size_t input) {
@@ -64,7 +74,8 @@ inline void list_to_input(pending_node& n, node_emitter& e, const char* name, st
 /// Moves a float attribute to a scalar input of the type of input 0; absent stays absent.
 inline void number_to_input(pending_node& n, node_emitter& e, const char* name, std::size_t slot) {
   if (!n.attributes.contains(name)) return;
-  n.set_input(slot, e.constant(n, name, scalar_of(type_of(n, e, 0), static_cast<double>(n.attributes.require<float>(name)))));
+  n.set_input(slot,
+              e.constant(n, name, scalar_of(type_of(n, e, 0), static_cast<double>(n.attributes.require<float>(name)))));
   n.attributes.erase(name);
 }
 inline void axes_to_input(pending_node& n, node_emitter& e) { list_to_input(n, e, "axes", 1); }
@@ -80,7 +91,8 @@ inline void adapt_pad_11(pending_node& n, node_emitter& e) {
 }
 inline void adapt_slice_10(pending_node& n, node_emitter& e) {
   for (const char* name : {"starts", "ends"})
-    if (!n.attributes.contains(name)) throw error(errc::bad_attribute, std::string("attribute '") + name + "' is missing");
+    if (!n.attributes.contains(name))
+      throw error(errc::bad_attribute, std::string("attribute '") + name + "' is missing");
   list_to_input(n, e, "starts", 1);
   list_to_input(n, e, "ends", 2);
   list_to_input(n, e, "axes", 3);
@@ -142,9 +154,11 @@ inline void adapt_softmax_13(pending_node& n, node_emitter& e) {
   const std::int64_t axis = n.attributes.get_int("axis", 1);
   const value_facts* x = e.facts_of(n, 0);
   if (x != nullptr && x->dims) {
-    const std::size_t at = normalize_axis(axis, x->dims->size() + (axis == static_cast<std::int64_t>(x->dims->size()) ? 1 : 0));
-    const bool one_axis = at < x->dims->size() && std::all_of(x->dims->begin() + static_cast<std::ptrdiff_t>(at) + 1, x->dims->end(),
-                                                             [](const index_expr& d) { return d == index_expr(1); });
+    const std::size_t at =
+        normalize_axis(axis, x->dims->size() + (axis == static_cast<std::int64_t>(x->dims->size()) ? 1 : 0));
+    const bool one_axis =
+        at < x->dims->size() && std::all_of(x->dims->begin() + static_cast<std::ptrdiff_t>(at) + 1, x->dims->end(),
+                                            [](const index_expr& d) { return d == index_expr(1); });
     if (one_axis) {
       n.attributes.set("axis", static_cast<std::int64_t>(at));
       return;
@@ -167,7 +181,9 @@ inline void adapt_softmax_13(pending_node& n, node_emitter& e) {
 /// Before 20 the modes have the names of two dimensions.
 inline void adapt_grid_sample_20(pending_node& n, node_emitter&) {
   const std::string mode = n.attributes.get_string("mode", "bilinear");
-  n.attributes.set("mode", mode == "bilinear" ? std::string("linear") : mode == "bicubic" ? std::string("cubic") : mode);
+  n.attributes.set("mode", mode == "bilinear"  ? std::string("linear")
+                           : mode == "bicubic" ? std::string("cubic")
+                                               : mode);
 }
 
 /// Before 21 scale and bias have one element per group; repeats each for the channels of its group.
@@ -208,7 +224,9 @@ inline void adapt_resize_11(pending_node& n, node_emitter& e) {
     shrink.push_back(std::min(s, 1.0f));
     enlarge.push_back(std::max(s, 1.0f));
   }
-  const auto changes = [](const std::vector<float>& v) { return std::any_of(v.begin(), v.end(), [](float s) { return s != 1.0f; }); };
+  const auto changes = [](const std::vector<float>& v) {
+    return std::any_of(v.begin(), v.end(), [](float s) { return s != 1.0f; });
+  };
   if (!changes(shrink)) return;
   if (!changes(enlarge)) {
     n.attributes.set("nearest_mode", std::string("ceil"));
@@ -216,7 +234,9 @@ inline void adapt_resize_11(pending_node& n, node_emitter& e) {
   }
   attribute_map first = n.attributes;
   first.set("nearest_mode", std::string("ceil"));
-  const value_id smaller = e.emit(n, "Resize", {n.input(0), no_value, e.constant(n, "shrink", tensor::of<float>(content.dims(), shrink))}, std::move(first));
+  const value_id smaller =
+      e.emit(n, "Resize", {n.input(0), no_value, e.constant(n, "shrink", tensor::of<float>(content.dims(), shrink))},
+             std::move(first));
   n.inputs = {smaller, no_value, e.constant(n, "enlarge", tensor::of<float>(content.dims(), enlarge))};
 }
 inline void adapt_upsample_9(pending_node& n, node_emitter& e) {
@@ -288,8 +308,9 @@ inline constexpr adapter_row adapters[] = {
 
 }  // namespace detail
 
-/// Changes an ai.onnx node to the newest form of its operator, emitting helper nodes before it where one node does not do.
-/// Errors: bad_attribute where an attribute of the older form is missing, unsupported for forms that have no newer one.
+/// Changes an ai.onnx node to the newest form of its operator, emitting helper nodes before it where one node does not
+/// do. Errors: bad_attribute where an attribute of the older form is missing, unsupported for forms that have no newer
+/// one.
 inline void adapt_to_newest(pending_node& n, node_emitter& emitter) {
   const std::string op_type = n.op_type;
   for (const adapter_row& row : detail::adapters)

@@ -1,4 +1,5 @@
-// Owns the step from a model's messages to a graph: names resolved, nodes ordered, functions inlined, captures explicit.
+// Owns the step from a model's messages to a graph: names resolved, nodes ordered, functions inlined, captures
+// explicit.
 #ifndef DNNOPT_ONNX_BUILD_GRAPH_HPP
 #define DNNOPT_ONNX_BUILD_GRAPH_HPP
 
@@ -31,9 +32,9 @@ namespace dnnopt::onnx {
 
 /// How much a file may ask for, so that a small file cannot exhaust memory or stack.
 struct import_limits {
-  std::size_t nesting = 64;                           ///< graphs, types and function calls in each other
-  std::size_t nodes = std::size_t{1} << 22;           ///< after inlining
-  std::size_t dense_bytes = std::size_t{1} << 31;     ///< of a sparse tensor made dense
+  std::size_t nesting = 64;                        ///< graphs, types and function calls in each other
+  std::size_t nodes = std::size_t{1} << 22;        ///< after inlining
+  std::size_t dense_bytes = std::size_t{1} << 31;  ///< of a sparse tensor made dense
 };
 
 /// What the graph does not say about the file it came from.
@@ -58,7 +59,8 @@ class graph_builder {
     for (const function_proto& f : model_.functions) {
       for (const opset_proto& o : f.opsets) check_opset(o);
       if (!functions_.emplace(function_key(f.domain, f.name, f.overload), &f).second)
-        throw error(errc::duplicate_name, "at byte " + std::to_string(f.position) + ": function '" + std::string(f.name) + "' is defined twice");
+        throw error(errc::duplicate_name, "at byte " + std::to_string(f.position) + ": function '" +
+                                              std::string(f.name) + "' is defined twice");
     }
     graph g;
     g.name = model_.graph->name;
@@ -72,7 +74,8 @@ class graph_builder {
     fill(main, *model_.graph);
     for (const value_info_proto& v : model_.graph->outputs)
       if (!outputs_seen_.insert(v.name).second)
-        throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph output '" + std::string(v.name) + "' is listed twice");
+        throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph output '" +
+                                              std::string(v.name) + "' is listed twice");
     return g;
   }
 
@@ -112,7 +115,8 @@ class graph_builder {
   };
 
   static std::string where(const node_proto& n) {
-    std::string text = "node '" + std::string(n.name) + "' (" + (n.domain.empty() ? "" : std::string(n.domain) + ".") + std::string(n.op_type) + ")";
+    std::string text = "node '" + std::string(n.name) + "' (" + (n.domain.empty() ? "" : std::string(n.domain) + ".") +
+                       std::string(n.op_type) + ")";
     if (n.name.empty() && !n.outputs.empty()) text += " of output '" + std::string(n.outputs[0]) + "'";
     return text + " at byte " + std::to_string(n.position);
   }
@@ -149,30 +153,44 @@ class graph_builder {
     if (const auto found = s.promised.find(name); found != s.promised.end()) return found->second;
     graph& g = s.emitter->target();
     const value_id id = g.add_value(s.emitter->unique_name(s.prefix + std::string(name)));
-    if (const auto found = s.declared.find(name); found != s.declared.end())
-      apply_type(g, g.facts(id), *found->second);
+    if (const auto found = s.declared.find(name); found != s.declared.end()) apply_type(g, g.facts(id), *found->second);
     return id;
   }
 
   static void define(scope& s, std::string_view name, value_id id, std::size_t position) {
     if (!s.names.emplace(name, id).second)
-      throw error(errc::duplicate_name, "at byte " + std::to_string(position) + ": value '" + std::string(name) + "' is defined twice");
+      throw error(errc::duplicate_name,
+                  "at byte " + std::to_string(position) + ": value '" + std::string(name) + "' is defined twice");
   }
 
   static void apply_type(graph& g, value_facts& facts, const value_info_proto& info) {
     const type_proto* type = &info.type;
     using kind = type_proto::kind;
     const auto bad = [&](const std::string& why) {
-      throw error(errc::malformed_model, "at byte " + std::to_string(info.position) + ": value '" + std::string(info.name) + "' " + why);
+      throw error(errc::malformed_model,
+                  "at byte " + std::to_string(info.position) + ": value '" + std::string(info.name) + "' " + why);
     };
     switch (type->held) {
-      case kind::none: return;
-      case kind::tensor: facts.kind = value_kind::tensor; break;
-      case kind::sequence: facts.kind = value_kind::sequence; break;
-      case kind::optional: facts.kind = value_kind::optional; break;
-      case kind::map: facts.kind = value_kind::map; break;
-      case kind::sparse_tensor: bad("has a sparse type"); break;
-      case kind::opaque: bad("has an opaque type"); break;
+      case kind::none:
+        return;
+      case kind::tensor:
+        facts.kind = value_kind::tensor;
+        break;
+      case kind::sequence:
+        facts.kind = value_kind::sequence;
+        break;
+      case kind::optional:
+        facts.kind = value_kind::optional;
+        break;
+      case kind::map:
+        facts.kind = value_kind::map;
+        break;
+      case kind::sparse_tensor:
+        bad("has a sparse type");
+        break;
+      case kind::opaque:
+        bad("has an opaque type");
+        break;
     }
     if (facts.kind == value_kind::map) return;
     while (type->element) type = type->element.get();
@@ -205,7 +223,8 @@ class graph_builder {
     for (const value_info_proto& v : proto.inputs) s.declared.insert_or_assign(v.name, &v);
 
     const auto add_initializer = [&](const auto& t, std::string_view name, std::size_t position) {
-      if (name.empty()) throw error(errc::missing_name, "at byte " + std::to_string(position) + ": an initializer has no name");
+      if (name.empty())
+        throw error(errc::missing_name, "at byte " + std::to_string(position) + ": an initializer has no name");
       define(s, name, no_value, position);
       s.names[name] = g.add_constant(s.emitter->unique_name(std::string(name)), to_tensor(t, source_));
     };
@@ -214,16 +233,19 @@ class graph_builder {
 
     std::unordered_set<std::string_view> listed;
     for (const value_info_proto& v : proto.inputs) {
-      if (v.name.empty()) throw error(errc::missing_name, "at byte " + std::to_string(v.position) + ": a graph input has no name");
+      if (v.name.empty())
+        throw error(errc::missing_name, "at byte " + std::to_string(v.position) + ": a graph input has no name");
       if (!listed.insert(v.name).second)
-        throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph input '" + std::string(v.name) + "' is listed twice");
+        throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph input '" +
+                                              std::string(v.name) + "' is listed twice");
       if (const auto initial = s.names.find(v.name); initial != s.names.end()) {
         check_default(g, v, g.facts(initial->second));
         if (is_main) notes_.default_inputs.emplace_back(v.name);
         continue;
       }
       if (is_main && v.type.held == type_proto::kind::none)
-        throw error(errc::malformed_model, "at byte " + std::to_string(v.position) + ": graph input '" + std::string(v.name) + "' has no type");
+        throw error(errc::malformed_model, "at byte " + std::to_string(v.position) + ": graph input '" +
+                                               std::string(v.name) + "' has no type");
       const value_id id = new_value(s, v.name);
       define(s, v.name, id, v.position);
       inputs_of(g, id);
@@ -232,7 +254,8 @@ class graph_builder {
     for (const value_info_proto& v : proto.outputs) {
       const std::optional<value_id> id = lookup(s, v.name);
       if (!id || *id == no_value)
-        throw error(errc::missing_name, "at byte " + std::to_string(v.position) + ": nothing defines graph output '" + std::string(v.name) + "'");
+        throw error(errc::missing_name, "at byte " + std::to_string(v.position) + ": nothing defines graph output '" +
+                                            std::string(v.name) + "'");
       g.add_output(*id);
     }
   }
@@ -246,11 +269,13 @@ class graph_builder {
     value_facts stated;
     apply_type(g, stated, info);
     if (stated.type != dtype::undefined && stated.type != initial.type)
-      throw error(errc::type_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" + std::string(info.name) + "' is " +
-                                           std::string(name_of(stated.type)) + ", its initializer " + std::string(name_of(initial.type)));
+      throw error(errc::type_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" +
+                                           std::string(info.name) + "' is " + std::string(name_of(stated.type)) +
+                                           ", its initializer " + std::string(name_of(initial.type)));
     if (stated.dims && stated.dims->size() != initial.dims->size())
-      throw error(errc::shape_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" + std::string(info.name) + "' is " +
-                                            to_string(*stated.dims) + ", its initializer " + to_string(*initial.dims));
+      throw error(errc::shape_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" +
+                                            std::string(info.name) + "' is " + to_string(*stated.dims) +
+                                            ", its initializer " + to_string(*initial.dims));
   }
 
   // --- order ---
@@ -306,7 +331,8 @@ class graph_builder {
     }
     if (order.size() != nodes.size())
       for (std::size_t i = 0; i < nodes.size(); ++i)
-        if (pending[i] != 0) throw error(errc::graph_cycle, where(nodes[i]) + " depends on itself or on a node that does");
+        if (pending[i] != 0)
+          throw error(errc::graph_cycle, where(nodes[i]) + " depends on itself or on a node that does");
     return order;
   }
 
@@ -342,7 +368,8 @@ class graph_builder {
 
     std::vector<open_body> bodies;
     for (const attribute_proto& a : proto.attributes) {
-      if (n.attributes.contains(a.name) || std::any_of(bodies.begin(), bodies.end(), [&](const auto& b) { return b.attribute == a.name; }))
+      if (n.attributes.contains(a.name) ||
+          std::any_of(bodies.begin(), bodies.end(), [&](const auto& b) { return b.attribute == a.name; }))
         throw error(errc::bad_attribute, "attribute '" + std::string(a.name) + "' is given twice");
       if (!a.ref_attr_name.empty()) {
         const attribute* bound = s.arguments == nullptr ? nullptr : s.arguments->find(a.ref_attr_name);
@@ -373,7 +400,8 @@ class graph_builder {
              : n.outputs.empty() ? s.prefix + std::string(proto.op_type)
                                  : s.emitter->target().value_at(first_of(n.outputs)).name;
     if (function != functions_.end()) {
-      if (!bodies.empty()) throw error(errc::unsupported, "a call of a model-local function passes a graph as an attribute");
+      if (!bodies.empty())
+        throw error(errc::unsupported, "a call of a model-local function passes a graph as an attribute");
       inline_function(s, *function->second, n);
       return;
     }
@@ -393,8 +421,9 @@ class graph_builder {
       if (ops_.find(n.domain, n.op_type) == nullptr && expand_function(n, *s.emitter)) return;
     }
     if (ops_.find(n.domain, n.op_type) == nullptr)
-      throw error(errc::unknown_operator, "operator '" + n.op_type + "' of domain '" + (n.domain.empty() ? "ai.onnx" : n.domain) +
-                                              "' is not known (opset " + std::to_string(n.version) + ")");
+      throw error(errc::unknown_operator, "operator '" + n.op_type + "' of domain '" +
+                                              (n.domain.empty() ? "ai.onnx" : n.domain) + "' is not known (opset " +
+                                              std::to_string(n.version) + ")");
     s.emitter->add(std::move(n));
   }
 
@@ -470,12 +499,14 @@ class graph_builder {
 
   void inline_function(scope& caller, const function_proto& f, const pending_node& call) {
     if (caller.depth >= limits_.nesting)
-      throw error(errc::malformed_model, "function '" + std::string(f.name) + "' calls itself, or calls lie in each other too deep");
+      throw error(errc::malformed_model,
+                  "function '" + std::string(f.name) + "' calls itself, or calls lie in each other too deep");
     if (call.inputs.size() > f.inputs.size() || call.outputs.size() > f.outputs.size())
-      throw error(errc::bad_arity, "function '" + std::string(f.name) + "' takes " + std::to_string(f.inputs.size()) + " inputs and gives " +
-                                       std::to_string(f.outputs.size()) + " outputs");
+      throw error(errc::bad_arity, "function '" + std::string(f.name) + "' takes " + std::to_string(f.inputs.size()) +
+                                       " inputs and gives " + std::to_string(f.outputs.size()) + " outputs");
     attribute_map arguments;
-    for (const attribute_proto& a : f.attribute_defaults) arguments.set(std::string(a.name), convert_attribute(a, source_));
+    for (const attribute_proto& a : f.attribute_defaults)
+      arguments.set(std::string(a.name), convert_attribute(a, source_));
     for (const auto& [name, held] : call.attributes) arguments.set(name, held);
 
     scope s(*caller.emitter, nullptr);
@@ -495,9 +526,11 @@ class graph_builder {
     add_nodes(s, f.nodes);
     for (const auto& [name, id] : s.promised)
       if (!s.names.contains(name))
-        throw error(errc::missing_name, "nothing in function '" + std::string(f.name) + "' defines its output '" + std::string(name) + "'");
+        throw error(errc::missing_name,
+                    "nothing in function '" + std::string(f.name) + "' defines its output '" + std::string(name) + "'");
     for (const auto& [from, to] : passed_through) {
-      if (from == no_value) throw error(errc::missing_name, "function '" + std::string(f.name) + "' gives out an absent input");
+      if (from == no_value)
+        throw error(errc::missing_name, "function '" + std::string(f.name) + "' gives out an absent input");
       pending_node copy;
       copy.op_type = "Identity";
       copy.name = call.name + "/Identity";

@@ -17,16 +17,26 @@ namespace dnnopt::onnx {
 /// ONNX's text of a type, for example "seq(tensor(float32))".
 [[nodiscard]] inline std::string to_string(const type_proto& type) {
   using kind = type_proto::kind;
-  const auto around = [&](const char* name) { return name + ("(" + (type.element ? to_string(*type.element) : std::string()) + ")"); };
+  const auto around = [&](const char* name) {
+    return name + ("(" + (type.element ? to_string(*type.element) : std::string()) + ")");
+  };
   switch (type.held) {
     case kind::tensor:
       return "tensor(" +
-             std::string(name_of(type.element_type < 0 || type.element_type > 255 ? dtype::undefined : static_cast<dtype>(type.element_type))) + ")";
-    case kind::sequence: return around("seq");
-    case kind::optional: return around("optional");
-    case kind::map: return around("map");
-    case kind::sparse_tensor: return "sparse_tensor";
-    default: return "undefined";
+             std::string(name_of(type.element_type < 0 || type.element_type > 255
+                                     ? dtype::undefined
+                                     : static_cast<dtype>(type.element_type))) +
+             ")";
+    case kind::sequence:
+      return around("seq");
+    case kind::optional:
+      return around("optional");
+    case kind::map:
+      return around("map");
+    case kind::sparse_tensor:
+      return "sparse_tensor";
+    default:
+      return "undefined";
   }
 }
 
@@ -34,18 +44,25 @@ namespace dnnopt::onnx {
 /// Errors: bad_attribute where the type is unknown or its value is missing; those of tensors.
 [[nodiscard]] inline attribute convert_attribute(const attribute_proto& a, const tensor_source& source) {
   const auto bad = [&](const std::string& why) {
-    return error(errc::bad_attribute, "attribute '" + std::string(a.name) + "' at byte " + std::to_string(a.position) + " " + why);
+    return error(errc::bad_attribute,
+                 "attribute '" + std::string(a.name) + "' at byte " + std::to_string(a.position) + " " + why);
   };
   switch (a.type) {
-    case attribute_type::float_value: return a.f;
-    case attribute_type::int_value: return a.i;
-    case attribute_type::string: return std::string(a.s);
+    case attribute_type::float_value:
+      return a.f;
+    case attribute_type::int_value:
+      return a.i;
+    case attribute_type::string:
+      return std::string(a.s);
     case attribute_type::tensor:
       if (!a.t) throw bad("holds no tensor");
       return to_tensor(*a.t, source);
-    case attribute_type::floats: return a.floats;
-    case attribute_type::ints: return a.ints;
-    case attribute_type::strings: return std::vector<std::string>(a.strings.begin(), a.strings.end());
+    case attribute_type::floats:
+      return a.floats;
+    case attribute_type::ints:
+      return a.ints;
+    case attribute_type::strings:
+      return std::vector<std::string>(a.strings.begin(), a.strings.end());
     case attribute_type::tensors: {
       std::vector<tensor> all;
       for (const tensor_proto& t : a.tensors) all.push_back(to_tensor(t, source));
@@ -57,14 +74,18 @@ namespace dnnopt::onnx {
     case attribute_type::type:
       if (!a.tp) throw bad("holds no type");
       return to_string(*a.tp);
-    case attribute_type::graph: throw bad("is a graph where none is taken");
-    default: throw bad("has type " + std::to_string(static_cast<std::int64_t>(a.type)) + ", which no operator of ai.onnx takes");
+    case attribute_type::graph:
+      throw bad("is a graph where none is taken");
+    default:
+      throw bad("has type " + std::to_string(static_cast<std::int64_t>(a.type)) +
+                ", which no operator of ai.onnx takes");
   }
 }
 
 /// The tensor that a Constant's attributes state. Errors: bad_attribute where none or several do, or of another type.
 [[nodiscard]] inline tensor constant_content(const attribute_map& attributes) {
-  if (attributes.size() != 1) throw error(errc::bad_attribute, "a Constant has one attribute, this one has " + std::to_string(attributes.size()));
+  if (attributes.size() != 1)
+    throw error(errc::bad_attribute, "a Constant has one attribute, this one has " + std::to_string(attributes.size()));
   const auto only = *attributes.begin();
   const std::string& key = only.first;
   if (key == "value" || key == "sparse_value") return attributes.require<tensor>(key);

@@ -11,7 +11,8 @@
 
 namespace dnnopt::onnx {
 
-/// The elements of a tensor, taken as f(z) of one standard normal variable z that `source` names, with f known on a grid.
+/// The elements of a tensor, taken as f(z) of one standard normal variable z that `source` names, with f known on a
+/// grid.
 ///
 /// Two values of one source (x and its sigmoid) combine point by point, so products such as SiLU's are exact; values of
 /// different sources combine as independent ones and become a new Gaussian of the right mean and variance.

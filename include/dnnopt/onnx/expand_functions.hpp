@@ -26,7 +26,8 @@ struct expander_row {
 inline value_id number(const pending_node& n, node_emitter& e, std::string_view what, double v) {
   return e.constant(n, what, scalar_of(type_of(n, e, 0), v));
 }
-inline void become(pending_node& n, std::string_view op_type, std::vector<value_id> inputs, attribute_map attributes = {}) {
+inline void become(pending_node& n, std::string_view op_type, std::vector<value_id> inputs,
+                   attribute_map attributes = {}) {
   n.op_type = op_type;
   n.inputs = std::move(inputs);
   n.attributes = std::move(attributes);
@@ -43,7 +44,9 @@ inline constexpr expander_row expanders[] = {
     {"Swish",
      [](pending_node& n, node_emitter& e) {
        const float alpha = n.attributes.get_float("alpha", 1.0f);
-       const value_id inner = alpha == 1.0f ? n.input(0) : e.emit(n, "Mul", {n.input(0), number(n, e, "alpha", static_cast<double>(alpha))});
+       const value_id inner = alpha == 1.0f
+                                  ? n.input(0)
+                                  : e.emit(n, "Mul", {n.input(0), number(n, e, "alpha", static_cast<double>(alpha))});
        become(n, "Mul", {n.input(0), e.emit(n, "Sigmoid", {inner})});
      }},
     {"Mish",
@@ -64,9 +67,16 @@ inline constexpr expander_row expanders[] = {
        const value_id half = e.emit(n, "Mul", {x, number(n, e, "half", 0.5)});
        become(n, "Mul", {half, e.emit(n, "Add", {inner, number(n, e, "one", 1.0)})});
      }},
-    {"ReduceL1", [](pending_node& n, node_emitter& e) { n.op_type = "ReduceSum"; n.inputs[0] = e.emit(n, "Abs", {n.input(0)}); }},
+    {"ReduceL1",
+     [](pending_node& n, node_emitter& e) {
+       n.op_type = "ReduceSum";
+       n.inputs[0] = e.emit(n, "Abs", {n.input(0)});
+     }},
     {"ReduceSumSquare",
-     [](pending_node& n, node_emitter& e) { n.op_type = "ReduceSum"; n.inputs[0] = e.emit(n, "Mul", {n.input(0), n.input(0)}); }},
+     [](pending_node& n, node_emitter& e) {
+       n.op_type = "ReduceSum";
+       n.inputs[0] = e.emit(n, "Mul", {n.input(0), n.input(0)});
+     }},
     {"ReduceL2",
      [](pending_node& n, node_emitter& e) {
        std::vector<value_id> inputs = n.inputs;
@@ -82,7 +92,8 @@ inline constexpr expander_row expanders[] = {
        const value_id below = e.emit(n, "Add", {e.emit(n, "Abs", {n.input(0)}), number(n, e, "one", 1.0)});
        become(n, "Div", {n.input(0), below});
      }},
-    {"LogSoftmax", [](pending_node& n, node_emitter& e) { become(n, "Log", {e.emit(n, "Softmax", n.inputs, n.attributes)}); }},
+    {"LogSoftmax",
+     [](pending_node& n, node_emitter& e) { become(n, "Log", {e.emit(n, "Softmax", n.inputs, n.attributes)}); }},
     {"RMSNormalization",
      [](pending_node& n, node_emitter& e) {
        const std::int64_t axis = n.attributes.get_int("axis", -1);
@@ -90,9 +101,12 @@ inline constexpr expander_row expanders[] = {
        if (!rank) throw error(errc::unsupported, "RMSNormalization of a tensor of unknown rank has no expansion");
        std::vector<std::int64_t> axes;
        for (std::size_t a = normalize_axis(axis, *rank); a < *rank; ++a) axes.push_back(static_cast<std::int64_t>(a));
-       const value_id mean = e.emit(n, "ReduceMean", {e.emit(n, "Mul", {n.input(0), n.input(0)}), e.integers(n, "axes", axes)});
+       const value_id mean =
+           e.emit(n, "ReduceMean", {e.emit(n, "Mul", {n.input(0), n.input(0)}), e.integers(n, "axes", axes)});
        const value_id root = e.emit(
-           n, "Sqrt", {e.emit(n, "Add", {mean, number(n, e, "epsilon", static_cast<double>(n.attributes.get_float("epsilon", 1e-5f)))})});
+           n, "Sqrt",
+           {e.emit(n, "Add",
+                   {mean, number(n, e, "epsilon", static_cast<double>(n.attributes.get_float("epsilon", 1e-5f)))})});
        become(n, "Mul", {e.emit(n, "Div", {n.input(0), root}), n.input(1)});
      }},
 };

@@ -33,8 +33,8 @@ namespace dnnopt {
 
 /// How a model is written.
 struct export_options {
-  /// Data files of the model that the graph came from; constants that still are their content refer to them, where the new
-  /// model lies in `folder` too.
+  /// Data files of the model that the graph came from; constants that still are their content refer to them, where the
+  /// new model lies in `folder` too.
   std::vector<onnx::external_file> files;
   std::vector<onnx::external_reference> references;
   std::filesystem::path folder;
@@ -60,7 +60,8 @@ inline std::string file_bytes_of(const tensor& t) {
 
 class exporter {
  public:
-  exporter(const graph& g, std::filesystem::path path, const export_options& options) : graph_(g), path_(std::move(path)), options_(options) {
+  exporter(const graph& g, std::filesystem::path path, const export_options& options)
+      : graph_(g), path_(std::move(path)), options_(options) {
     std::error_code failed;
     const auto same = [&](const std::filesystem::path& a, const std::filesystem::path& b) {
       const auto here = [](const std::filesystem::path& p) { return p.empty() ? std::filesystem::path(".") : p; };
@@ -178,7 +179,8 @@ class exporter {
     }
     out.add_string(8, tensor_name);
     const auto external = [&](const std::string& location, std::size_t offset, std::size_t length) {
-      for (const auto& [key, held] : {std::pair<std::string, std::string>("location", location), {"offset", std::to_string(offset)},
+      for (const auto& [key, held] : {std::pair<std::string, std::string>("location", location),
+                                      {"offset", std::to_string(offset)},
                                       {"length", std::to_string(length)}}) {
         std::string entry;
         protozero::pbf_writer fields(entry);
@@ -213,13 +215,13 @@ class exporter {
     std::string message;
     protozero::pbf_writer out(message);
     out.add_string(1, value_name);
-    if (facts.kind == value_kind::map) return message;
+    if (facts.kind == value_kind::map || facts.type == dtype::undefined) return message;
     std::string type;
     {
       protozero::pbf_writer fields(type);
       std::string content;
       protozero::pbf_writer tensor_fields(content);
-      if (facts.type != dtype::undefined) tensor_fields.add_int32(1, static_cast<std::int32_t>(facts.type));
+      tensor_fields.add_int32(1, static_cast<std::int32_t>(facts.type));
       if (facts.kind == value_kind::tensor && facts.dims) tensor_fields.add_message(2, shape_message(*facts.dims));
       fields.add_message(1, content);
     }
@@ -252,13 +254,15 @@ class exporter {
     std::string message;
     protozero::pbf_writer out(message);
     if (text.starts_with("tensor(")) {
-      const auto row = std::find_if(dtype_table.begin(), dtype_table.end(), [&](const dtype_row& r) { return r.name == inside("tensor("); });
+      const auto row = std::find_if(dtype_table.begin(), dtype_table.end(),
+                                    [&](const dtype_row& r) { return r.name == inside("tensor("); });
       std::string content;
       if (row != dtype_table.end()) protozero::pbf_writer(content).add_int32(1, static_cast<std::int32_t>(row->type));
       out.add_message(1, content);
       return message;
     }
-    for (const auto& [head, field] : {std::pair<std::string_view, protozero::pbf_tag_type>("seq(", 4), {"optional(", 9}})
+    for (const auto& [head, field] :
+         {std::pair<std::string_view, protozero::pbf_tag_type>("seq(", 4), {"optional(", 9}})
       if (text.starts_with(head)) {
         std::string element;
         protozero::pbf_writer(element).add_message(1, type_message(inside(head)));
@@ -269,7 +273,8 @@ class exporter {
 
   // --- attributes ---
 
-  std::string attribute_message(const node& n, const std::string& key, const attribute& held, const graph& g, names_in& scope) {
+  std::string attribute_message(const node& n, const std::string& key, const attribute& held, const graph& g,
+                                names_in& scope) {
     std::string message;
     protozero::pbf_writer out(message);
     out.add_string(1, key);
@@ -322,16 +327,19 @@ class exporter {
   // --- nodes ---
 
   static bool is_block(const node& n) {
-    return n.op->domain == "dnnopt" && n.attributes.contains("body") && std::holds_alternative<subgraph>(*n.attributes.find("body"));
+    return n.op->domain == "dnnopt" && n.attributes.contains("body") &&
+           std::holds_alternative<subgraph>(*n.attributes.find("body"));
   }
 
   // Writes `n` as field `field` of `out`.
-  void write_node(protozero::pbf_writer& out, protozero::pbf_tag_type field, const graph& g, const node& n, names_in& scope) {
+  void write_node(protozero::pbf_writer& out, protozero::pbf_tag_type field, const graph& g, const node& n,
+                  names_in& scope) {
     std::string message;
     protozero::pbf_writer fields(message);
     const bool block = is_block(n);
     const std::size_t shown = block ? n.inputs.size() : n.formal_inputs();
-    for (std::size_t i = 0; i < shown; ++i) fields.add_string(1, n.inputs[i] == no_value ? std::string() : name(g, n.inputs[i], scope));
+    for (std::size_t i = 0; i < shown; ++i)
+      fields.add_string(1, n.inputs[i] == no_value ? std::string() : name(g, n.inputs[i], scope));
     std::vector<std::string> constants;
     std::string function;
     if (block) {
@@ -383,7 +391,8 @@ class exporter {
     const std::size_t inputs = main ? g.inputs().size() : formal;
     std::string infos;
     protozero::pbf_writer info_out(infos);
-    for (std::size_t i = 0; i < inputs; ++i) info_out.add_message(11, value_info(g.facts(g.inputs()[i]), name(g, g.inputs()[i], scope)));
+    for (std::size_t i = 0; i < inputs; ++i)
+      info_out.add_message(11, value_info(g.facts(g.inputs()[i]), name(g, g.inputs()[i], scope)));
     std::unordered_set<value_id> listed;
     for (const value_id id : g.outputs()) {
       // A body's output must be made in it, and each output has a name of its own.
@@ -405,8 +414,8 @@ class exporter {
 
   // --- fused blocks ---
 
-  // Writes the function of a block and gives its name. A function holds no initializers: small constants become Constant
-  // nodes in it, larger ones inputs that the caller fills; `arguments` receives the caller's names for these.
+  // Writes the function of a block and gives its name. A function holds no initializers: small constants become
+  // Constant nodes in it, larger ones inputs that the caller fills; `arguments` receives the caller's names for these.
   std::string write_function(const node& n, const graph& body, std::vector<std::string>& arguments) {
     std::string function_name = "Block_" + std::to_string(functions_.size());
     std::size_t shown = 0;
@@ -498,9 +507,9 @@ class exporter {
 
 }  // namespace onnx::detail
 
-/// Writes `g` as a standard ONNX model. A node of domain "dnnopt" with a graph as attribute `body` (a fused block, whose
-/// inputs and outputs are the body's in order) becomes a call of a model-local function, so that viewers draw it and other
-/// engines run it. The model states the oldest opset (from 21) that knows every form in the graph.
+/// Writes `g` as a standard ONNX model. A node of domain "dnnopt" with a graph as attribute `body` (a fused block,
+/// whose inputs and outputs are the body's in order) becomes a call of a model-local function, so that viewers draw it
+/// and other engines run it. The model states the oldest opset (from 21) that knows every form in the graph.
 ///
 /// Errors: file_io where a file cannot be written; graph_cycle. The written file appears whole or not at all.
 inline void export_onnx(const graph& g, const std::filesystem::path& path, const export_options& options = {}) {

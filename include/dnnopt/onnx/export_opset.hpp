@@ -24,20 +24,37 @@ struct newer_operator {
   std::int64_t since;
 };
 inline constexpr newer_operator newer_operators[] = {
-    {"RotaryEmbedding", "", 23}, {"RMSNormalization", "", 23}, {"Attention", "", 23}, {"Swish", "", 24},
-    {"TensorScatter", "", 24}, {"CumProd", "", 26}, {"BitCast", "", 26}, {"LinearAttention", "", 27},
-    {"CausalConvWithState", "", 27}, {"SwiGLU", "", 28}, {"QuantizeLinear", "precision", 23},
-    {"DequantizeLinear", "output_dtype", 23}, {"Cast", "round_mode", 24}, {"CastLike", "round_mode", 24},
-    {"Attention", "left_window_size", 25}, {"Attention", "right_window_size", 25}, {"Range", "stash_type", 27},
+    {"RotaryEmbedding", "", 23},
+    {"RMSNormalization", "", 23},
+    {"Attention", "", 23},
+    {"Swish", "", 24},
+    {"TensorScatter", "", 24},
+    {"CumProd", "", 26},
+    {"BitCast", "", 26},
+    {"LinearAttention", "", 27},
+    {"CausalConvWithState", "", 27},
+    {"SwiGLU", "", 28},
+    {"QuantizeLinear", "precision", 23},
+    {"DequantizeLinear", "output_dtype", 23},
+    {"Cast", "round_mode", 24},
+    {"CastLike", "round_mode", 24},
+    {"Attention", "left_window_size", 25},
+    {"Attention", "right_window_size", 25},
+    {"Range", "stash_type", 27},
     {"SpaceToDepth", "mode", 28},
 };
 
 inline std::int64_t opset_of_type(dtype type) {
   switch (type) {
-    case dtype::float4e2m1: return 23;
-    case dtype::float8e8m0: return 24;
-    case dtype::int2: case dtype::uint2: return 25;
-    default: return base_export_opset;
+    case dtype::float4e2m1:
+      return 23;
+    case dtype::float8e8m0:
+      return 24;
+    case dtype::int2:
+    case dtype::uint2:
+      return 25;
+    default:
+      return base_export_opset;
   }
 }
 
@@ -51,11 +68,14 @@ inline std::int64_t opset_of_type(dtype type) {
     const node& n = g.node_at(id);
     if (n.op->domain.empty())
       for (const detail::newer_operator& row : detail::newer_operators)
-        if (row.name == n.op->name && (row.attribute.empty() || n.attributes.contains(row.attribute))) opset = std::max(opset, row.since);
+        if (row.name == n.op->name && (row.attribute.empty() || n.attributes.contains(row.attribute)))
+          opset = std::max(opset, row.since);
     // The seventh input of Attention came a version after the operator.
-    if (n.op->name == "Attention" && n.op->domain.empty() && n.inputs.size() > 6) opset = std::max<std::int64_t>(opset, 24);
+    if (n.op->name == "Attention" && n.op->domain.empty() && n.inputs.size() > 6)
+      opset = std::max<std::int64_t>(opset, 24);
     for (const auto& [key, held] : n.attributes)
-      if (const auto* body = std::get_if<subgraph>(&held); body != nullptr && *body) opset = std::max(opset, opset_to_export(**body));
+      if (const auto* body = std::get_if<subgraph>(&held); body != nullptr && *body)
+        opset = std::max(opset, opset_to_export(**body));
   }
   return opset;
 }

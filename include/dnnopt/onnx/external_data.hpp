@@ -45,7 +45,8 @@ enum class missing_data { fail, zeros };
 /// A location must be a relative path that stays in the model's folder, also when symbolic links are followed.
 class external_files final : public external_source {
  public:
-  external_files(std::filesystem::path folder, missing_data when_missing) : folder_(std::move(folder)), when_missing_(when_missing) {}
+  external_files(std::filesystem::path folder, missing_data when_missing)
+      : folder_(std::move(folder)), when_missing_(when_missing) {}
 
   /// Errors: bad_tensor_data (keys missing or not numbers, length other than the dims need), external_data_path,
   /// external_data_missing, external_data_short.
@@ -61,21 +62,27 @@ class external_files final : public external_source {
     }
     if (location.empty()) detail::fail(t, errc::bad_tensor_data, "external data without a location");
     if (length && *length != size)
-      detail::fail(t, errc::bad_tensor_data, "external data of " + std::to_string(*length) + " bytes where " + detail::dims_text(t) +
-                                                 " needs " + std::to_string(size));
+      detail::fail(t, errc::bad_tensor_data,
+                   "external data of " + std::to_string(*length) + " bytes where " + detail::dims_text(t) + " needs " +
+                       std::to_string(size));
     std::size_t end = 0;
-    if (__builtin_add_overflow(offset, size, &end)) detail::fail(t, errc::overflow, "external data past the address space");
+    if (__builtin_add_overflow(offset, size, &end))
+      detail::fail(t, errc::overflow, "external data past the address space");
     const std::size_t index = open(t, location);
     external_file& found = files_[index];
     if (found.missing) {
+      if (size > largest_missing)
+        detail::fail(t, errc::memory_limit,
+                     "missing external data of " + std::to_string(size) + " bytes is not replaced by zeros");
       const auto zeros = mapped_file::zeros(size);
       references_.push_back({std::string(t.name), index, offset, zeros->bytes()});
       return {zeros->bytes(), zeros};
     }
     const auto all = found.file->bytes();
     if (end > all.size())
-      detail::fail(t, errc::external_data_short, "'" + std::string(location) + "' has " + std::to_string(all.size()) +
-                                                     " bytes, the tensor ends at " + std::to_string(end));
+      detail::fail(t, errc::external_data_short,
+                   "'" + std::string(location) + "' has " + std::to_string(all.size()) + " bytes, the tensor ends at " +
+                       std::to_string(end));
     references_.push_back({std::string(t.name), index, offset, all.subspan(offset, size)});
     return {all.subspan(offset, size), found.file};
   }
@@ -84,16 +91,20 @@ class external_files final : public external_source {
   [[nodiscard]] const std::vector<external_reference>& references() const noexcept { return references_; }
 
  private:
+  static constexpr std::size_t largest_missing = std::size_t{1} << 36;
+
   static std::size_t number(const tensor_proto& t, std::string_view key, std::string_view value) {
     std::size_t n = 0;
     const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), n);
     if (status != std::errc{} || end != value.data() + value.size() || value.empty())
-      detail::fail(t, errc::bad_tensor_data, "external data's " + std::string(key) + " is no number: '" + std::string(value) + "'");
+      detail::fail(t, errc::bad_tensor_data,
+                   "external data's " + std::string(key) + " is no number: '" + std::string(value) + "'");
     return n;
   }
 
   std::size_t open(const tensor_proto& t, std::string_view location) {
-    const auto known = std::find_if(files_.begin(), files_.end(), [&](const external_file& f) { return f.location == location; });
+    const auto known =
+        std::find_if(files_.begin(), files_.end(), [&](const external_file& f) { return f.location == location; });
     if (known != files_.end()) return static_cast<std::size_t>(known - files_.begin());
     const std::filesystem::path relative{std::string(location)};
     const auto refuse = [&](const char* why) {
@@ -105,7 +116,8 @@ class external_files final : public external_source {
       if (part == "..") refuse("leaves the model's folder");
     std::error_code failed;
     const auto folder = std::filesystem::canonical(folder_.empty() ? std::filesystem::path(".") : folder_, failed);
-    if (failed) detail::fail(t, errc::external_data_missing, "the model's folder '" + folder_.string() + "' does not exist");
+    if (failed)
+      detail::fail(t, errc::external_data_missing, "the model's folder '" + folder_.string() + "' does not exist");
     const auto target = std::filesystem::weakly_canonical(folder / relative, failed);
     if (failed) refuse("cannot be resolved");
     const auto [in_folder, rest] = std::mismatch(folder.begin(), folder.end(), target.begin(), target.end());

@@ -27,7 +27,8 @@ enum class input_kind : std::uint8_t { numbers, ids, ones, lengths };
 
 namespace detail {
 
-/// The rows of the smallest table that `id` indexes, followed through operators that move elements or change their type.
+/// The rows of the smallest table that `id` indexes, followed through operators that move elements or change their
+/// type.
 inline std::optional<std::int64_t> indexed_rows(const graph& g, value_id id) {
   std::optional<std::int64_t> rows;
   std::vector<bool> seen(g.value_count(), false);
@@ -45,9 +46,11 @@ inline std::optional<std::int64_t> indexed_rows(const graph& g, value_id id) {
       if (n.op->kind == computation_kind::indexed_read && use.slot == 1 && n.inputs[0] != no_value) {
         const value_facts& table = g.facts(n.inputs[0]);
         if (!table.dims || table.dims->empty() || !is_floating(table.type)) continue;
-        const auto dim = (*table.dims)[normalize_axis(n.attributes.get_int("axis", 0), table.dims->size())].as_constant();
+        const auto dim =
+            (*table.dims)[normalize_axis(n.attributes.get_int("axis", 0), table.dims->size())].as_constant();
         if (dim) rows = std::min(rows.value_or(std::numeric_limits<std::int64_t>::max()), *dim);
-      } else if (n.op->kind == computation_kind::view || (n.op->kind == computation_kind::element_wise && n.formal_inputs() == 1)) {
+      } else if (n.op->kind == computation_kind::view ||
+                 (n.op->kind == computation_kind::element_wise && n.formal_inputs() == 1)) {
         for (const value_id out : n.outputs) reach(out);
       }
     }
@@ -72,8 +75,9 @@ inline void fill_image(std::span<float> out, const dim_list& dims, const counter
       const float phase = random.uniform(at + 2);
       for (std::size_t y = 0; y < height; ++y)
         for (std::size_t x = 0; x < width; ++x)
-          out[(plane * height + y) * width + x] += 0.5f * std::cos(turn * (phase + across * static_cast<float>(x) / static_cast<float>(width) +
-                                                                           down * static_cast<float>(y) / static_cast<float>(height)));
+          out[(plane * height + y) * width + x] +=
+              0.5f * std::cos(turn * (phase + across * static_cast<float>(x) / static_cast<float>(width) +
+                                      down * static_cast<float>(y) / static_cast<float>(height)));
     }
 }
 
@@ -100,24 +104,27 @@ tensor narrowed(const tensor& numbers) {
 
 }  // namespace detail
 
-/// What is generated for graph input `id`: numbers for floats; ids below a table's rows where it indexes one; lengths for
-/// other integers of rank 1 beside an input of rank 2 or more; ones (masks) for the rest.
+/// What is generated for graph input `id`: numbers for floats; ids below a table's rows where it indexes one; lengths
+/// for other integers of rank 1 beside an input of rank 2 or more; ones (masks) for the rest.
 [[nodiscard]] inline input_kind kind_of_input(const graph& g, value_id id) {
   const value_facts& facts = g.facts(id);
   if (is_floating(facts.type)) return input_kind::numbers;
   if (is_integer(facts.type) && detail::indexed_rows(g, id)) return input_kind::ids;
   const auto longer = [&](value_id other) { return g.facts(other).dims && g.facts(other).dims->size() > 1; };
-  if (is_integer(facts.type) && facts.dims && facts.dims->size() == 1 && std::any_of(g.inputs().begin(), g.inputs().end(), longer))
+  if (is_integer(facts.type) && facts.dims && facts.dims->size() == 1 &&
+      std::any_of(g.inputs().begin(), g.inputs().end(), longer))
     return input_kind::lengths;
   return input_kind::ones;
 }
 
 /// One tensor per graph input, in order. `values` binds the symbolic dims of the inputs.
 ///
-/// Images are noise over waves, other floats are noise (mean 0, deviation 1); ids lie within every table that they index;
-/// masks are ones; lengths lie between half of and the whole second dim of the first input of rank 2 or more.
-/// Errors: unbound_symbol where a dim has no value; unsupported for strings, sequences and element types without numbers.
-[[nodiscard]] inline std::vector<tensor> generate_inputs(const graph& g, std::uint64_t seed, const symbol_values& values = {}) {
+/// Images are noise over waves, other floats are noise (mean 0, deviation 1); ids lie within every table that they
+/// index; masks are ones; lengths lie between half of and the whole second dim of the first input of rank 2 or more.
+/// Errors: unbound_symbol where a dim has no value; unsupported for strings, sequences and element types without
+/// numbers.
+[[nodiscard]] inline std::vector<tensor> generate_inputs(const graph& g, std::uint64_t seed,
+                                                         const symbol_values& values = {}) {
   std::vector<tensor> inputs;
   std::int64_t longest = 1;
   for (const value_id id : g.inputs())
@@ -136,29 +143,60 @@ tensor narrowed(const tensor& numbers) {
       tensor numbers(dtype::float32, dims);
       detail::fill_image(numbers.mutable_data<float>(), dims, random);
       switch (v.facts.type) {
-        case dtype::float32: break;
-        case dtype::float64: numbers = detail::narrowed<double>(numbers); break;
-        case dtype::float16: numbers = detail::narrowed<float16>(numbers); break;
-        case dtype::bfloat16: numbers = detail::narrowed<bfloat16>(numbers); break;
-        default: throw error(errc::unsupported, "input '" + v.name + "' is " + std::string(name_of(v.facts.type)) + "; give its content");
+        case dtype::float32:
+          break;
+        case dtype::float64:
+          numbers = detail::narrowed<double>(numbers);
+          break;
+        case dtype::float16:
+          numbers = detail::narrowed<float16>(numbers);
+          break;
+        case dtype::bfloat16:
+          numbers = detail::narrowed<bfloat16>(numbers);
+          break;
+        default:
+          throw error(errc::unsupported,
+                      "input '" + v.name + "' is " + std::string(name_of(v.facts.type)) + "; give its content");
       }
       inputs.push_back(std::move(numbers));
       continue;
     }
-    const std::int64_t limit = kind == input_kind::ids ? std::min<std::int64_t>(*detail::indexed_rows(g, id), std::numeric_limits<std::int32_t>::max())
-                                                       : longest;
+    const std::int64_t limit =
+        kind == input_kind::ids
+            ? std::min<std::int64_t>(*detail::indexed_rows(g, id), std::numeric_limits<std::int32_t>::max())
+            : longest;
     tensor t(v.facts.type, dims);
     switch (v.facts.type) {
-      case dtype::int64: detail::fill_integers<std::int64_t>(t, kind, limit, random); break;
-      case dtype::int32: detail::fill_integers<std::int32_t>(t, kind, limit, random); break;
-      case dtype::int16: detail::fill_integers<std::int16_t>(t, kind, limit, random); break;
-      case dtype::int8: detail::fill_integers<std::int8_t>(t, kind, limit, random); break;
-      case dtype::uint64: detail::fill_integers<std::uint64_t>(t, kind, limit, random); break;
-      case dtype::uint32: detail::fill_integers<std::uint32_t>(t, kind, limit, random); break;
-      case dtype::uint16: detail::fill_integers<std::uint16_t>(t, kind, limit, random); break;
-      case dtype::uint8: detail::fill_integers<std::uint8_t>(t, kind, limit, random); break;
-      case dtype::boolean: detail::fill_integers<bool>(t, kind, limit, random); break;
-      default: throw error(errc::unsupported, "input '" + v.name + "' is " + std::string(name_of(v.facts.type)) + "; give its content");
+      case dtype::int64:
+        detail::fill_integers<std::int64_t>(t, kind, limit, random);
+        break;
+      case dtype::int32:
+        detail::fill_integers<std::int32_t>(t, kind, limit, random);
+        break;
+      case dtype::int16:
+        detail::fill_integers<std::int16_t>(t, kind, limit, random);
+        break;
+      case dtype::int8:
+        detail::fill_integers<std::int8_t>(t, kind, limit, random);
+        break;
+      case dtype::uint64:
+        detail::fill_integers<std::uint64_t>(t, kind, limit, random);
+        break;
+      case dtype::uint32:
+        detail::fill_integers<std::uint32_t>(t, kind, limit, random);
+        break;
+      case dtype::uint16:
+        detail::fill_integers<std::uint16_t>(t, kind, limit, random);
+        break;
+      case dtype::uint8:
+        detail::fill_integers<std::uint8_t>(t, kind, limit, random);
+        break;
+      case dtype::boolean:
+        detail::fill_integers<bool>(t, kind, limit, random);
+        break;
+      default:
+        throw error(errc::unsupported,
+                    "input '" + v.name + "' is " + std::string(name_of(v.facts.type)) + "; give its content");
     }
     inputs.push_back(std::move(t));
   }

@@ -42,13 +42,14 @@ struct planned_weight {
   onnx::weight_plan plan;
 };
 
-/// Decides by what reads a weight how it is distributed: factors of convolutions and matrix products by fan-in and by the
-/// power of what they multiply, biases a tenth of what they are added to, scales around 1, stored variances as large as
-/// what they divide, embedding tables of deviation 1. `all` takes files that exist as well.
+/// Decides by what reads a weight how it is distributed: factors of convolutions and matrix products by fan-in and by
+/// the power of what they multiply, biases a tenth of what they are added to, scales around 1, stored variances as
+/// large as what they divide, embedding tables of deviation 1. `all` takes files that exist as well.
 ///
 /// The size of signals is followed from the inputs (mean 0, variance 1) by mean and variance through every operator.
 /// Precondition: `model` was imported with missing_data::zeros. Errors: unsupported where a missing tensor is no float.
-[[nodiscard]] inline std::vector<planned_weight> plan_weights(const imported_model& model, bool all, const onnx::weight_targets& targets = {}) {
+[[nodiscard]] inline std::vector<planned_weight> plan_weights(const imported_model& model, bool all,
+                                                              const onnx::weight_targets& targets = {}) {
   std::vector<planned_weight> weights;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> by_place;
   std::map<const std::byte*, std::size_t, std::less<>> by_data;
@@ -68,8 +69,10 @@ struct planned_weight {
     planned_weight& w = weights[found->second];
     w.type = facts.type;
     w.count = std::max(w.count, facts.constant.size());
-    if (facts.type != dtype::float32 && facts.type != dtype::float64 && facts.type != dtype::float16 && facts.type != dtype::bfloat16)
-      throw error(errc::unsupported, "weight '" + w.name + "' is " + std::string(name_of(facts.type)) + "; only floats can be generated");
+    if (facts.type != dtype::float32 && facts.type != dtype::float64 && facts.type != dtype::float16 &&
+        facts.type != dtype::bfloat16)
+      throw error(errc::unsupported,
+                  "weight '" + w.name + "' is " + std::string(name_of(facts.type)) + "; only floats can be generated");
     of_value[id] = found->second;
   }
   onnx::detail::weight_planner planner(g, std::move(of_value), weights.size(), targets);
@@ -114,8 +117,10 @@ void write_elements(std::ofstream& out, const planned_weight& w, const counter_r
   }
 }
 
-inline void write_weight_file(const std::filesystem::path& path, std::vector<planned_weight> weights, std::uint64_t seed) {
-  std::sort(weights.begin(), weights.end(), [](const planned_weight& a, const planned_weight& b) { return a.offset < b.offset; });
+inline void write_weight_file(const std::filesystem::path& path, std::vector<planned_weight> weights,
+                              std::uint64_t seed) {
+  std::sort(weights.begin(), weights.end(),
+            [](const planned_weight& a, const planned_weight& b) { return a.offset < b.offset; });
   // The file appears whole or not at all.
   std::filesystem::path partial = path;
   partial += ".partial";
@@ -125,10 +130,17 @@ inline void write_weight_file(const std::filesystem::path& path, std::vector<pla
       out.seekp(static_cast<std::streamoff>(w.offset));
       const counter_random random(seed, w.offset);
       switch (w.type) {
-        case dtype::float64: write_elements<double>(out, w, random); break;
-        case dtype::float16: write_elements<float16>(out, w, random); break;
-        case dtype::bfloat16: write_elements<bfloat16>(out, w, random); break;
-        default: write_elements<float>(out, w, random);
+        case dtype::float64:
+          write_elements<double>(out, w, random);
+          break;
+        case dtype::float16:
+          write_elements<float16>(out, w, random);
+          break;
+        case dtype::bfloat16:
+          write_elements<bfloat16>(out, w, random);
+          break;
+        default:
+          write_elements<float>(out, w, random);
       }
     }
     out.close();
@@ -144,7 +156,8 @@ inline void write_weight_file(const std::filesystem::path& path, std::vector<pla
 /// Writes the external data files that the model at `path` refers to and that do not exist, and gives the bytes written
 /// (0 where none is missing). The same seed gives the same bytes on every machine.
 /// Errors: those of import_model; unsupported where a missing tensor is no float; file_io.
-inline std::uint64_t generate_weights(const std::filesystem::path& path, import_options import, const weight_options& options = {}) {
+inline std::uint64_t generate_weights(const std::filesystem::path& path, import_options import,
+                                      const weight_options& options = {}) {
   import.missing_data = onnx::missing_data::zeros;
   const imported_model model = import_model(path, import);
   const std::vector<planned_weight> weights = plan_weights(model, options.overwrite, options.targets);

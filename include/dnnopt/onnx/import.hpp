@@ -23,29 +23,34 @@ namespace dnnopt {
 
 /// What the importer is told.
 struct import_options {
-  op_set ops;                                             ///< the operators that models may use
-  onnx::missing_data missing_data = onnx::missing_data::fail;  ///< zeros: external data that does not exist reads as zeros
+  op_set ops;  ///< the operators that models may use
+  onnx::missing_data missing_data =
+      onnx::missing_data::fail;  ///< zeros: external data that does not exist reads as zeros
   onnx::import_limits limits;
 };
 
 /// A graph, and what its file says besides.
 struct imported_model {
   graph main;
-  std::vector<onnx::external_file> files;             ///< data files that the model refers to
-  std::vector<onnx::external_reference> references;   ///< tensors that lie in them
-  std::vector<std::string> default_inputs;            ///< graph inputs with a default value; they became constants
-  std::size_t constant_nodes = 0;                     ///< Constant nodes; they became constants without a node
+  std::vector<onnx::external_file> files;            ///< data files that the model refers to
+  std::vector<onnx::external_reference> references;  ///< tensors that lie in them
+  std::vector<std::string> default_inputs;           ///< graph inputs with a default value; they became constants
+  std::size_t constant_nodes = 0;                    ///< Constant nodes; they became constants without a node
 };
 
-/// Reads the model at `path`. The graph is in the newest opset: older forms are adapted, functions are inlined, Constant
-/// nodes are constants, operators with bodies take captured values as inputs, and shapes are inferred as far as one
-/// forward walk tells. Tensors view the mapped file and its external data files; these must not change meanwhile.
+/// Reads the model at `path`. The graph is in the newest opset: older forms are adapted, functions are inlined,
+/// Constant nodes are constants, operators with bodies take captured values as inputs, and shapes are inferred as far
+/// as one forward walk tells. Tensors view the mapped file and its external data files; these must not change
+/// meanwhile.
 ///
-/// Errors: every errc of the hundreds 1 and 2; the text names the node or the byte of the file. O(bytes + nodes log nodes).
-[[nodiscard]] DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path, const import_options& options);
+/// Errors: every errc of the hundreds 1 and 2; the text names the node or the byte of the file. O(bytes + nodes log
+/// nodes).
+[[nodiscard]] DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path,
+                                                        const import_options& options);
 /// The same for a model in memory, which is copied; external data is looked for in `base_folder`.
-[[nodiscard]] DNNOPT_INLINE imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
-                                                       const import_options& options);
+[[nodiscard]] DNNOPT_INLINE imported_model import_model(std::span<const std::byte> model,
+                                                        const std::filesystem::path& base_folder,
+                                                        const import_options& options);
 
 #if DNNOPT_BODIES_IMPORT
 namespace onnx::detail {
@@ -78,7 +83,7 @@ DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path, con
   }
 }
 DNNOPT_INLINE imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
-                                                 const import_options& options) {
+                                          const import_options& options) {
   const auto copy = std::make_shared<const std::vector<std::byte>>(model.begin(), model.end());
   return onnx::detail::import_bytes(*copy, copy, base_folder, options);
 }

@@ -44,8 +44,21 @@ struct graph_proto;
 
 /// AttributeProto::type.
 enum class attribute_type : std::int64_t {
-  undefined, float_value, int_value, string, tensor, graph, floats, ints, strings, tensors, graphs, sparse_tensor,
-  sparse_tensors, type, types
+  undefined,
+  float_value,
+  int_value,
+  string,
+  tensor,
+  graph,
+  floats,
+  ints,
+  strings,
+  tensors,
+  graphs,
+  sparse_tensor,
+  sparse_tensors,
+  type,
+  types
 };
 
 /// AttributeProto.
@@ -132,13 +145,26 @@ class model_reader {
     wire_reader in(file, file.data());
     while (in.next()) {
       switch (in.field()) {
-        case 1: m.ir_version = in.integer(); break;
-        case 2: m.producer_name = in.text(); break;
-        case 7: m.graph = read_graph(in.message(), in.position()); break;
-        case 8: m.opsets.push_back(read_opset(in.message())); break;
-        case 14: m.metadata.push_back(read_entry(in.message())); break;
-        case 25: m.functions.push_back(read_function(in.message(), in.position())); break;
-        default: in.skip();
+        case 1:
+          m.ir_version = in.integer();
+          break;
+        case 2:
+          m.producer_name = in.text();
+          break;
+        case 7:
+          m.graph = read_graph(in.message(), in.position());
+          break;
+        case 8:
+          m.opsets.push_back(read_opset(in.message()));
+          break;
+        case 14:
+          m.metadata.push_back(read_entry(in.message()));
+          break;
+        case 25:
+          m.functions.push_back(read_function(in.message(), in.position()));
+          break;
+        default:
+          in.skip();
       }
     }
     return m;
@@ -149,13 +175,32 @@ class model_reader {
     type_proto t;
     while (in.next()) {
       switch (in.field()) {
-        case 1: t.held = type_proto::kind::tensor; read_tensor_type(in.message(), t); break;
-        case 4: t.held = type_proto::kind::sequence; t.element = read_element_type(in.message(), 1); break;
-        case 5: t.held = type_proto::kind::map; t.element = read_element_type(in.message(), 2); break;
-        case 7: t.held = type_proto::kind::opaque; in.skip(); break;
-        case 8: t.held = type_proto::kind::sparse_tensor; read_tensor_type(in.message(), t); break;
-        case 9: t.held = type_proto::kind::optional; t.element = read_element_type(in.message(), 1); break;
-        default: in.skip();
+        case 1:
+          t.held = type_proto::kind::tensor;
+          read_tensor_type(in.message(), t);
+          break;
+        case 4:
+          t.held = type_proto::kind::sequence;
+          t.element = read_element_type(in.message(), 1);
+          break;
+        case 5:
+          t.held = type_proto::kind::map;
+          t.element = read_element_type(in.message(), 2);
+          break;
+        case 7:
+          t.held = type_proto::kind::opaque;
+          in.skip();
+          break;
+        case 8:
+          t.held = type_proto::kind::sparse_tensor;
+          read_tensor_type(in.message(), t);
+          break;
+        case 9:
+          t.held = type_proto::kind::optional;
+          t.element = read_element_type(in.message(), 1);
+          break;
+        default:
+          in.skip();
       }
     }
     return t;
@@ -255,25 +300,66 @@ class model_reader {
     auto seen = attribute_type::undefined;  // files of the first IR versions leave the type out
     while (in.next()) {
       switch (in.field()) {
-        case 1: a.name = in.text(); break;
-        case 2: a.f = in.float32(); seen = attribute_type::float_value; break;
-        case 3: a.i = in.integer(); seen = attribute_type::int_value; break;
-        case 4: a.s = bytes_of(in.bytes()); seen = attribute_type::string; break;
-        case 5: a.t = read_tensor_proto(in.message()); seen = attribute_type::tensor; break;
-        case 6: a.g = std::make_shared<graph_proto>(read_graph(in.message(), in.position())); seen = attribute_type::graph; break;
-        case 7: in.floats(a.floats); seen = attribute_type::floats; break;
-        case 8: in.integers(a.ints); seen = attribute_type::ints; break;
-        case 9: a.strings.push_back(bytes_of(in.bytes())); seen = attribute_type::strings; break;
-        case 10: a.tensors.push_back(read_tensor_proto(in.message())); seen = attribute_type::tensors; break;
-        case 14: a.tp = read_type(in.message()); seen = attribute_type::type; break;
-        case 20: a.type = static_cast<attribute_type>(in.integer()); break;
-        case 21: a.ref_attr_name = in.text(); break;
-        case 22: a.sparse = read_sparse_tensor_proto(in.message()); seen = attribute_type::sparse_tensor; break;
-        default: in.skip();
+        case 1:
+          a.name = in.text();
+          break;
+        case 2:
+          a.f = in.float32();
+          seen = attribute_type::float_value;
+          break;
+        case 3:
+          a.i = in.integer();
+          seen = attribute_type::int_value;
+          break;
+        case 4:
+          a.s = bytes_of(in.bytes());
+          seen = attribute_type::string;
+          break;
+        case 5:
+          a.t = read_tensor_proto(in.message());
+          seen = attribute_type::tensor;
+          break;
+        case 6:
+          a.g = std::make_shared<graph_proto>(read_graph(in.message(), in.position()));
+          seen = attribute_type::graph;
+          break;
+        case 7:
+          in.floats(a.floats);
+          seen = attribute_type::floats;
+          break;
+        case 8:
+          in.integers(a.ints);
+          seen = attribute_type::ints;
+          break;
+        case 9:
+          a.strings.push_back(bytes_of(in.bytes()));
+          seen = attribute_type::strings;
+          break;
+        case 10:
+          a.tensors.push_back(read_tensor_proto(in.message()));
+          seen = attribute_type::tensors;
+          break;
+        case 14:
+          a.tp = read_type(in.message());
+          seen = attribute_type::type;
+          break;
+        case 20:
+          a.type = static_cast<attribute_type>(in.integer());
+          break;
+        case 21:
+          a.ref_attr_name = in.text();
+          break;
+        case 22:
+          a.sparse = read_sparse_tensor_proto(in.message());
+          seen = attribute_type::sparse_tensor;
+          break;
+        default:
+          in.skip();
       }
     }
     if (a.type == attribute_type::undefined) a.type = seen;
-    if (a.name.empty()) throw error(errc::bad_attribute, "at byte " + std::to_string(position) + ": an attribute has no name");
+    if (a.name.empty())
+      throw error(errc::bad_attribute, "at byte " + std::to_string(position) + ": an attribute has no name");
     return a;
   }
 
@@ -282,18 +368,34 @@ class model_reader {
     n.position = position;
     while (in.next()) {
       switch (in.field()) {
-        case 1: n.inputs.push_back(in.text()); break;
-        case 2: n.outputs.push_back(in.text()); break;
-        case 3: n.name = in.text(); break;
-        case 4: n.op_type = in.text(); break;
-        case 5: n.attributes.push_back(read_attribute(in.message(), in.position())); break;
-        case 7: n.domain = in.text(); break;
-        case 8: n.overload = in.text(); break;
-        default: in.skip();
+        case 1:
+          n.inputs.push_back(in.text());
+          break;
+        case 2:
+          n.outputs.push_back(in.text());
+          break;
+        case 3:
+          n.name = in.text();
+          break;
+        case 4:
+          n.op_type = in.text();
+          break;
+        case 5:
+          n.attributes.push_back(read_attribute(in.message(), in.position()));
+          break;
+        case 7:
+          n.domain = in.text();
+          break;
+        case 8:
+          n.overload = in.text();
+          break;
+        default:
+          in.skip();
       }
     }
     if (n.domain == "ai.onnx") n.domain = {};
-    if (n.op_type.empty()) throw error(errc::malformed_model, "at byte " + std::to_string(position) + ": a node has no operator");
+    if (n.op_type.empty())
+      throw error(errc::malformed_model, "at byte " + std::to_string(position) + ": a node has no operator");
     return n;
   }
 
@@ -303,14 +405,29 @@ class model_reader {
     g.position = position;
     while (in.next()) {
       switch (in.field()) {
-        case 1: g.nodes.push_back(read_node(in.message(), in.position())); break;
-        case 2: g.name = in.text(); break;
-        case 5: g.initializers.push_back(read_tensor_proto(in.message())); break;
-        case 11: g.inputs.push_back(read_value_info(in.message(), in.position())); break;
-        case 12: g.outputs.push_back(read_value_info(in.message(), in.position())); break;
-        case 13: g.values.push_back(read_value_info(in.message(), in.position())); break;
-        case 15: g.sparse_initializers.push_back(read_sparse_tensor_proto(in.message())); break;
-        default: in.skip();
+        case 1:
+          g.nodes.push_back(read_node(in.message(), in.position()));
+          break;
+        case 2:
+          g.name = in.text();
+          break;
+        case 5:
+          g.initializers.push_back(read_tensor_proto(in.message()));
+          break;
+        case 11:
+          g.inputs.push_back(read_value_info(in.message(), in.position()));
+          break;
+        case 12:
+          g.outputs.push_back(read_value_info(in.message(), in.position()));
+          break;
+        case 13:
+          g.values.push_back(read_value_info(in.message(), in.position()));
+          break;
+        case 15:
+          g.sparse_initializers.push_back(read_sparse_tensor_proto(in.message()));
+          break;
+        default:
+          in.skip();
       }
     }
     return g;
@@ -321,16 +438,35 @@ class model_reader {
     f.position = position;
     while (in.next()) {
       switch (in.field()) {
-        case 1: f.name = in.text(); break;
-        case 4: f.inputs.push_back(in.text()); break;
-        case 5: f.outputs.push_back(in.text()); break;
-        case 6: f.attributes.push_back(in.text()); break;
-        case 7: f.nodes.push_back(read_node(in.message(), in.position())); break;
-        case 9: f.opsets.push_back(read_opset(in.message())); break;
-        case 10: f.domain = in.text(); break;
-        case 11: f.attribute_defaults.push_back(read_attribute(in.message(), in.position())); break;
-        case 13: f.overload = in.text(); break;
-        default: in.skip();
+        case 1:
+          f.name = in.text();
+          break;
+        case 4:
+          f.inputs.push_back(in.text());
+          break;
+        case 5:
+          f.outputs.push_back(in.text());
+          break;
+        case 6:
+          f.attributes.push_back(in.text());
+          break;
+        case 7:
+          f.nodes.push_back(read_node(in.message(), in.position()));
+          break;
+        case 9:
+          f.opsets.push_back(read_opset(in.message()));
+          break;
+        case 10:
+          f.domain = in.text();
+          break;
+        case 11:
+          f.attribute_defaults.push_back(read_attribute(in.message(), in.position()));
+          break;
+        case 13:
+          f.overload = in.text();
+          break;
+        default:
+          in.skip();
       }
     }
     if (f.domain == "ai.onnx") f.domain = {};

@@ -1,4 +1,5 @@
-// Owns the making of graph nodes during import: a node in the file's form, and the emitter that adds nodes with inference.
+// Owns the making of graph nodes during import: a node in the file's form, and the emitter that adds nodes with
+// inference.
 #ifndef DNNOPT_ONNX_NODE_EMITTER_HPP
 #define DNNOPT_ONNX_NODE_EMITTER_HPP
 
@@ -76,11 +77,13 @@ class node_emitter {
   [[nodiscard]] value_id constant(const pending_node& near, std::string_view what, tensor content) {
     return graph_.add_constant(unique_name(near.name + "/" + std::string(what)), std::move(content));
   }
-  [[nodiscard]] value_id integers(const pending_node& near, std::string_view what, const std::vector<std::int64_t>& values) {
+  [[nodiscard]] value_id integers(const pending_node& near, std::string_view what,
+                                  const std::vector<std::int64_t>& values) {
     return constant(near, what, tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
   }
   /// Adds an ai.onnx node in its newest form beside `near` and gives its (only) output.
-  value_id emit(const pending_node& near, std::string_view op_type, std::vector<value_id> inputs, attribute_map attributes = {}) {
+  value_id emit(const pending_node& near, std::string_view op_type, std::vector<value_id> inputs,
+                attribute_map attributes = {}) {
     pending_node n;
     n.op_type = op_type;
     n.name = unique_name(near.name + "/" + std::string(op_type));
@@ -100,7 +103,8 @@ class node_emitter {
     --nodes_left_;
     check_arity(op, n);
     const std::vector<value_id> outputs = n.outputs;
-    const node_id id = graph_.add_node(op, std::move(n.name), std::move(n.inputs), std::move(n.outputs), std::move(n.attributes));
+    const node_id id =
+        graph_.add_node(op, std::move(n.name), std::move(n.inputs), std::move(n.outputs), std::move(n.attributes));
     graph_.set_captured_begin(id, n.captured_begin);
     infer(op, id, outputs);
   }
@@ -110,7 +114,8 @@ class node_emitter {
     const std::size_t formal = std::min<std::size_t>(n.inputs.size(), n.captured_begin);
     const auto wrong = [](const char* what, std::size_t given, unsigned least, unsigned most) {
       throw error(errc::bad_arity, std::to_string(given) + " " + what + " where " + std::to_string(least) + " to " +
-                                       (most == variadic ? std::string("any number") : std::to_string(most)) + " are taken");
+                                       (most == variadic ? std::string("any number") : std::to_string(most)) +
+                                       " are taken");
     };
     if (formal < op.arity.least_inputs || formal > op.arity.most_inputs)
       wrong("inputs", formal, op.arity.least_inputs, op.arity.most_inputs);
@@ -129,7 +134,8 @@ class node_emitter {
       op.infer(*facts, found);
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i] != no_value) merge(graph_.value_at(outputs[i]).name, graph_.facts(outputs[i]), std::move(found[i]));
+      if (outputs[i] != no_value)
+        merge(graph_.value_at(outputs[i]).name, graph_.facts(outputs[i]), std::move(found[i]));
   }
 
   // What inference finds wins over what the file declares, which nobody vouches for.
@@ -149,8 +155,8 @@ class node_emitter {
         agree = !a || !b || *a == *b;
       }
       if (!agree)
-        throw error(errc::shape_mismatch, "output '" + name + "' is declared " + to_string(*declared.dims) + " but computed as " +
-                                              to_string(*found.dims));
+        throw error(errc::shape_mismatch, "output '" + name + "' is declared " + to_string(*declared.dims) +
+                                              " but computed as " + to_string(*found.dims));
       declared.dims = std::move(found.dims);
     }
     declared.elements = std::move(found.elements);

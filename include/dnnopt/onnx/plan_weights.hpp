@@ -1,4 +1,5 @@
-// Owns the choice of how each missing weight of a model is distributed, so that signals keep their size through the graph.
+// Owns the choice of how each missing weight of a model is distributed, so that signals keep their size through the
+// graph.
 #ifndef DNNOPT_ONNX_PLAN_WEIGHTS_HPP
 #define DNNOPT_ONNX_PLAN_WEIGHTS_HPP
 
@@ -29,25 +30,25 @@ struct weight_plan {
   weight_role role = weight_role::unread;
   float mean = 0;
   float deviation = 0.02f;
-  /// Where not 0: the factors of one output lie together, this many; they lose `center` times their own mean, and then are
-  /// scaled to have `deviation` exactly, so that narrow layers do not differ by chance.
+  /// Where not 0: the factors of one output lie together, this many; they lose `center` times their own mean, and then
+  /// are scaled to have `deviation` exactly, so that narrow layers do not differ by chance.
   std::int64_t row = 0;
   float center = 0;
 };
 
 /// What the plan aims at.
 struct weight_targets {
-  double power = 1;           ///< variance of what a matrix product gives
-  double convolution_power = 4;  ///< the same for convolutions: where swish-like functions are near to linear pieces, so that
-                                 ///< a deviation does not grow from layer to layer
-  double score_power = 4;     ///< the same where a softmax over classes reads it
-  double linear_power = 0.25; ///< the same for matrix products of a graph that normalizes nothing
-  double bias = 0.1;          ///< deviation of a bias over the deviation of what it is added to
-  double scale = 0.1;         ///< deviation of a scale around 1
-  double gate_power = 0.05;   ///< the same where only a gate (a sigmoid) reads it, which else would be shut or open
-  double plain_scale = 0.02;  ///< the same in a graph that normalizes nothing, where one scale serves many layers
-  double center = 0.3;        ///< how much of its mean a convolution's row of factors loses, so that what all inputs
-                              ///< have in common (after rectifiers their mean) does not cover what tells them apart
+  double power = 1;              ///< variance of what a matrix product gives
+  double convolution_power = 4;  ///< the same for convolutions: where swish-like functions are near to linear pieces,
+                                 ///< so that a deviation does not grow from layer to layer
+  double score_power = 4;        ///< the same where a softmax over classes reads it
+  double linear_power = 0.25;    ///< the same for matrix products of a graph that normalizes nothing
+  double bias = 0.1;             ///< deviation of a bias over the deviation of what it is added to
+  double scale = 0.1;            ///< deviation of a scale around 1
+  double gate_power = 0.05;      ///< the same where only a gate (a sigmoid) reads it, which else would be shut or open
+  double plain_scale = 0.02;     ///< the same in a graph that normalizes nothing, where one scale serves many layers
+  double center = 0.3;           ///< how much of its mean a convolution's row of factors loses, so that what all inputs
+                                 ///< have in common (after rectifiers their mean) does not cover what tells them apart
 };
 
 namespace detail {
@@ -77,15 +78,24 @@ inline constexpr scalar_row scalar_functions[] = {
     {"Not", [](double x, const attribute_map&) { return 1 - x; }},
     {"HardSigmoid",
      [](double x, const attribute_map& a) {
-       return std::clamp(static_cast<double>(a.get_float("alpha", 0.2f)) * x + static_cast<double>(a.get_float("beta", 0.5f)), 0.0, 1.0);
+       return std::clamp(
+           static_cast<double>(a.get_float("alpha", 0.2f)) * x + static_cast<double>(a.get_float("beta", 0.5f)), 0.0,
+           1.0);
      }},
     {"HardSwish", [](double x, const attribute_map&) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
-    {"Swish", [](double x, const attribute_map& a) { return x * sigmoid(static_cast<double>(a.get_float("alpha", 1)) * x); }},
+    {"Swish",
+     [](double x, const attribute_map& a) { return x * sigmoid(static_cast<double>(a.get_float("alpha", 1)) * x); }},
     {"Softplus", [](double x, const attribute_map&) { return std::log1p(std::exp(x)); }},
     {"Mish", [](double x, const attribute_map&) { return x * std::tanh(std::log1p(std::exp(x))); }},
     {"Gelu", [](double x, const attribute_map&) { return 0.5 * x * (1 + std::erf(x * 0.7071067811865476)); }},
-    {"Elu", [](double x, const attribute_map& a) { return x < 0 ? static_cast<double>(a.get_float("alpha", 1)) * std::expm1(x) : x; }},
-    {"Selu", [](double x, const attribute_map&) { return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x); }},
+    {"Elu",
+     [](double x, const attribute_map& a) {
+       return x < 0 ? static_cast<double>(a.get_float("alpha", 1)) * std::expm1(x) : x;
+     }},
+    {"Selu",
+     [](double x, const attribute_map&) {
+       return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x);
+     }},
 };
 using pair_function = double (*)(double a, double b);
 struct pair_row {
@@ -115,13 +125,22 @@ inline distribution distribution_of(const tensor& t, std::uint64_t source) {
     ++count;
   };
   switch (t.type()) {
-    case dtype::float32: for (const float v : t.data<float>()) take(static_cast<double>(v)); break;
-    case dtype::float64: for (const double v : t.data<double>()) take(v); break;
-    case dtype::float16: for (const float16 v : t.data<float16>()) take(static_cast<double>(static_cast<float>(v))); break;
-    case dtype::boolean: case dtype::int64: case dtype::int32:
+    case dtype::float32:
+      for (const float v : t.data<float>()) take(static_cast<double>(v));
+      break;
+    case dtype::float64:
+      for (const double v : t.data<double>()) take(v);
+      break;
+    case dtype::float16:
+      for (const float16 v : t.data<float16>()) take(static_cast<double>(static_cast<float>(v)));
+      break;
+    case dtype::boolean:
+    case dtype::int64:
+    case dtype::int32:
       for (const std::int64_t v : integers_of(t)) take(static_cast<double>(v));
       break;
-    default: break;
+    default:
+      break;
   }
   if (count == 0) return distribution(0.0);
   const double mean = sum / count;
@@ -132,8 +151,14 @@ inline distribution distribution_of(const tensor& t, std::uint64_t source) {
 /// Walks the graph once in order, keeps a distribution per value, and decides each weight where it is read first.
 class weight_planner {
  public:
-  weight_planner(const graph& g, std::vector<std::optional<std::size_t>> weight_of_value, std::size_t weights, const weight_targets& targets)
-      : graph_(g), targets_(targets), weights_(std::move(weight_of_value)), plans_(weights), values_(g.value_count()), feeds_softmax_(g.value_count(), false) {
+  weight_planner(const graph& g, std::vector<std::optional<std::size_t>> weight_of_value, std::size_t weights,
+                 const weight_targets& targets)
+      : graph_(g),
+        targets_(targets),
+        weights_(std::move(weight_of_value)),
+        plans_(weights),
+        values_(g.value_count()),
+        feeds_softmax_(g.value_count(), false) {
     weights_.resize(g.value_count());
   }
 
@@ -150,8 +175,12 @@ class weight_planner {
   [[nodiscard]] const distribution& estimate(value_id id) { return at(id); }
 
  private:
-  [[nodiscard]] std::optional<std::size_t> weight(value_id id) const { return id == no_value ? std::nullopt : weights_[id]; }
-  [[nodiscard]] bool undecided(value_id id) const { return weight(id) && plans_[*weights_[id]].role == weight_role::unread; }
+  [[nodiscard]] std::optional<std::size_t> weight(value_id id) const {
+    return id == no_value ? std::nullopt : weights_[id];
+  }
+  [[nodiscard]] bool undecided(value_id id) const {
+    return weight(id) && plans_[*weights_[id]].role == weight_role::unread;
+  }
   std::uint64_t fresh() { return ++sources_; }
 
   const distribution& at(value_id id) {
@@ -159,7 +188,8 @@ class weight_planner {
     const auto w = weights_[id];
     if (w) {
       const weight_plan& plan = plans_[*w];
-      held = distribution(static_cast<double>(plan.mean), static_cast<double>(plan.deviation) * static_cast<double>(plan.deviation), fresh());
+      held = distribution(static_cast<double>(plan.mean),
+                          static_cast<double>(plan.deviation) * static_cast<double>(plan.deviation), fresh());
     } else if (!held) {
       const value_facts& facts = graph_.facts(id);
       if (facts.is_constant())
@@ -192,13 +222,17 @@ class weight_planner {
     return id == no_value || !graph_.facts(id).dims ? nullptr : &*graph_.facts(id).dims;
   }
   // A dim as a number; a typical one where it is symbolic.
-  static double number(const index_expr& d) { return d.as_constant() ? static_cast<double>(std::max<std::int64_t>(*d.as_constant(), 1)) : 64.0; }
+  static double number(const index_expr& d) {
+    return d.as_constant() ? static_cast<double>(std::max<std::int64_t>(*d.as_constant(), 1)) : 64.0;
+  }
   static double product(const shape& s, std::size_t from, std::size_t to) {
     double p = 1;
     for (std::size_t i = from; i < to && i < s.size(); ++i) p *= number(s[i]);
     return p;
   }
-  [[nodiscard]] double elements(value_id id) const { return dims(id) == nullptr ? 64.0 : product(*dims(id), 0, dims(id)->size()); }
+  [[nodiscard]] double elements(value_id id) const {
+    return dims(id) == nullptr ? 64.0 : product(*dims(id), 0, dims(id)->size());
+  }
   // The variance of a mean of `n` elements of one feature over that of one element: they have a part in common.
   static double share_of_mean(double n) { return common_part + (1 - common_part) / n; }
 
@@ -212,7 +246,8 @@ class weight_planner {
       mark(n.inputs[0]);
       return;
     }
-    const bool marked = std::any_of(n.outputs.begin(), n.outputs.end(), [&](value_id v) { return v != no_value && feeds_softmax_[v]; });
+    const bool marked =
+        std::any_of(n.outputs.begin(), n.outputs.end(), [&](value_id v) { return v != no_value && feeds_softmax_[v]; });
     if (!marked) return;
     if (n.op->kind == computation_kind::view || n.op->kind == computation_kind::element_wise)
       for (const value_id v : n.inputs) mark(v);
@@ -236,24 +271,36 @@ class weight_planner {
   void visit(const node& n) {
     if (n.inputs.empty() || n.inputs[0] == no_value || n.outputs.empty()) return;
     switch (n.op->kind) {
-      case computation_kind::convolution: return convolution(n);
-      case computation_kind::matrix_product: return matrix_product(n);
-      case computation_kind::element_wise: return element_wise(n);
-      case computation_kind::normalization: return normalization(n);
-      case computation_kind::softmax: return softmax(n);
-      case computation_kind::reduction: return reduction(n);
-      case computation_kind::pooling: return pooling(n);
-      case computation_kind::attention: return attention(n);
-      case computation_kind::view: return view(n);
+      case computation_kind::convolution:
+        return convolution(n);
+      case computation_kind::matrix_product:
+        return matrix_product(n);
+      case computation_kind::element_wise:
+        return element_wise(n);
+      case computation_kind::normalization:
+        return normalization(n);
+      case computation_kind::softmax:
+        return softmax(n);
+      case computation_kind::reduction:
+        return reduction(n);
+      case computation_kind::pooling:
+        return pooling(n);
+      case computation_kind::attention:
+        return attention(n);
+      case computation_kind::view:
+        return view(n);
       case computation_kind::indexed_read:
       case computation_kind::resampling:
         if (undecided(n.inputs[0]) && n.op->kind == computation_kind::resampling) return pass_weight(n);
         decide(n.inputs[0], weight_role::table, 0, 1);
         return set_all(n, at(n.inputs[0]));
-      case computation_kind::indexed_write: return set_all(n, at(n.inputs[n.inputs.size() > 2 && n.inputs[2] != no_value ? 2 : 0]));
+      case computation_kind::indexed_write:
+        return set_all(n, at(n.inputs[n.inputs.size() > 2 && n.inputs[2] != no_value ? 2 : 0]));
       default:
         for (const value_id v : n.inputs)
-          if (v != no_value) decide(v, weight_role::factors, 0, 1 / std::sqrt(dims(v) == nullptr || dims(v)->empty() ? 1.0 : number(dims(v)->back())));
+          if (v != no_value)
+            decide(v, weight_role::factors, 0,
+                   1 / std::sqrt(dims(v) == nullptr || dims(v)->empty() ? 1.0 : number(dims(v)->back())));
         return set_all(n, at(n.inputs[0]));
     }
   }
@@ -287,7 +334,8 @@ class weight_planner {
     set_all(n, distribution(result.mean() + added.mean(), result.variance() + added.variance(), fresh()));
   }
 
-  // Sums of `terms` products of the first two inputs; a weight among them is scaled so that the sums have the target's power.
+  // Sums of `terms` products of the first two inputs; a weight among them is scaled so that the sums have the target's
+  // power.
   void product_of(const node& n, double terms, value_id bias) {
     if (n.inputs.size() < 2 || n.inputs[1] == no_value) return;
     const double goal = target(n);
@@ -314,14 +362,17 @@ class weight_planner {
     const std::size_t spatial = w->size() - 2;
     // A transposed convolution has its input channels first and sees each tap only at every stride-th position.
     const bool transposed = n.op->name == "ConvTranspose";
-    if (transposed) terms = number((*w)[0]) / static_cast<double>(std::max<std::int64_t>(n.attributes.get_int("group", 1), 1));
+    if (transposed)
+      terms = number((*w)[0]) / static_cast<double>(std::max<std::int64_t>(n.attributes.get_int("group", 1), 1));
     const auto strides = n.attributes.get_ints("strides", std::vector<std::int64_t>(spatial, 1));
     const auto pads = n.attributes.get_ints("pads", std::vector<std::int64_t>(2 * spatial, 0));
     const auto dilations = n.attributes.get_ints("dilations", std::vector<std::int64_t>(spatial, 1));
     for (std::size_t d = 0; d < spatial; ++d) {
       const double taps = number((*w)[d + 2]);
       const auto size = x != nullptr && x->size() == w->size() ? (*x)[d + 2].as_constant() : std::nullopt;
-      const auto out = dims(n.outputs[0]) != nullptr && dims(n.outputs[0])->size() == w->size() ? (*dims(n.outputs[0]))[d + 2].as_constant() : std::nullopt;
+      const auto out = dims(n.outputs[0]) != nullptr && dims(n.outputs[0])->size() == w->size()
+                           ? (*dims(n.outputs[0]))[d + 2].as_constant()
+                           : std::nullopt;
       if (transposed) {
         terms *= std::max(1.0, taps / static_cast<double>(std::max<std::int64_t>(strides[d], 1)));
       } else if (!size || !out || *out <= 0 || *out > 4096 || n.attributes.contains("auto_pad")) {
@@ -386,9 +437,11 @@ class weight_planner {
       }
       // A table of positions differs along more than the last dim: it is a signal of its own, not a bias.
       const shape* s = dims(v);
-      const bool table = s != nullptr && std::count_if(s->begin(), s->end(), [](const index_expr& d) { return !(d == index_expr(1)); }) > 1;
+      const bool table = s != nullptr && std::count_if(s->begin(), s->end(),
+                                                       [](const index_expr& d) { return !(d == index_expr(1)); }) > 1;
       const double deviation = std::sqrt(at(other).variance());
-      decide(v, table ? weight_role::table : weight_role::bias, 0, (table ? 0.5 : targets_.bias) * (deviation > 0 ? deviation : 1.0));
+      decide(v, table ? weight_role::table : weight_role::bias, 0,
+             (table ? 0.5 : targets_.bias) * (deviation > 0 ? deviation : 1.0));
     }
     distribution result = at(n.inputs[0]);
     for (std::size_t slot = 1; slot < n.inputs.size(); ++slot)
@@ -409,7 +462,9 @@ class weight_planner {
       const double by = std::abs(mb) < 1e-6 ? std::sqrt(std::max(vb, 1e-6)) : mb;
       return a.map([&](double x) { return row.f(x, by); });
     }
-    if (row.name == "Max" || row.name == "Min") return distribution((row.name == "Max" ? 1 : -1) * 0.56 * std::sqrt((va + vb) / 2) + (ma + mb) / 2, 0.68 * (va + vb) / 2, fresh());
+    if (row.name == "Max" || row.name == "Min")
+      return distribution((row.name == "Max" ? 1 : -1) * 0.56 * std::sqrt((va + vb) / 2) + (ma + mb) / 2,
+                          0.68 * (va + vb) / 2, fresh());
     return distribution(ma + mb, va + vb, fresh());
   }
 
@@ -494,8 +549,8 @@ class weight_planner {
     // A mean over the last axis is a normalization's, over features that differ; over others it is over neighbours.
     const shape* in = dims(n.inputs[0]);
     const shape* out = dims(n.outputs[0]);
-    const bool features = in != nullptr && out != nullptr && in->size() == out->size() && !in->empty() && !(in->back() == out->back()) &&
-                          std::equal(in->begin(), in->end() - 1, out->begin());
+    const bool features = in != nullptr && out != nullptr && in->size() == out->size() && !in->empty() &&
+                          !(in->back() == out->back()) && std::equal(in->begin(), in->end() - 1, out->begin());
     set_all(n, distribution(x.mean(), x.variance() * (features ? 1 / count : share_of_mean(count)), fresh()));
   }
   // The extreme of `count` neighbours.
@@ -507,7 +562,8 @@ class weight_planner {
   void pooling(const node& n) {
     const distribution x = at(n.inputs[0]);
     double count = 1;
-    for (const std::int64_t k : n.attributes.get_ints("kernel_shape")) count *= static_cast<double>(std::max<std::int64_t>(k, 1));
+    for (const std::int64_t k : n.attributes.get_ints("kernel_shape"))
+      count *= static_cast<double>(std::max<std::int64_t>(k, 1));
     const shape* s = dims(n.inputs[0]);
     if (!n.attributes.contains("kernel_shape")) count = s == nullptr ? 49 : product(*s, 2, s->size());
     if (n.op->name.find("Max") != std::string_view::npos) return largest(n, x, count, true);

@@ -67,20 +67,48 @@ struct sparse_tensor_proto {
   while (in.next()) {
     if (std::exchange(first, false)) t.position = in.position();
     switch (in.field()) {
-      case 1: in.integers(t.dims); break;
-      case 2: t.data_type = in.integer(); break;
-      case 3: t.segmented = true; in.skip(); break;
-      case 4: in.elements(pbf_wire_type::fixed32, t.float_data); break;
-      case 5: in.elements(pbf_wire_type::varint, t.int32_data); break;
-      case 6: t.string_data.push_back(in.bytes()); break;
-      case 7: in.elements(pbf_wire_type::varint, t.int64_data); break;
-      case 8: t.name = in.text(); break;
-      case 9: t.raw_data = in.bytes(); break;
-      case 10: in.elements(pbf_wire_type::fixed64, t.double_data); break;
-      case 11: in.elements(pbf_wire_type::varint, t.uint64_data); break;
-      case 13: t.external_data.push_back(read_entry(in.message())); break;
-      case 14: t.external = in.integer() == 1; break;
-      default: in.skip();
+      case 1:
+        in.integers(t.dims);
+        break;
+      case 2:
+        t.data_type = in.integer();
+        break;
+      case 3:
+        t.segmented = true;
+        in.skip();
+        break;
+      case 4:
+        in.elements(pbf_wire_type::fixed32, t.float_data);
+        break;
+      case 5:
+        in.elements(pbf_wire_type::varint, t.int32_data);
+        break;
+      case 6:
+        t.string_data.push_back(in.bytes());
+        break;
+      case 7:
+        in.elements(pbf_wire_type::varint, t.int64_data);
+        break;
+      case 8:
+        t.name = in.text();
+        break;
+      case 9:
+        t.raw_data = in.bytes();
+        break;
+      case 10:
+        in.elements(pbf_wire_type::fixed64, t.double_data);
+        break;
+      case 11:
+        in.elements(pbf_wire_type::varint, t.uint64_data);
+        break;
+      case 13:
+        t.external_data.push_back(read_entry(in.message()));
+        break;
+      case 14:
+        t.external = in.integer() == 1;
+        break;
+      default:
+        in.skip();
     }
   }
   return t;
@@ -91,10 +119,17 @@ struct sparse_tensor_proto {
   sparse_tensor_proto t;
   while (in.next()) {
     switch (in.field()) {
-      case 1: t.values = read_tensor_proto(in.message()); break;
-      case 2: t.indices = read_tensor_proto(in.message()); break;
-      case 3: in.integers(t.dims); break;
-      default: in.skip();
+      case 1:
+        t.values = read_tensor_proto(in.message());
+        break;
+      case 2:
+        t.indices = read_tensor_proto(in.message());
+        break;
+      case 3:
+        in.integers(t.dims);
+        break;
+      default:
+        in.skip();
     }
   }
   return t;
@@ -111,8 +146,8 @@ class external_source {
 
 /// Where tensor data comes from, and how much of it may be made.
 struct tensor_source {
-  std::shared_ptr<const void> keep_alive;  ///< keeps the file's bytes, which the tensors view
-  external_source* external = nullptr;     ///< null: external data is an error
+  std::shared_ptr<const void> keep_alive;                  ///< keeps the file's bytes, which the tensors view
+  external_source* external = nullptr;                     ///< null: external data is an error
   std::size_t largest_dense_bytes = std::size_t{1} << 31;  ///< of a densified sparse tensor
 };
 
@@ -136,7 +171,8 @@ inline void copy_chunks(const tensor_proto& t, const tensor_proto::chunks& from,
     at += chunk.size();
   }
   if (at != to.size())
-    fail(t, errc::bad_tensor_data, std::to_string(at) + " bytes of data where " + dims_text(t) + " needs " + std::to_string(to.size()));
+    fail(t, errc::bad_tensor_data,
+         std::to_string(at) + " bytes of data where " + dims_text(t) + " needs " + std::to_string(to.size()));
 }
 
 /// Writes the integers of a typed field as `T`, whose values lie between `low` and `high`.
@@ -148,7 +184,8 @@ void copy_integers(const tensor_proto& t, const tensor_proto::chunks& from, std:
   const wire_reader any({}, nullptr);
   any.for_each_varint(from, [&](std::int64_t v) {
     if (at == count) fail(t, errc::bad_tensor_data, "more data than " + dims_text(t) + " holds");
-    if (v < low || v > high) fail(t, errc::bad_tensor_data, "element " + std::to_string(v) + " does not fit " + dims_text(t));
+    if (v < low || v > high)
+      fail(t, errc::bad_tensor_data, "element " + std::to_string(v) + " does not fit " + dims_text(t));
     const auto element = static_cast<T>(v);
     std::memcpy(to.data() + at * sizeof(T), &element, sizeof(T));
     ++at;
@@ -182,7 +219,8 @@ inline dtype checked_type(const tensor_proto& t) {
 }
 
 /// The tensor over bytes laid out as in a file (raw_data or external data): viewed where that is possible.
-inline tensor from_raw(const tensor_proto& t, dtype type, std::span<const std::byte> raw, std::shared_ptr<const void> keep) {
+inline tensor from_raw(const tensor_proto& t, dtype type, std::span<const std::byte> raw,
+                       std::shared_ptr<const void> keep) {
   const dtype_row& row = row_of(type);
   if (row.packed_bits < 8) {
     tensor result(type, t.dims);
@@ -223,9 +261,10 @@ inline tensor from_typed_fields(const tensor_proto& t, dtype type, std::int64_t 
     need_chunks(chunks, elements);
     tensor result(type, t.dims);
     constexpr bool wide = sizeof(T) == 8;
-    copy_integers<T>(t, chunks, result.mutable_bytes(),
-                     wide ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(std::numeric_limits<T>::min()),
-                     wide ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(std::numeric_limits<T>::max()));
+    copy_integers<T>(
+        t, chunks, result.mutable_bytes(),
+        wide ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(std::numeric_limits<T>::min()),
+        wide ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(std::numeric_limits<T>::max()));
     return result;
   };
   const auto fixed = [&](const tensor_proto::chunks& chunks) {
@@ -235,29 +274,47 @@ inline tensor from_typed_fields(const tensor_proto& t, dtype type, std::int64_t 
     return result;
   };
   switch (type) {
-    case dtype::float32: case dtype::complex64: return fixed(t.float_data);
-    case dtype::float64: case dtype::complex128: return fixed(t.double_data);
-    case dtype::int64: return integers(t.int64_data, std::int64_t{});
-    case dtype::uint64: return integers(t.uint64_data, std::uint64_t{});
-    case dtype::uint32: return integers(t.uint64_data, std::uint32_t{});
-    case dtype::int32: return integers(t.int32_data, std::int32_t{});
-    case dtype::int16: return integers(t.int32_data, std::int16_t{});
-    case dtype::int8: return integers(t.int32_data, std::int8_t{});
-    case dtype::uint16: case dtype::float16: case dtype::bfloat16: return integers(t.int32_data, std::uint16_t{});
+    case dtype::float32:
+    case dtype::complex64:
+      return fixed(t.float_data);
+    case dtype::float64:
+    case dtype::complex128:
+      return fixed(t.double_data);
+    case dtype::int64:
+      return integers(t.int64_data, std::int64_t{});
+    case dtype::uint64:
+      return integers(t.uint64_data, std::uint64_t{});
+    case dtype::uint32:
+      return integers(t.uint64_data, std::uint32_t{});
+    case dtype::int32:
+      return integers(t.int32_data, std::int32_t{});
+    case dtype::int16:
+      return integers(t.int32_data, std::int16_t{});
+    case dtype::int8:
+      return integers(t.int32_data, std::int8_t{});
+    case dtype::uint16:
+    case dtype::float16:
+    case dtype::bfloat16:
+      return integers(t.int32_data, std::uint16_t{});
     case dtype::boolean: {
       need_chunks(t.int32_data, elements);
       tensor result(type, t.dims);
       copy_integers<std::uint8_t>(t, t.int32_data, result.mutable_bytes(), 0, 1);
       return result;
     }
-    case dtype::uint4: case dtype::int4: case dtype::float4e2m1: case dtype::uint2: case dtype::int2: {
+    case dtype::uint4:
+    case dtype::int4:
+    case dtype::float4e2m1:
+    case dtype::uint2:
+    case dtype::int2: {
       const std::size_t bytes = file_bytes(t, type, count);
       need_chunks(t.int32_data, bytes);
       std::vector<std::byte> packed(bytes);
       copy_integers<std::uint8_t>(t, t.int32_data, packed, 0, 255);
       return from_raw(t, type, packed, nullptr);
     }
-    default: return integers(t.int32_data, std::uint8_t{});
+    default:
+      return integers(t.int32_data, std::uint8_t{});
   }
 }
 
@@ -274,14 +331,16 @@ inline tensor from_typed_fields(const tensor_proto& t, dtype type, std::int64_t 
   try {
     count = element_count(t.dims);
   } catch (const error& e) {
-    detail::fail(t, e.code(), "the product of dims " + dnnopt::to_string(std::span<const std::int64_t>(t.dims)) + " leaves 64 bits");
+    detail::fail(t, e.code(),
+                 "the product of dims " + dnnopt::to_string(std::span<const std::int64_t>(t.dims)) + " leaves 64 bits");
   }
   if (t.segmented) detail::fail(t, errc::bad_tensor_data, "segmented tensors are not supported");
   if (type == dtype::string) {
     if (t.raw_data || t.external) detail::fail(t, errc::bad_tensor_data, "strings must be in string_data");
     if (t.string_data.size() != static_cast<std::size_t>(count))
-      detail::fail(t, errc::bad_tensor_data, std::to_string(t.string_data.size()) + " strings where " + detail::dims_text(t) +
-                                                 " needs " + std::to_string(count));
+      detail::fail(t, errc::bad_tensor_data,
+                   std::to_string(t.string_data.size()) + " strings where " + detail::dims_text(t) + " needs " +
+                       std::to_string(count));
     tensor result(type, t.dims);
     auto& out = result.mutable_strings();
     for (std::size_t i = 0; i < out.size(); ++i)
@@ -290,14 +349,16 @@ inline tensor from_typed_fields(const tensor_proto& t, dtype type, std::int64_t 
   }
   const std::size_t bytes = detail::file_bytes(t, type, count);
   if (t.external) {
-    if (source.external == nullptr) detail::fail(t, errc::external_data_missing, "external data, but no folder to find it in");
+    if (source.external == nullptr)
+      detail::fail(t, errc::external_data_missing, "external data, but no folder to find it in");
     auto [raw, keep] = source.external->read(t, bytes);
     return detail::from_raw(t, type, raw, std::move(keep));
   }
   if (t.raw_data) {
     if (t.raw_data->size() != bytes)
-      detail::fail(t, errc::bad_tensor_data, std::to_string(t.raw_data->size()) + " bytes of data where " + detail::dims_text(t) +
-                                                 " needs " + std::to_string(bytes));
+      detail::fail(t, errc::bad_tensor_data,
+                   std::to_string(t.raw_data->size()) + " bytes of data where " + detail::dims_text(t) + " needs " +
+                       std::to_string(bytes));
     return detail::from_raw(t, type, *t.raw_data, source.keep_alive);
   }
   return detail::from_typed_fields(t, type, count);
@@ -318,12 +379,14 @@ inline tensor from_typed_fields(const tensor_proto& t, dtype type, std::int64_t 
   const tensor indices = to_tensor(sparse.indices, source);
   const std::int64_t count = element_count(dense.dims);
   if (detail::file_bytes(dense, type, count) > source.largest_dense_bytes)
-    detail::fail(dense, errc::memory_limit, "the dense form " + detail::dims_text(dense) + " is larger than " +
-                                                std::to_string(source.largest_dense_bytes) + " bytes");
+    detail::fail(dense, errc::memory_limit,
+                 "the dense form " + detail::dims_text(dense) + " is larger than " +
+                     std::to_string(source.largest_dense_bytes) + " bytes");
   const std::size_t rank = dense.dims.size();
   const bool coordinates = indices.rank() == 2;
-  if (type == dtype::string || indices.type() != dtype::int64 || values.rank() != 1 || indices.rank() == 0 || indices.rank() > 2 ||
-      indices.dims()[0] != values.size() || (coordinates && static_cast<std::size_t>(indices.dims()[1]) != rank))
+  if (type == dtype::string || indices.type() != dtype::int64 || values.rank() != 1 || indices.rank() == 0 ||
+      indices.rank() > 2 || indices.dims()[0] != values.size() ||
+      (coordinates && static_cast<std::size_t>(indices.dims()[1]) != rank))
     detail::fail(dense, errc::bad_tensor_data, "sparse values and indices do not belong together");
   tensor result(type, dense.dims);
   const auto at = indices.data<std::int64_t>();
@@ -334,7 +397,8 @@ inline tensor from_typed_fields(const tensor_proto& t, dtype type, std::int64_t 
     std::int64_t linear = 0;
     for (std::size_t d = 0; coordinates && d < rank; ++d) {
       const std::int64_t c = at[i * rank + d];
-      if (c < 0 || c >= dense.dims[d]) detail::fail(dense, errc::bad_tensor_data, "a sparse index is out of range: " + std::to_string(c));
+      if (c < 0 || c >= dense.dims[d])
+        detail::fail(dense, errc::bad_tensor_data, "a sparse index is out of range: " + std::to_string(c));
       linear = linear * dense.dims[d] + c;
     }
     if (!coordinates) linear = at[i];

@@ -47,7 +47,8 @@ struct test_data_set {
       if (!std::filesystem::exists(path)) break;
       const value& v = g.value_at(ids[i]);
       if (v.facts.kind != value_kind::tensor)
-        throw error(errc::unsupported, path.string() + ": '" + v.name + "' is a sequence, optional or map, which is not read");
+        throw error(errc::unsupported,
+                    path.string() + ": '" + v.name + "' is a sequence, optional or map, which is not read");
       result.emplace_back(v.name, read_tensor_pb(path));
     }
     return result;

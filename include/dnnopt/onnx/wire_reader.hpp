@@ -102,8 +102,7 @@ class wire_reader {
     for (const auto chunk : chunks) {
       const char* at = reinterpret_cast<const char*>(chunk.data());
       const char* const end = at + chunk.size();
-      while (at != end)
-        take(static_cast<std::int64_t>(checked([&] { return protozero::decode_varint(&at, end); })));
+      while (at != end) take(static_cast<std::int64_t>(checked([&] { return protozero::decode_varint(&at, end); })));
     }
   }
 
@@ -133,8 +132,11 @@ class wire_reader {
   static bool is_utf8(std::string_view s) {
     for (std::size_t i = 0; i < s.size();) {
       const auto lead = static_cast<unsigned char>(s[i]);
-      const std::size_t more = lead < 0x80 ? 0 : lead >= 0xC2 && lead < 0xE0 ? 1 : (lead & 0xF0u) == 0xE0 ? 2
-                                                : lead >= 0xF0 && lead < 0xF5 ? 3 : s.size();
+      const std::size_t more = lead < 0x80                   ? 0
+                               : lead >= 0xC2 && lead < 0xE0 ? 1
+                               : (lead & 0xF0u) == 0xE0      ? 2
+                               : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                             : s.size();
       if (more >= s.size() - i) return false;
       std::uint32_t code = more == 0 ? lead : lead & (0x3Fu >> more);
       for (std::size_t k = 1; k <= more; ++k) {
@@ -142,7 +144,8 @@ class wire_reader {
         if ((next & 0xC0u) != 0x80) return false;
         code = code << 6 | (next & 0x3Fu);
       }
-      if ((more == 2 && code < 0x800) || (more == 3 && (code < 0x10000 || code > 0x10FFFF)) || (code >= 0xD800 && code < 0xE000))
+      if ((more == 2 && code < 0x800) || (more == 3 && (code < 0x10000 || code > 0x10FFFF)) ||
+          (code >= 0xD800 && code < 0xE000))
         return false;
       i += more + 1;
     }

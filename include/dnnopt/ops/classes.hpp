@@ -1,4 +1,5 @@
-// Owns the classes that operators are sorted into: mapping type, layout class, dynamism class, computation kind, algebra.
+// Owns the classes that operators are sorted into: mapping type, layout class, dynamism class, computation kind,
+// algebra.
 #ifndef DNNOPT_OPS_CLASSES_HPP
 #define DNNOPT_OPS_CLASSES_HPP
 
@@ -24,10 +25,10 @@ enum class dynamism_class : std::uint8_t {
 
 /// What an operator computes; tells apart anchors that share a mapping type (DESIGN.md, "A fused block").
 enum class computation_kind : std::uint8_t {
-  element_wise,    ///< output element = scalar function of input elements at (broadcast) equal indices
-  view,            ///< output elements are input elements moved or repeated; an index map says which
-  indexed_read,    ///< as view, with indices read from a tensor (Gather and its family)
-  indexed_write,   ///< scatters updates into a copy
+  element_wise,   ///< output element = scalar function of input elements at (broadcast) equal indices
+  view,           ///< output elements are input elements moved or repeated; an index map says which
+  indexed_read,   ///< as view, with indices read from a tensor (Gather and its family)
+  indexed_write,  ///< scatters updates into a copy
   convolution,
   matrix_product,
   reduction,
@@ -35,14 +36,14 @@ enum class computation_kind : std::uint8_t {
   normalization,
   pooling,
   attention,
-  resampling,      ///< interpolation between input elements (Resize, GridSample)
-  scan,            ///< running totals and recurrences along an axis
-  sorting,         ///< order statistics (TopK, Unique)
-  generator,       ///< outputs made from shapes and parameters (Range, ConstantOfShape)
-  random,          ///< draws random numbers: neither folded nor shared between equal nodes
-  shape_query,     ///< outputs that are shapes or sizes
-  control_flow,    ///< runs subgraphs
-  container,       ///< sequences, optionals, maps
+  resampling,    ///< interpolation between input elements (Resize, GridSample)
+  scan,          ///< running totals and recurrences along an axis
+  sorting,       ///< order statistics (TopK, Unique)
+  generator,     ///< outputs made from shapes and parameters (Range, ConstantOfShape)
+  random,        ///< draws random numbers: neither folded nor shared between equal nodes
+  shape_query,   ///< outputs that are shapes or sizes
+  control_flow,  ///< runs subgraphs
+  container,     ///< sequences, optionals, maps
   other,
 };
 
@@ -64,37 +65,50 @@ enum class algebra : std::uint8_t {
 /// The papers' spelling of a class.
 [[nodiscard]] constexpr std::string_view name_of(mapping_type m) noexcept {
   switch (m) {
-    case mapping_type::one_to_one: return "One-to-One";
-    case mapping_type::reorganize: return "Reorganize";
-    case mapping_type::shuffle: return "Shuffle";
-    case mapping_type::one_to_many: return "One-to-Many";
-    case mapping_type::many_to_many: return "Many-to-Many";
+    case mapping_type::one_to_one:
+      return "One-to-One";
+    case mapping_type::reorganize:
+      return "Reorganize";
+    case mapping_type::shuffle:
+      return "Shuffle";
+    case mapping_type::one_to_many:
+      return "One-to-Many";
+    case mapping_type::many_to_many:
+      return "Many-to-Many";
   }
   return "";
 }
 [[nodiscard]] constexpr std::string_view name_of(layout_class c) noexcept {
   switch (c) {
-    case layout_class::ild_variable: return "ILD-Variable";
-    case layout_class::ili_variable: return "ILI-Variable";
-    case layout_class::ild_fixed: return "ILD-Fixed";
-    case layout_class::ili_fixed: return "ILI-Fixed";
+    case layout_class::ild_variable:
+      return "ILD-Variable";
+    case layout_class::ili_variable:
+      return "ILI-Variable";
+    case layout_class::ild_fixed:
+      return "ILD-Fixed";
+    case layout_class::ili_fixed:
+      return "ILI-Fixed";
   }
   return "";
 }
 [[nodiscard]] constexpr std::string_view name_of(dynamism_class c) noexcept {
   switch (c) {
-    case dynamism_class::isdo: return "ISDO";
-    case dynamism_class::isdos: return "ISDOS";
-    case dynamism_class::isvdos: return "ISVDOS";
-    case dynamism_class::edo: return "EDO";
+    case dynamism_class::isdo:
+      return "ISDO";
+    case dynamism_class::isdos:
+      return "ISDOS";
+    case dynamism_class::isvdos:
+      return "ISVDOS";
+    case dynamism_class::edo:
+      return "EDO";
   }
   return "";
 }
 [[nodiscard]] constexpr std::string_view name_of(computation_kind k) noexcept {
-  constexpr std::string_view names[] = {"element-wise", "view", "indexed read", "indexed write", "convolution",
-                                        "matrix product", "reduction", "softmax", "normalization", "pooling",
-                                        "attention", "resampling", "scan", "sorting", "generator", "random", "shape query",
-                                        "control flow", "container", "other"};
+  constexpr std::string_view names[] = {"element-wise",   "view",        "indexed read", "indexed write", "convolution",
+                                        "matrix product", "reduction",   "softmax",      "normalization", "pooling",
+                                        "attention",      "resampling",  "scan",         "sorting",       "generator",
+                                        "random",         "shape query", "control flow", "container",     "other"};
   return names[static_cast<unsigned>(k)];
 }
 

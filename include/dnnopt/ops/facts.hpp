@@ -26,10 +26,11 @@ enum class value_kind : std::uint8_t { tensor, sequence, optional, map };
 /// What is known about a value before it is computed. RDP raises it from nothing to what the graph tells.
 struct value_facts {
   value_kind kind = value_kind::tensor;
-  dtype type = dtype::undefined;                   ///< undefined: not known yet
-  std::optional<shape> dims;                       ///< nothing: rank not known yet
-  tensor constant;                                 ///< the value itself where it is constant (else empty())
-  std::optional<std::vector<index_expr>> elements; ///< integer tensors of few elements: each as an expression, row-major
+  dtype type = dtype::undefined;  ///< undefined: not known yet
+  std::optional<shape> dims;      ///< nothing: rank not known yet
+  tensor constant;                ///< the value itself where it is constant (else empty())
+  std::optional<std::vector<index_expr>>
+      elements;  ///< integer tensors of few elements: each as an expression, row-major
 
   [[nodiscard]] bool is_constant() const noexcept { return !constant.empty(); }
 };
@@ -41,18 +42,43 @@ inline constexpr std::int64_t largest_symbolic_value = 1024;
 [[nodiscard]] inline std::vector<std::int64_t> integers_of(const tensor& t) {
   std::vector<std::int64_t> out;
   out.reserve(static_cast<std::size_t>(t.size()));
-  const auto append = [&out](auto values) { for (const auto v : values) out.push_back(static_cast<std::int64_t>(v)); };
+  const auto append = [&out](auto values) {
+    for (const auto v : values) out.push_back(static_cast<std::int64_t>(v));
+  };
   switch (t.type()) {
-    case dtype::int64: append(t.data<std::int64_t>()); break;
-    case dtype::int32: append(t.data<std::int32_t>()); break;
-    case dtype::int16: append(t.data<std::int16_t>()); break;
-    case dtype::int8: case dtype::int4: case dtype::int2: append(t.data<std::int8_t>()); break;
-    case dtype::uint64: append(t.data<std::uint64_t>()); break;
-    case dtype::uint32: append(t.data<std::uint32_t>()); break;
-    case dtype::uint16: append(t.data<std::uint16_t>()); break;
-    case dtype::uint8: case dtype::uint4: case dtype::uint2: append(t.data<std::uint8_t>()); break;
-    case dtype::boolean: append(t.data<bool>()); break;
-    default: throw error(errc::type_mismatch, "integers are read from a " + std::string(name_of(t.type())) + " tensor");
+    case dtype::int64:
+      append(t.data<std::int64_t>());
+      break;
+    case dtype::int32:
+      append(t.data<std::int32_t>());
+      break;
+    case dtype::int16:
+      append(t.data<std::int16_t>());
+      break;
+    case dtype::int8:
+    case dtype::int4:
+    case dtype::int2:
+      append(t.data<std::int8_t>());
+      break;
+    case dtype::uint64:
+      append(t.data<std::uint64_t>());
+      break;
+    case dtype::uint32:
+      append(t.data<std::uint32_t>());
+      break;
+    case dtype::uint16:
+      append(t.data<std::uint16_t>());
+      break;
+    case dtype::uint8:
+    case dtype::uint4:
+    case dtype::uint2:
+      append(t.data<std::uint8_t>());
+      break;
+    case dtype::boolean:
+      append(t.data<bool>());
+      break;
+    default:
+      throw error(errc::type_mismatch, "integers are read from a " + std::string(name_of(t.type())) + " tensor");
   }
   return out;
 }
@@ -82,7 +108,8 @@ struct node_facts {
     if (!has(i)) return std::nullopt;
     if (inputs[i]->elements) return inputs[i]->elements;
     const tensor& c = inputs[i]->constant;
-    if (c.empty() || c.size() > largest_symbolic_value || !(is_integer(c.type()) || c.type() == dtype::boolean)) return std::nullopt;
+    if (c.empty() || c.size() > largest_symbolic_value || !(is_integer(c.type()) || c.type() == dtype::boolean))
+      return std::nullopt;
     const std::vector<std::int64_t> values = integers_of(c);
     return std::vector<index_expr>(values.begin(), values.end());
   }

@@ -55,10 +55,10 @@ struct op_info {
   dynamism_class dynamism{};
   computation_kind kind{};
   algebra properties = algebra::none;
-  /// Scalar OpenCL C expression of output 0 over x0, x1, ..., elements of the inputs as ONNX broadcasts them; empty where
-  /// an output element is no such expression. docs/scalar_expressions.md has the types, the substitutions
-  /// ("{alpha=0.01}", "{has1}", ...) and the functions that it may call. It holds only while mapping_of(input 0, output 0)
-  /// is not Many-to-Many.
+  /// Scalar OpenCL C expression of output 0 over x0, x1, ..., elements of the inputs as ONNX broadcasts them; empty
+  /// where an output element is no such expression. docs/scalar_expressions.md has the types, the substitutions
+  /// ("{alpha=0.01}", "{has1}", ...) and the functions that it may call. It holds only while mapping_of(input 0, output
+  /// 0) is not Many-to-Many.
   std::string_view scalar;
   std::string_view scalar_integer;  ///< the same for nodes whose inputs are all integer or boolean, where it differs
 
@@ -100,7 +100,9 @@ concept StatesKind = requires {
   { Op::kind } -> std::convertible_to<computation_kind>;
 };
 template <class Op>
-concept StatesInfer = requires { infer_function{&Op::infer}; };
+concept StatesInfer = requires {
+  infer_function{&Op::infer};
+};
 }  // namespace detail
 
 /// An operator type: a struct with static members `name`, `arity`, `mapping`, `layout`, `dynamism`, `kind` and `infer`,
@@ -108,19 +110,23 @@ concept StatesInfer = requires { infer_function{&Op::infer}; };
 /// `dynamism_of`, `infer_backward`, `view`, `macs`, `evaluate` (see op_info for each one's meaning).
 template <class Op>
 concept Operator = detail::StatesName<Op> && detail::StatesArity<Op> && detail::StatesMapping<Op> &&
-                   detail::StatesLayout<Op> && detail::StatesDynamism<Op> && detail::StatesKind<Op> &&
-                   detail::StatesInfer<Op>;
+    detail::StatesLayout<Op> && detail::StatesDynamism<Op> && detail::StatesKind<Op> && detail::StatesInfer<Op>;
 
 namespace detail {
 template <class Op>
 consteval op_info make_op_info() {
   static_assert(StatesName<Op>, "an operator type must state its ONNX name: static constexpr std::string_view name");
   static_assert(StatesArity<Op>, "an operator type must state its arity: static constexpr op_arity arity");
-  static_assert(StatesMapping<Op>, "an operator type must state its mapping type: static constexpr mapping_type mapping");
+  static_assert(StatesMapping<Op>,
+                "an operator type must state its mapping type: static constexpr mapping_type mapping");
   static_assert(StatesLayout<Op>, "an operator type must state its layout class: static constexpr layout_class layout");
-  static_assert(StatesDynamism<Op>, "an operator type must state its dynamism class: static constexpr dynamism_class dynamism");
-  static_assert(StatesKind<Op>, "an operator type must state its computation kind: static constexpr computation_kind kind");
-  static_assert(StatesInfer<Op>, "an operator type must state its shape transfer: static void infer(const node_facts&, std::span<value_facts>)");
+  static_assert(StatesDynamism<Op>,
+                "an operator type must state its dynamism class: static constexpr dynamism_class dynamism");
+  static_assert(StatesKind<Op>,
+                "an operator type must state its computation kind: static constexpr computation_kind kind");
+  static_assert(
+      StatesInfer<Op>,
+      "an operator type must state its shape transfer: static void infer(const node_facts&, std::span<value_facts>)");
   op_info row;
   if constexpr (Operator<Op>) {
     row.name = Op::name;
@@ -182,7 +188,8 @@ class op_set {
   [[nodiscard]] const op_info& at(std::string_view domain, std::string_view name) const {
     const op_info* row = find(domain, name);
     if (row == nullptr)
-      throw error(errc::unknown_operator, "operator '" + std::string(name) + "' of domain '" + std::string(domain) + "' is not known");
+      throw error(errc::unknown_operator,
+                  "operator '" + std::string(name) + "' of domain '" + std::string(domain) + "' is not known");
     return *row;
   }
   [[nodiscard]] std::span<const op_info* const> rows() const { return rows_; }
@@ -197,7 +204,8 @@ class op_set {
 };
 
 /// The mapping type of one input/output pair of a node; the row's class where the operator does not refine it.
-[[nodiscard]] inline mapping_type mapping_of(const op_info& op, const node_facts& facts, std::size_t input = 0, std::size_t output = 0) {
+[[nodiscard]] inline mapping_type mapping_of(const op_info& op, const node_facts& facts, std::size_t input = 0,
+                                             std::size_t output = 0) {
   return op.mapping_of != nullptr ? op.mapping_of(facts, input, output) : op.mapping;
 }
 /// The layout class of a node.

@@ -18,8 +18,8 @@
 namespace dnnopt {
 
 /// Before: y = BatchNormalization(Conv(x, W, b), scale, B, mean, var), all parameters constant float32.
-/// After:  y = Conv(x, W', b') with k = scale / sqrt(var + epsilon), W' = k W per output channel, b' = k (b - mean) + B.
-/// Conditions: inference form, the convolution's result has no other reader. Parameters are computed in double.
+/// After:  y = Conv(x, W', b') with k = scale / sqrt(var + epsilon), W' = k W per output channel, b' = k (b - mean) +
+/// B. Conditions: inference form, the convolution's result has no other reader. Parameters are computed in double.
 struct fold_batch_normalization {
   static constexpr std::string_view name = "fold_batch_normalization";
 
@@ -53,10 +53,14 @@ struct fold_batch_normalization {
     const auto variance = numbers(g, parameters[4]);
     std::vector<value_id> inputs = g.node_at(conv).inputs;
     const value_id weights = inputs[1];
-    if (!scale || !shift || !mean || !variance || !g.facts(weights).is_constant() || g.facts(weights).type != dtype::float32) return false;
+    if (!scale || !shift || !mean || !variance || !g.facts(weights).is_constant() ||
+        g.facts(weights).type != dtype::float32)
+      return false;
     const tensor& w = g.facts(weights).constant;
     const auto channels = static_cast<std::size_t>(w.dims().at(0));
-    if (scale->size() != channels || shift->size() != channels || mean->size() != channels || variance->size() != channels) return false;
+    if (scale->size() != channels || shift->size() != channels || mean->size() != channels ||
+        variance->size() != channels)
+      return false;
     std::vector<double> bias(channels, 0.0);
     if (inputs.size() > 2 && inputs[2] != no_value) {
       const auto given = numbers(g, inputs[2]);
@@ -72,7 +76,8 @@ struct fold_batch_normalization {
     const std::size_t row = channels == 0 ? 0 : from.size() / channels;
     for (std::size_t c = 0; c < channels; ++c) {
       const double k = (*scale)[c] / std::sqrt((*variance)[c] + epsilon);
-      for (std::size_t i = 0; i < row; ++i) to[c * row + i] = static_cast<float>(k * static_cast<double>(from[c * row + i]));
+      for (std::size_t i = 0; i < row; ++i)
+        to[c * row + i] = static_cast<float>(k * static_cast<double>(from[c * row + i]));
       to_bias[c] = static_cast<float>(k * (bias[c] - (*mean)[c]) + (*shift)[c]);
     }
     const std::string prefix = g.node_at(conv).name;

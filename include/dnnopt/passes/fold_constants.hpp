@@ -16,8 +16,8 @@ namespace dnnopt {
 
 /// Before: a node whose inputs are all constants, or whose integer outputs RDP knows element by element.
 /// After: the outputs are constants, the node is gone, readers are unchanged.
-/// Conditions: the node is deterministic; its outputs are not larger than `growth_limit` bytes unless they are no larger
-/// than its inputs (an Expand of a scalar stays). A node that the evaluator refuses stays, with a remark.
+/// Conditions: the node is deterministic; its outputs are not larger than `growth_limit` bytes unless they are no
+/// larger than its inputs (an Expand of a scalar stays). A node that the evaluator refuses stays, with a remark.
 struct fold_constants {
   static constexpr std::string_view name = "fold_constants";
   node_evaluator evaluate = nullptr;

@@ -16,8 +16,8 @@
 namespace dnnopt {
 
 /// Before: y = If(condition, captured...) {then_branch, else_branch} where the condition is constant or RDP knows it.
-/// After:  the taken branch's nodes in the place of the If; the other branch is gone (SoD2's Switch with one live path).
-/// Exporters write such branches where a squeeze depends on a dim that propagation later tells.
+/// After:  the taken branch's nodes in the place of the If; the other branch is gone (SoD2's Switch with one live
+/// path). Exporters write such branches where a squeeze depends on a dim that propagation later tells.
 struct inline_branches {
   static constexpr std::string_view name = "inline_branches";
 
@@ -40,8 +40,10 @@ struct inline_branches {
  private:
   static std::optional<bool> known_condition(const graph& g, value_id id) {
     const value_facts& facts = g.facts(id);
-    if (facts.is_constant() && facts.constant.type() == dtype::boolean && facts.constant.size() == 1) return facts.constant.data<bool>()[0];
-    if (facts.elements && facts.elements->size() == 1 && (*facts.elements)[0].is_constant()) return (*facts.elements)[0].constant() != 0;
+    if (facts.is_constant() && facts.constant.type() == dtype::boolean && facts.constant.size() == 1)
+      return facts.constant.data<bool>()[0];
+    if (facts.elements && facts.elements->size() == 1 && (*facts.elements)[0].is_constant())
+      return (*facts.elements)[0].constant() != 0;
     return std::nullopt;
   }
 
@@ -73,7 +75,8 @@ struct inline_branches {
       std::vector<value_id> outputs;
       for (const value_id v : n.inputs) inputs.push_back(keep(v));
       for (const value_id v : n.outputs) outputs.push_back(keep(v));
-      const node_id made = g.add_node(*n.op, branch.name + "/" + n.name, std::move(inputs), std::move(outputs), n.attributes);
+      const node_id made =
+          g.add_node(*n.op, branch.name + "/" + n.name, std::move(inputs), std::move(outputs), n.attributes);
       g.set_captured_begin(made, n.captured_begin);
     }
     for (std::size_t o = 0; o < branch.outputs.size(); ++o) {

@@ -38,17 +38,19 @@ struct pass_row {
 /// Every pass that `--passes` can name; users call pass objects themselves or hand in a table of their own.
 inline constexpr std::array pass_table{
     pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }},
-    pass_row{fold_constants::name, [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
+    pass_row{fold_constants::name,
+             [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
     pass_row{inline_branches::name, [](graph& g, const pass_environment&) { return inline_branches{}.run(g); }},
     pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }},
-    pass_row{fold_batch_normalization::name, [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
+    pass_row{fold_batch_normalization::name,
+             [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
     pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }},
 };
 
 /// The order of the passes that `default` stands for.
 inline constexpr std::array<std::string_view, 10> default_passes{
-    rdp::name,             fold_constants::name, inline_branches::name, rdp::name,          fold_constants::name, rdp::name,
-    remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name};
+    rdp::name, fold_constants::name,  inline_branches::name,          rdp::name,         fold_constants::name,
+    rdp::name, remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name};
 
 /// What one pass of a pipeline did.
 struct pass_report {
@@ -63,9 +65,9 @@ struct pass_report {
 [[nodiscard]] DNNOPT_INLINE std::vector<std::string> pass_names(std::string_view list);
 
 /// Runs passes in order. `after` (where given) sees the graph and the report after each, for verifiers and observers.
-[[nodiscard]] DNNOPT_INLINE std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names,
-                                                                const pass_environment& environment,
-                                                                const std::function<void(const graph&, const pass_report&)>& after = {});
+[[nodiscard]] DNNOPT_INLINE std::vector<pass_report> run_passes(
+    graph& g, const std::vector<std::string>& names, const pass_environment& environment,
+    const std::function<void(const graph&, const pass_report&)>& after = {});
 
 #if DNNOPT_BODIES_SESSION
 DNNOPT_INLINE std::vector<std::string> pass_names(std::string_view list) {
@@ -73,7 +75,9 @@ DNNOPT_INLINE std::vector<std::string> pass_names(std::string_view list) {
   // Without passes shapes are still needed to run.
   if (list == "none") return {std::string(rdp::name)};
   std::vector<std::string> names;
-  if (list == "epilogue") return {std::string(rdp::name), std::string(fold_constants::name), std::string(remove_dead::name), std::string(rdp::name)};
+  if (list == "epilogue")
+    return {std::string(rdp::name), std::string(fold_constants::name), std::string(remove_dead::name),
+            std::string(rdp::name)};
   while (true) {
     const std::size_t comma = list.find(',');
     const std::string_view one = list.substr(0, comma);
@@ -91,8 +95,9 @@ DNNOPT_INLINE std::vector<std::string> pass_names(std::string_view list) {
   return names;
 }
 
-DNNOPT_INLINE std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names, const pass_environment& environment,
-                                                         const std::function<void(const graph&, const pass_report&)>& after) {
+DNNOPT_INLINE std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names,
+                                                  const pass_environment& environment,
+                                                  const std::function<void(const graph&, const pass_report&)>& after) {
   std::vector<pass_report> reports;
   for (const std::string& wanted : names) {
     for (const pass_row& row : pass_table) {

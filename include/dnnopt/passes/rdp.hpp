@@ -1,4 +1,5 @@
-// Owns rank and dimension propagation: raises element types, shapes and symbolic values to their fixed point (SoD2 4.1).
+// Owns rank and dimension propagation: raises element types, shapes and symbolic values to their fixed point
+// (SoD2 4.1).
 #ifndef DNNOPT_PASSES_RDP_HPP
 #define DNNOPT_PASSES_RDP_HPP
 
@@ -34,9 +35,9 @@ namespace detail {
 
 /// Forward and backward propagation over one graph and the subgraphs of its branches.
 ///
-/// Lattice per dim: nothing known (no shape, or a symbol only execution binds), then known, symbolic and operator-inferred
-/// expressions. Forward transfer is each operator's `infer`, backward its `infer_backward`. Ends when no fact changes;
-/// at most `limit` sweeps. Linear in nodes per sweep; acyclic graphs settle in two or three.
+/// Lattice per dim: nothing known (no shape, or a symbol only execution binds), then known, symbolic and
+/// operator-inferred expressions. Forward transfer is each operator's `infer`, backward its `infer_backward`. Ends when
+/// no fact changes; at most `limit` sweeps. Linear in nodes per sweep; acyclic graphs settle in two or three.
 class rdp {
  public:
   static constexpr std::string_view name = "rdp";
@@ -127,8 +128,9 @@ class rdp {
     if (found.kind != value_kind::tensor) known.kind = found.kind;
     if (found.type != dtype::undefined) {
       if (known.type != dtype::undefined && known.type != found.type)
-        throw error(errc::type_mismatch, detail::describe(n) + " computes " + std::string(name_of(found.type)) + " for '" +
-                                             g.value_at(id).name + "', which is declared " + std::string(name_of(known.type)));
+        throw error(errc::type_mismatch, detail::describe(n) + " computes " + std::string(name_of(found.type)) +
+                                             " for '" + g.value_at(id).name + "', which is declared " +
+                                             std::string(name_of(known.type)));
       known.type = found.type;
     }
     if (found.dims) {
@@ -143,8 +145,9 @@ class rdp {
           const index_expr& got = (*found.dims)[k];
           if (have == got || is_free(got)) continue;
           if (have.is_constant() && got.is_constant())
-            throw error(errc::contradiction, detail::describe(n) + " computes shape " + to_string(*found.dims) + " for '" +
-                                                 g.value_at(id).name + "', which is known as " + to_string(*known.dims));
+            throw error(errc::contradiction, detail::describe(n) + " computes shape " + to_string(*found.dims) +
+                                                 " for '" + g.value_at(id).name + "', which is known as " +
+                                                 to_string(*known.dims));
           // What the operator computes is what runs; a declared or merged name gives way, a known constant stays.
           if (!have.is_constant()) have = got;
         }
@@ -161,7 +164,8 @@ class rdp {
       const node& n = g.node_at(*at);
       if (n.op->infer_backward == nullptr) continue;
       bool wanted = false;
-      for (const value_id in : n.inputs) wanted = wanted || (in != no_value && (!g.facts(in).dims || has_free(*g.facts(in).dims)));
+      for (const value_id in : n.inputs)
+        wanted = wanted || (in != no_value && (!g.facts(in).dims || has_free(*g.facts(in).dims)));
       if (!wanted) continue;
       std::vector<value_facts> outputs;
       for (const value_id out : n.outputs) outputs.push_back(out == no_value ? value_facts{} : g.facts(out));
@@ -178,10 +182,12 @@ class rdp {
           continue;
         }
         if (known.dims->size() != inputs[i].dims->size())
-          throw error(errc::contradiction, detail::describe(n) + " needs shape " + to_string(*inputs[i].dims) + " of '" +
-                                               g.value_at(n.inputs[i]).name + "', which is " + to_string(*known.dims));
+          throw error(errc::contradiction, detail::describe(n) + " needs shape " + to_string(*inputs[i].dims) +
+                                               " of '" + g.value_at(n.inputs[i]).name + "', which is " +
+                                               to_string(*known.dims));
         for (std::size_t k = 0; k < known.dims->size(); ++k)
-          if (is_free((*known.dims)[k]) && !is_free((*inputs[i].dims)[k]) && !((*known.dims)[k] == (*inputs[i].dims)[k])) {
+          if (is_free((*known.dims)[k]) && !is_free((*inputs[i].dims)[k]) &&
+              !((*known.dims)[k] == (*inputs[i].dims)[k])) {
             (*known.dims)[k] = (*inputs[i].dims)[k];
             ++changed;
           }

@@ -38,8 +38,8 @@ class single_piece final : public view_builder {
 
 /// States the view of an operator that has one; false where the node's attributes leave it without an index map (an
 /// interpolating Resize).
-[[nodiscard]] inline bool state_view(view_builder& builder, const op_info& op, const node_facts& facts, std::size_t output,
-                                     std::span<const index_expr> index) {
+[[nodiscard]] inline bool state_view(view_builder& builder, const op_info& op, const node_facts& facts,
+                                     std::size_t output, std::span<const index_expr> index) {
   if (op.view == nullptr) return false;
   try {
     op.view(builder, facts, output, index);
@@ -95,13 +95,16 @@ struct remove_identity {
       const expr_range r = dims[k].range();
       // Symbols of equal range share a name, so that repeated runs do not grow the context.
       const std::int64_t last = r.high >= unbounded ? unbounded : (r.high > 0 ? r.high - 1 : 0);
-      index.push_back(dims[k] == index_expr(1) ? index_expr(0) : g.expressions().symbol("i" + std::to_string(k) + "<" + std::to_string(last), {0, last}));
+      index.push_back(dims[k] == index_expr(1)
+                          ? index_expr(0)
+                          : g.expressions().symbol("i" + std::to_string(k) + "<" + std::to_string(last), {0, last}));
     }
     detail::single_piece view;
     if (!detail::state_view(view, *n.op, *facts, 0, index)) return std::nullopt;
     if (!view.valid || !view.found) return std::nullopt;
     const value_id source = n.inputs.at(view.found->first);
-    if (source == no_value || g.facts(source).dims != dims || view.found->second.size() != index.size()) return std::nullopt;
+    if (source == no_value || g.facts(source).dims != dims || view.found->second.size() != index.size())
+      return std::nullopt;
     for (std::size_t k = 0; k < index.size(); ++k)
       if (!(view.found->second[k] == index[k]) && !(dims[k] == index_expr(1))) return std::nullopt;
     return source;

@@ -42,7 +42,8 @@ class verifier {
   }
   [[nodiscard]] std::string name_of_node(node_id id) const {
     const node& n = graph_.node_at(id);
-    return "node '" + n.name + "' (" + (n.op == nullptr ? "?" : std::string(n.op->name)) + ", id " + std::to_string(id) + ")";
+    return "node '" + n.name + "' (" + (n.op == nullptr ? "?" : std::string(n.op->name)) + ", id " +
+           std::to_string(id) + ")";
   }
   [[nodiscard]] std::string name_of_value(value_id id) const {
     return "value '" + graph_.value_at(id).name + "' (id " + std::to_string(id) + ")";
@@ -63,20 +64,24 @@ class verifier {
       const value& v = graph_.value_at(id);
       if (v.producer != no_node) {
         if (v.producer >= graph_.node_limit() || graph_.node_at(v.producer).removed)
-          fail(name_of_value(id), "producers are live", "its producer " + std::to_string(v.producer) + " is removed or out of range");
+          fail(name_of_value(id), "producers are live",
+               "its producer " + std::to_string(v.producer) + " is removed or out of range");
         const auto& outputs = graph_.node_at(v.producer).outputs;
         if (v.output_index >= outputs.size() || outputs[v.output_index] != id)
           fail(name_of_value(id), "producers know their outputs", name_of_node(v.producer) + " does not list it");
-        if (v.facts.is_constant()) fail(name_of_value(id), "constants have no producer", "it has " + name_of_node(v.producer));
+        if (v.facts.is_constant())
+          fail(name_of_value(id), "constants have no producer", "it has " + name_of_node(v.producer));
       }
       for (const value_use& use : v.uses)
         if (use.node >= graph_.node_limit() || graph_.node_at(use.node).removed ||
             use.slot >= graph_.node_at(use.node).inputs.size() || graph_.node_at(use.node).inputs[use.slot] != id)
-          fail(name_of_value(id), "uses are readings", "input " + std::to_string(use.slot) + " of node " + std::to_string(use.node) + " does not read it");
+          fail(name_of_value(id), "uses are readings",
+               "input " + std::to_string(use.slot) + " of node " + std::to_string(use.node) + " does not read it");
       auto& keys = uses_[id];
       for (const value_use& use : v.uses) keys.push_back(order_key(use.node, use.slot));
       std::sort(keys.begin(), keys.end());
-      if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) fail(name_of_value(id), "uses are listed once", "one is listed twice");
+      if (std::adjacent_find(keys.begin(), keys.end()) != keys.end())
+        fail(name_of_value(id), "uses are listed once", "one is listed twice");
       check_facts(id);
     }
   }
@@ -110,8 +115,9 @@ class verifier {
     if (n.op == nullptr) fail(name_of_node(id), "nodes have an operator", "it has none");
     const auto count_fits = [&](const char* rule, std::size_t count, unsigned least, unsigned most) {
       if (count < least || count > most)
-        fail(name_of_node(id), rule, std::to_string(count) + " where " + std::to_string(least) + " to " +
-                                         (most == variadic ? std::string("any number") : std::to_string(most)) + " are taken");
+        fail(name_of_node(id), rule,
+             std::to_string(count) + " where " + std::to_string(least) + " to " +
+                 (most == variadic ? std::string("any number") : std::to_string(most)) + " are taken");
     };
     count_fits("input arity", n.formal_inputs(), n.op->arity.least_inputs, n.op->arity.most_inputs);
     count_fits("output arity", n.outputs.size(), n.op->arity.least_outputs, n.op->arity.most_outputs);
@@ -119,20 +125,24 @@ class verifier {
     for (std::size_t slot = 0; slot < n.inputs.size(); ++slot) {
       const value_id read = n.inputs[slot];
       if (read == no_value) {
-        if (slot >= n.captured_begin) fail(name_of_node(id), "captured values are present", "input " + std::to_string(slot) + " is absent");
+        if (slot >= n.captured_begin)
+          fail(name_of_node(id), "captured values are present", "input " + std::to_string(slot) + " is absent");
         continue;
       }
       if (!in_range(read)) fail(name_of_node(id), "inputs exist", "input " + std::to_string(slot) + " is out of range");
       if (!defined(read))
         fail(name_of_node(id), "inputs are defined",
-             "input " + std::to_string(slot) + ", " + name_of_value(read) + ", has no producer, is no constant and no graph input");
+             "input " + std::to_string(slot) + ", " + name_of_value(read) +
+                 ", has no producer, is no constant and no graph input");
       if (!std::binary_search(uses_[read].begin(), uses_[read].end(), order_key(id, slot)))
-        fail(name_of_node(id), "readings are uses", name_of_value(read) + " does not list input " + std::to_string(slot));
+        fail(name_of_node(id), "readings are uses",
+             name_of_value(read) + " does not list input " + std::to_string(slot));
       edges += static_cast<std::size_t>(graph_.value_at(read).producer != no_node);
     }
     if (boost::in_degree(id, graph_.dependence()) != edges)
-      fail(name_of_node(id), "edges are readings of produced values",
-           std::to_string(boost::in_degree(id, graph_.dependence())) + " edges, " + std::to_string(edges) + " readings");
+      fail(
+          name_of_node(id), "edges are readings of produced values",
+          std::to_string(boost::in_degree(id, graph_.dependence())) + " edges, " + std::to_string(edges) + " readings");
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
       const value_id made = n.outputs[i];
       if (made == no_value) continue;
@@ -151,7 +161,8 @@ class verifier {
     const std::size_t captured = n.inputs.size() - n.formal_inputs();
     if (body->inputs().size() < captured)
       fail(name_of_node(id), "bodies take the captured values",
-           "body '" + key + "' has " + std::to_string(body->inputs().size()) + " inputs, " + std::to_string(captured) + " are captured");
+           "body '" + key + "' has " + std::to_string(body->inputs().size()) + " inputs, " + std::to_string(captured) +
+               " are captured");
     verifier(*body, where_ + name_of_node(id) + ", body '" + key + "': ").run();
   }
 
@@ -161,7 +172,8 @@ class verifier {
     for (const value_id id : inputs_) {
       if (!in_range(id)) fail("a graph input", "inputs exist", "id " + std::to_string(id) + " is out of range");
       if (graph_.value_at(id).producer != no_node)
-        fail(name_of_value(id), "graph inputs have no producer", "it has " + name_of_node(graph_.value_at(id).producer));
+        fail(name_of_value(id), "graph inputs have no producer",
+             "it has " + name_of_node(graph_.value_at(id).producer));
       if (graph_.facts(id).is_constant()) fail(name_of_value(id), "graph inputs are not constant", "it is");
     }
     for (const value_id id : graph_.outputs()) {
@@ -174,7 +186,9 @@ class verifier {
     std::unordered_map<std::string_view, value_id> seen;
     for (value_id id = 0; id < graph_.value_count(); ++id) {
       const value& v = graph_.value_at(id);
-      if (v.producer == no_node && v.uses.empty() && !graph_.is_output(id) && !std::binary_search(inputs_.begin(), inputs_.end(), id)) continue;
+      if (v.producer == no_node && v.uses.empty() && !graph_.is_output(id) &&
+          !std::binary_search(inputs_.begin(), inputs_.end(), id))
+        continue;
       if (v.name.empty()) fail(name_of_value(id), "values have names", "its name is empty");
       if (const auto [at, added] = seen.emplace(v.name, id); !added)
         fail(name_of_value(id), "names are unique", "value " + std::to_string(at->second) + " has the same");
@@ -189,9 +203,9 @@ class verifier {
 
 }  // namespace detail
 
-/// Checks every invariant of `g` and of the bodies in it: ids, producers, uses and edges agree; what is read is defined;
-/// constants fit their facts; arities hold; names are unique; captured values match the bodies' inputs; no cycle.
-/// Errors: verification_failed naming the node or value, the rule and, where given, the pass that ran before.
+/// Checks every invariant of `g` and of the bodies in it: ids, producers, uses and edges agree; what is read is
+/// defined; constants fit their facts; arities hold; names are unique; captured values match the bodies' inputs; no
+/// cycle. Errors: verification_failed naming the node or value, the rule and, where given, the pass that ran before.
 /// O(V + E log E).
 inline void verify(const graph& g, std::string_view pass = {}) {
   detail::verifier(g, pass.empty() ? std::string() : "after pass '" + std::string(pass) + "': ").run();

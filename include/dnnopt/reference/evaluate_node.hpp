@@ -12,14 +12,15 @@
 
 namespace dnnopt::reference {
 
-/// The outputs of one node for its input tensors (empty ones stand for absent inputs), bodies included: a node_evaluator.
-/// Errors: those of the operator; unsupported where an output is a sequence or an optional.
+/// The outputs of one node for its input tensors (empty ones stand for absent inputs), bodies included: a
+/// node_evaluator. Errors: those of the operator; unsupported where an output is a sequence or an optional.
 [[nodiscard]] inline std::vector<tensor> evaluate_node(const graph& g, node_id id, std::span<const tensor> inputs) {
   const evaluator runner;
   const std::vector<host_value> arguments(inputs.begin(), inputs.end());
   std::vector<tensor> outputs;
   for (host_value& result : runner.run_node(g, id, arguments)) {
-    if (result.kind != value_kind::tensor) throw error(errc::unsupported, "an output of node '" + g.node_at(id).name + "' is no tensor");
+    if (result.kind != value_kind::tensor)
+      throw error(errc::unsupported, "an output of node '" + g.node_at(id).name + "' is no tensor");
     outputs.push_back(std::move(result.content));
   }
   return outputs;
