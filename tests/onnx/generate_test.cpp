@@ -1,0 +1,205 @@
+// Generated weights and inputs: what decides them, that they repeat, and that signals keep their size.
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/onnx/generate_inputs.hpp>
+#include <dnnopt/onnx/generate_weights.hpp>
+#include <dnnopt/ops/standard.hpp>
+
+#include <support/onnx_writer.hpp>
+
+namespace {
+
+using namespace dnnopt;
+namespace w = dnnopt_tests;
+using onnx::weight_role;
+
+import_options options(bool zeros) {
+  import_options o;
+  o.ops = standard_ops();
+  if (zeros) o.missing_data = onnx::missing_data::zeros;
+  return o;
+}
+
+w::message external(std::string_view name, const std::vector<std::int64_t>& dims, std::int64_t offset) {
+  return w::external_tensor(name, dims, {w::entry("location", "m.weights"), w::entry("offset", std::to_string(offset))});
+}
+
+/// ids -> table -> norm -> matrix product + bias, and an image through a convolution with stored statistics.
+w::message network() {
+  return w::model(w::graph(
+      {w::node("Gather", {"table", "ids"}, {"rows"}), w::node("LayerNormalization", {"rows", "ls", "lb"}, {"normed"}),
+       w::node("Transpose", {"m"}, {"mt"}, {w::ints_attribute("perm", {1, 0})}), w::node("MatMul", {"normed", "mt"}, {"product"}),
+       w::node("Add", {"bias", "product"}, {"y"}), w::node("Conv", {"image", "k", "kb"}, {"conv"}),
+       w::node("BatchNormalization", {"conv", "bs", "bb", "bm", "bv"}, {"z"}), w::node("Mul", {"z", "gamma"}, {"out"}),
+       w::node("GlobalAveragePool", {"out"}, {"pooled"}), w::node("Conv", {"pooled", "gate"}, {"g"}), w::node("Sigmoid", {"g"}, {"open"})},
+      {w::info("ids", 7, {"1", "5"}), w::info("image", 1, {"1", "32", "9", "9"}), w::info("mask", 7, {"1", "5"}), w::info("lengths", 7, {"1"})},
+      {w::untyped("y"), w::untyped("out"), w::untyped("open")},
+      {external("table", {100, 16}, 0), external("ls", {16}, 6400), external("lb", {16}, 6464), external("m", {8, 16}, 6528), external("bias", {8}, 7040),
+       external("k", {64, 32, 3, 3}, 7104), external("kb", {64}, 80832), external("bs", {64}, 81088), external("bb", {64}, 81344),
+       external("bm", {64}, 81600), external("bv", {64}, 81856), external("gamma", {64, 1, 1}, 82112), external("gate", {64, 64, 1, 1}, 82368)}));
+}
+
+struct folder {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / ("dnnopt_generate_" + std::to_string(::getpid()));
+  folder() {
+    std::filesystem::create_directories(path);
+    std::ofstream(path / "m.onnx", std::ios::binary) << network().data;
+  }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+  ~folder() { std::filesystem::remove_all(path); }
+};
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::uint64_t hash(const std::string& bytes) {
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (const char c : bytes) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return h;
+}
+
+}  // namespace
+
+TEST_CASE("random numbers depend on seed, stream and index alone", "[generate]") {
+  const counter_random a(1, 2);
+  CHECK(a.bits(7) == counter_random(1, 2).bits(7));
+  CHECK(a.bits(7) != counter_random(2, 2).bits(7));
+  CHECK(a.bits(7) != counter_random(1, 3).bits(7));
+  CHECK(a.bits(0) == 0xcb137d8f0e457ca7);
+  double sum = 0;
+  double squares = 0;
+  double uniform = 0;
+  int beyond = 0;
+  constexpr std::uint64_t count = 100000;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double z = static_cast<double>(a.normal(i));
+    sum += z;
+    squares += z * z;
+    uniform += static_cast<double>(a.uniform(i));
+    beyond += static_cast<int>(std::abs(z) > 3.47);
+    const std::int64_t die = a.below(i, 6);
+    if (die < 0 || die > 5) FAIL("out of range");
+  }
+  CHECK(beyond == 0);
+  CHECK(sum / count == Approx(0).margin(0.02));
+  CHECK(squares / count == Approx(1).epsilon(0.02));
+  CHECK(uniform / count == Approx(0.5).epsilon(0.02));
+}
+
+TEST_CASE("what reads a weight decides how it is made", "[generate]") {
+  const imported_model model = import_model(network().bytes(), {}, options(true));
+  const std::vector<planned_weight> plans = plan_weights(model, false);
+  const auto plan = [&](std::string_view name) {
+    for (const planned_weight& p : plans)
+      if (p.name == name) return p.plan;
+    FAIL("no plan for " << name);
+    return onnx::weight_plan{};
+  };
+  CHECK(plan("table").role == weight_role::table);
+  CHECK(plan("table").deviation == 1);
+  CHECK(plan("ls").role == weight_role::scale);
+  CHECK(plan("ls").mean == 1);
+  CHECK(plan("lb").role == weight_role::shift);
+  CHECK(plan("m").role == weight_role::factors);
+  CHECK(plan("m").deviation == Approx(0.25).epsilon(0.02));  // 1 / sqrt(16 inputs of power 1)
+  CHECK(plan("bias").role == weight_role::bias);
+  CHECK(plan("bias").deviation == Approx(0.1).epsilon(0.02));
+  CHECK(plan("k").role == weight_role::factors);
+  CHECK(plan("k").deviation == Approx(2 / std::sqrt(32.0 * 9)).epsilon(0.02));
+  CHECK(plan("k").row == 288);
+  CHECK(plan("bs").role == weight_role::scale);
+  CHECK(plan("bb").role == weight_role::shift);
+  CHECK(plan("bm").role == weight_role::mean);
+  CHECK(plan("bv").role == weight_role::variance);
+  CHECK(plan("bv").mean > 0.9f);
+  CHECK(plan("bv").mean - 3.47f * plan("bv").deviation > 0);
+  CHECK(plan("gamma").role == weight_role::scale);
+  // A gate stays half open: its factors are small.
+  CHECK(plan("gate").role == weight_role::factors);
+  CHECK(plan("gate").deviation < 0.1f);
+}
+
+TEST_CASE("the same seed writes the same file, on every machine", "[generate]") {
+  const folder f;
+  weight_options seven;
+  seven.seed = 7;
+  CHECK(generate_weights(f.path / "m.onnx", options(false), seven) == 98752);
+  const std::string first = content(f.path / "m.weights");
+  CHECK(first.size() == 98752);
+  CHECK(hash(first) == 0x741deffd843afb14);
+  // It exists now, so nothing is missing.
+  weight_options eight;
+  eight.seed = 8;
+  CHECK(generate_weights(f.path / "m.onnx", options(false), eight) == 0);
+  CHECK(content(f.path / "m.weights") == first);
+  eight.overwrite = true;
+  CHECK(generate_weights(f.path / "m.onnx", options(false), eight) == 98752);
+  CHECK(content(f.path / "m.weights") != first);
+
+  const imported_model model = import_model(f.path / "m.onnx", options(false));
+  for (value_id id = 0; id < model.main.value_count(); ++id) {
+    const value& v = model.main.value_at(id);
+    if (v.name != "k") continue;
+    const auto k = v.facts.constant.data<float>();
+    for (std::size_t row = 0; row < 64; ++row) {
+      double sum = 0;
+      double squares = 0;
+      for (std::size_t i = 0; i < 288; ++i) {
+        sum += static_cast<double>(k[row * 288 + i]);
+        squares += static_cast<double>(k[row * 288 + i]) * static_cast<double>(k[row * 288 + i]);
+      }
+      INFO("row " << row);
+      CHECK(squares == Approx(4).epsilon(0.01));  // every output has the power aimed at
+    }
+  }
+}
+
+TEST_CASE("a model whose missing data is integers is refused", "[generate]") {
+  const w::message ids = w::tensor_of("i", 7, {2}).with(13, w::entry("location", "i.bin")).number(14, 1);
+  const w::message m = w::model(w::graph({w::node("Gather", {"x", "i"}, {"y"})}, {w::info("x")}, {w::untyped("y")}, {ids}));
+  const imported_model model = import_model(m.bytes(), {}, options(true));
+  CHECK_THROWS_AS(plan_weights(model, false), error);
+}
+
+TEST_CASE("inputs are made by what the graph does with them", "[generate]") {
+  const graph g = import_onnx(network().bytes(), {}, options(true));
+  const std::vector<tensor> inputs = generate_inputs(g, 3);
+  REQUIRE(inputs.size() == 4);
+  CHECK(kind_of_input(g, g.inputs()[0]) == input_kind::ids);
+  CHECK(kind_of_input(g, g.inputs()[1]) == input_kind::numbers);
+  CHECK(kind_of_input(g, g.inputs()[2]) == input_kind::ones);
+  CHECK(kind_of_input(g, g.inputs()[3]) == input_kind::lengths);
+  for (const std::int64_t id : inputs[0].data<std::int64_t>()) CHECK((id >= 0 && id < 100));
+  double squares = 0;
+  for (const float v : inputs[1].data<float>()) squares += static_cast<double>(v) * static_cast<double>(v);
+  CHECK(std::sqrt(squares / static_cast<double>(inputs[1].size())) == Approx(1).epsilon(0.4));
+  for (const std::int64_t one : inputs[2].data<std::int64_t>()) CHECK(one == 1);
+  CHECK(inputs[3].data<std::int64_t>()[0] == 5);
+  const std::vector<tensor> again = generate_inputs(g, 3);
+  const std::vector<tensor> other = generate_inputs(g, 4);
+  CHECK(std::equal(again[1].bytes().begin(), again[1].bytes().end(), inputs[1].bytes().begin()));
+  CHECK_FALSE(std::equal(other[1].bytes().begin(), other[1].bytes().end(), inputs[1].bytes().begin()));
+}
+
+TEST_CASE("inputs of symbolic dims take their sizes from bindings", "[generate]") {
+  const w::message m = w::model(w::graph({w::node("Relu", {"x"}, {"y"})}, {w::info("x", 10, {"n", "3"})}, {w::untyped("y")}));
+  const graph g = import_onnx(m.bytes(), {}, options(false));
+  symbol_values values;
+  CHECK_THROWS_AS(generate_inputs(g, 0, values), error);
+  values.bind(*g.expressions().find("n"), 4);
+  const std::vector<tensor> inputs = generate_inputs(g, 0, values);
+  CHECK(inputs.at(0).dims() == dim_list{4, 3});
+  CHECK(inputs[0].type() == dtype::float16);
+}
