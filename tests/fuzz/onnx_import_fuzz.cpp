@@ -38,14 +38,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // Expansion of function operators is code of the importer too, so some of them have no row here.
     dnnopt::op_set fewer;
     for (const dnnopt::op_info* row : o.ops.rows())
-      if (row->name != "HardSwish" && row->name != "Gelu" && row->name != "ReduceL2" && row->name != "Mish") fewer.add(*row);
+      if (row->name != "HardSwish" && row->name != "Gelu" && row->name != "ReduceL2" && row->name != "Mish")
+        fewer.add(*row);
     o.ops = fewer;
     o.limits.nodes = 20000;
     o.limits.dense_bytes = std::size_t{16} << 20;
     return o;
   }();
   try {
-    dnnopt::verify(dnnopt::import_onnx({reinterpret_cast<const std::byte*>(data), size}, folder.path, options), "import");
+    dnnopt::verify(dnnopt::import_onnx({reinterpret_cast<const std::byte*>(data), size}, folder.path, options),
+                   "import");
   } catch (const dnnopt::error& e) {
     if (e.code() == dnnopt::errc::verification_failed) {
       std::fprintf(stderr, "%s\n", e.what());

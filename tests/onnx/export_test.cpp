@@ -68,19 +68,23 @@ TEST_CASE("a graph with bodies, captures, small types and attributes comes back 
   const w::message else_branch = w::graph({}, {}, {w::untyped("a")});  // gives out what it captures
   const w::message m = w::model(w::graph(
       {w::node("Abs", {"x"}, {"a"}),
-       w::node("If", {"c"}, {"y"}, {w::graph_attribute("then_branch", then_branch), w::graph_attribute("else_branch", else_branch)}),
+       w::node("If", {"c"}, {"y"},
+               {w::graph_attribute("then_branch", then_branch), w::graph_attribute("else_branch", else_branch)}),
        w::node("Clip", {"x", "", "top"}, {"z"}), w::node("DequantizeLinear", {"q", "scale"}, {"d"}),
        w::node("Pad", {"x", "pads"}, {"p"}, {w::string_attribute("mode", "edge")})},
-      {w::info("x", 1, {"n", "2"}), w::info("c", 9, {})}, {w::untyped("y"), w::untyped("z"), w::untyped("d"), w::untyped("p")},
-      {w::float_tensor("w", {2}, {1, 2}), w::float_tensor("top", {}, {6}), w::tensor_of("q", 22, {3}).text(9, "\x2F\x01"),
-       w::float_tensor("scale", {}, {0.5f}), w::int_tensor("pads", {0, 1, 0, 1})}));
+      {w::info("x", 1, {"n", "2"}), w::info("c", 9, {})},
+      {w::untyped("y"), w::untyped("z"), w::untyped("d"), w::untyped("p")},
+      {w::float_tensor("w", {2}, {1, 2}), w::float_tensor("top", {}, {6}),
+       w::tensor_of("q", 22, {3}).text(9, "\x2F\x01"), w::float_tensor("scale", {}, {0.5f}),
+       w::int_tensor("pads", {0, 1, 0, 1})}));
   const graph g = import_onnx(m.bytes(), {}, options());
   const graph back = round_trip(g, f);
   // The body's output that was captured is copied in the body, as ONNX wants it.
   std::string expected = to_string(g);
   const std::string bare = "        return %a\n";
   REQUIRE(expected.find(bare) != std::string::npos);
-  expected.replace(expected.find(bare), bare.size(), "        %a_output float32[n, 2] = Identity(%a)\n        return %a_output\n");
+  expected.replace(expected.find(bare), bare.size(),
+                   "        %a_output float32[n, 2] = Identity(%a)\n        return %a_output\n");
   CHECK(to_string(back) == expected);
   CHECK(to_string(round_trip(back, f)) == to_string(back));
 }
@@ -118,8 +122,9 @@ TEST_CASE("a block becomes a function with its large constants as arguments", "[
 TEST_CASE("unchanged constants stay in their file, new large ones go to one of their own", "[export]") {
   const folder f;
   std::ofstream(f.path / "w.bin", std::ios::binary) << std::string(4096, '\x3f');
-  const w::message m = w::model(w::graph({w::node("Add", {"x", "w"}, {"y"})}, {w::info("x", 1, {"1024"})}, {w::info("y", 1, {"1024"})},
-                                         {w::external_tensor("w", {1024}, {w::entry("location", "w.bin")})}));
+  const w::message m =
+      w::model(w::graph({w::node("Add", {"x", "w"}, {"y"})}, {w::info("x", 1, {"1024"})}, {w::info("y", 1, {"1024"})},
+                        {w::external_tensor("w", {1024}, {w::entry("location", "w.bin")})}));
   imported_model model = import_model(m.bytes(), f.path, options());
   export_options e;
   e.files = model.files;
@@ -161,7 +166,8 @@ TEST_CASE("the stated opset is the oldest that knows the graph's forms", "[expor
   const w::message x = w::info("x", 1, {"2"});
   CHECK(opset_of(w::graph({w::node("Relu", {"x"}, {"y"})}, {x}, {w::untyped("y")})) == 21);
   CHECK(opset_of(w::graph({w::node("Swish", {"x"}, {"y"})}, {x}, {w::untyped("y")})) == 24);
-  CHECK(opset_of(w::graph({w::node("Cast", {"x"}, {"y"}, {w::int_attribute("to", 25)})}, {x}, {w::untyped("y")})) == 25);
+  CHECK(opset_of(w::graph({w::node("Cast", {"x"}, {"y"}, {w::int_attribute("to", 25)})}, {x}, {w::untyped("y")})) ==
+        25);
   CHECK(onnx::ir_version_of(21) == 10);
   CHECK(onnx::ir_version_of(28) == 14);
 }

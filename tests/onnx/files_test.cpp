@@ -76,15 +76,18 @@ TEST_CASE("every numeric type survives a .npy file", "[npy]") {
 TEST_CASE("column order, other byte orders and later formats of .npy are read", "[npy]") {
   const folder f;
   // [[1, 2, 3], [4, 5, 6]] by columns.
-  const std::string columns = npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }", dnnopt_tests::raw<std::int16_t>({1, 4, 2, 5, 3, 6}));
+  const std::string columns = npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }",
+                                  dnnopt_tests::raw<std::int16_t>({1, 4, 2, 5, 3, 6}));
   CHECK(to_string(read_npy(f.write("f.npy", columns))) == "int16 2x3 [1, 2, 3, 4, 5, 6]");
-  const std::string big = npy("{'descr': '>i4', 'fortran_order': False, 'shape': (2,), }", std::string("\0\0\0\1\0\0\1\0", 8));
+  const std::string big =
+      npy("{'descr': '>i4', 'fortran_order': False, 'shape': (2,), }", std::string("\0\0\0\1\0\0\1\0", 8));
   CHECK(to_string(read_npy(f.write("b.npy", big))) == "int32 2 [1, 256]");
   std::string second = npy("{\"descr\": \"|u1\", \"fortran_order\": False, \"shape\": ()}", "\x07");
   second[6] = 2;
   second.insert(10, 2, '\0');
   CHECK(to_string(read_npy(f.write("s.npy", second))) == "uint8 scalar [7]");
-  CHECK(to_string(read_npy(f.write("bool.npy", npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "\x05\x01")))) == "bool 2 [true, true]");
+  CHECK(to_string(read_npy(f.write("bool.npy", npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }",
+                                                   "\x05\x01")))) == "bool 2 [true, true]");
 }
 
 TEST_CASE("damaged .npy files are refused", "[npy]") {

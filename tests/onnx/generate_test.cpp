@@ -30,26 +30,33 @@ import_options options(bool zeros) {
 }
 
 w::message external(std::string_view name, const std::vector<std::int64_t>& dims, std::int64_t offset) {
-  return w::external_tensor(name, dims, {w::entry("location", "m.weights"), w::entry("offset", std::to_string(offset))});
+  return w::external_tensor(name, dims,
+                            {w::entry("location", "m.weights"), w::entry("offset", std::to_string(offset))});
 }
 
 /// ids -> table -> norm -> matrix product + bias, and an image through a convolution with stored statistics.
 w::message network() {
   return w::model(w::graph(
       {w::node("Gather", {"table", "ids"}, {"rows"}), w::node("LayerNormalization", {"rows", "ls", "lb"}, {"normed"}),
-       w::node("Transpose", {"m"}, {"mt"}, {w::ints_attribute("perm", {1, 0})}), w::node("MatMul", {"normed", "mt"}, {"product"}),
-       w::node("Add", {"bias", "product"}, {"y"}), w::node("Conv", {"image", "k", "kb"}, {"conv"}),
+       w::node("Transpose", {"m"}, {"mt"}, {w::ints_attribute("perm", {1, 0})}),
+       w::node("MatMul", {"normed", "mt"}, {"product"}), w::node("Add", {"bias", "product"}, {"y"}),
+       w::node("Conv", {"image", "k", "kb"}, {"conv"}),
        w::node("BatchNormalization", {"conv", "bs", "bb", "bm", "bv"}, {"z"}), w::node("Mul", {"z", "gamma"}, {"out"}),
-       w::node("GlobalAveragePool", {"out"}, {"pooled"}), w::node("Conv", {"pooled", "gate"}, {"g"}), w::node("Sigmoid", {"g"}, {"open"})},
-      {w::info("ids", 7, {"1", "5"}), w::info("image", 1, {"1", "32", "9", "9"}), w::info("mask", 7, {"1", "5"}), w::info("lengths", 7, {"1"})},
+       w::node("GlobalAveragePool", {"out"}, {"pooled"}), w::node("Conv", {"pooled", "gate"}, {"g"}),
+       w::node("Sigmoid", {"g"}, {"open"})},
+      {w::info("ids", 7, {"1", "5"}), w::info("image", 1, {"1", "32", "9", "9"}), w::info("mask", 7, {"1", "5"}),
+       w::info("lengths", 7, {"1"})},
       {w::untyped("y"), w::untyped("out"), w::untyped("open")},
-      {external("table", {100, 16}, 0), external("ls", {16}, 6400), external("lb", {16}, 6464), external("m", {8, 16}, 6528), external("bias", {8}, 7040),
-       external("k", {64, 32, 3, 3}, 7104), external("kb", {64}, 80832), external("bs", {64}, 81088), external("bb", {64}, 81344),
-       external("bm", {64}, 81600), external("bv", {64}, 81856), external("gamma", {64, 1, 1}, 82112), external("gate", {64, 64, 1, 1}, 82368)}));
+      {external("table", {100, 16}, 0), external("ls", {16}, 6400), external("lb", {16}, 6464),
+       external("m", {8, 16}, 6528), external("bias", {8}, 7040), external("k", {64, 32, 3, 3}, 7104),
+       external("kb", {64}, 80832), external("bs", {64}, 81088), external("bb", {64}, 81344),
+       external("bm", {64}, 81600), external("bv", {64}, 81856), external("gamma", {64, 1, 1}, 82112),
+       external("gate", {64, 64, 1, 1}, 82368)}));
 }
 
 struct folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / ("dnnopt_generate_" + std::to_string(::getpid()));
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("dnnopt_generate_" + std::to_string(::getpid()));
   folder() {
     std::filesystem::create_directories(path);
     std::ofstream(path / "m.onnx", std::ios::binary) << network().data;
@@ -168,7 +175,8 @@ TEST_CASE("the same seed writes the same file, on every machine", "[generate]") 
 
 TEST_CASE("a model whose missing data is integers is refused", "[generate]") {
   const w::message ids = w::tensor_of("i", 7, {2}).with(13, w::entry("location", "i.bin")).number(14, 1);
-  const w::message m = w::model(w::graph({w::node("Gather", {"x", "i"}, {"y"})}, {w::info("x")}, {w::untyped("y")}, {ids}));
+  const w::message m =
+      w::model(w::graph({w::node("Gather", {"x", "i"}, {"y"})}, {w::info("x")}, {w::untyped("y")}, {ids}));
   const imported_model model = import_model(m.bytes(), {}, options(true));
   CHECK_THROWS_AS(plan_weights(model, false), error);
 }
@@ -194,7 +202,8 @@ TEST_CASE("inputs are made by what the graph does with them", "[generate]") {
 }
 
 TEST_CASE("inputs of symbolic dims take their sizes from bindings", "[generate]") {
-  const w::message m = w::model(w::graph({w::node("Relu", {"x"}, {"y"})}, {w::info("x", 10, {"n", "3"})}, {w::untyped("y")}));
+  const w::message m =
+      w::model(w::graph({w::node("Relu", {"x"}, {"y"})}, {w::info("x", 10, {"n", "3"})}, {w::untyped("y")}));
   const graph g = import_onnx(m.bytes(), {}, options(false));
   symbol_values values;
   CHECK_THROWS_AS(generate_inputs(g, 0, values), error);
