@@ -163,7 +163,11 @@ int optimize(const options& o) {
     // Weights that the file refers to must be there to be written: this import reads them, unlike the one above.
     const dnnopt::model whole = dnnopt::load(o.model);
     dnnopt::compile_report again;
-    dnnopt::export_onnx(dnnopt::optimize(whole, compiling, again), o.output);
+    dnnopt::export_options writing;
+    writing.files = whole.files;
+    writing.references = whole.references;
+    writing.folder = whole.path.parent_path();
+    dnnopt::export_onnx(dnnopt::optimize(whole, compiling, again), o.output, writing);
   }
   if (!o.memory_plan.empty()) {
     std::vector<std::string> names;
