@@ -114,7 +114,7 @@ TEST_CASE("a head split with a shape computed from Shape, Gather, Unsqueeze and 
   CHECK(swapped.dims == shape{batch, 12, sequence, 64});
 }
 
-TEST_CASE("-1 in Reshape cancels equal dims before it divides") {
+TEST_CASE("Reshape: -1 cancels equal dims before it divides") {
   expr_context context;
   const inference infer(context);
   const index_expr n = context.symbol("n");
