@@ -180,11 +180,8 @@ TEST_CASE_METHOD(frames, "attention equals the reference: masks, groups of heads
     check(c, device_form::groups, last.empty() ? "attention_groups" : last);
   };
   both({"Attention", {f32({2, 3, 5, 7}, 1), f32({2, 3, 37, 7}, 2), f32({2, 3, 37, 13}, 3)}, {}, {}, 1});
-  node_case masked{"Attention",
-                   {f32({1, 4, 5, 8}, 1), f32({1, 2, 7, 8}, 2), f32({1, 2, 7, 8}, 3), f32({5, 7}, 4)},
-                   {},
-                   {},
-                   1};
+  node_case masked{
+      "Attention", {f32({1, 4, 5, 8}, 1), f32({1, 2, 7, 8}, 2), f32({1, 2, 7, 8}, 3), f32({5, 7}, 4)}, {}, {}, 1};
   masked.attributes.set("is_causal", std::int64_t{1});
   masked.attributes.set("softcap", 2.0f);
   both(masked);
