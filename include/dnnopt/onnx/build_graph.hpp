@@ -210,7 +210,7 @@ class graph_builder {
         dims.push_back(g.expressions().fresh(info.name));
     }
     facts.dims = std::move(dims);
-    (void)dnnopt::element_count(*facts.dims);
+    check_element_count(std::string(info.name), *facts.dims);
   }
 
   // --- graphs ---

@@ -13,10 +13,12 @@
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/shape.hpp>
 
 namespace dnnopt::onnx {
 
@@ -25,6 +27,22 @@ namespace dnnopt::onnx {
   const std::string_view what = e.what();
   const std::size_t end = what.find("] ");
   return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
+}
+
+/// No value has more elements than this, and no integer attribute of an operator is larger, or shape arithmetic of a
+/// hostile file would overflow; attributes of operators with windows have a smaller limit, for they multiply dims.
+inline constexpr std::int64_t largest_element_count = std::int64_t{1} << 40;
+inline constexpr std::int64_t largest_window_attribute = std::int64_t{1} << 22;
+
+/// Errors: overflow where the constant dims of `dims` multiply to more than largest_element_count.
+inline void check_element_count(const std::string& name, const shape& dims) {
+  std::int64_t count = 1;
+  for (const index_expr& dim : dims) {
+    const std::int64_t size = std::max<std::int64_t>(dim.as_constant().value_or(1), 1);
+    if (__builtin_mul_overflow(count, size, &count) || count > largest_element_count)
+      throw error(errc::overflow,
+                  "value '" + name + "' of shape " + to_string(dims) + " has more elements than any memory holds");
+  }
 }
 
 /// A node of the file whose inputs and outputs are values of the graph, on its way to the newest opset.
@@ -102,6 +120,7 @@ class node_emitter {
     if (nodes_left_ == 0) throw error(errc::memory_limit, "the model has more nodes than the importer's limit");
     --nodes_left_;
     check_arity(op, n);
+    check_attributes(op, n.attributes);
     const std::vector<value_id> outputs = n.outputs;
     const node_id id =
         graph_.add_node(op, std::move(n.name), std::move(n.inputs), std::move(n.outputs), std::move(n.attributes));
@@ -125,6 +144,22 @@ class node_emitter {
     for (std::size_t i = 0; i < op.arity.least_inputs; ++i)
       if (n.inputs[i] == no_value && op.kind != computation_kind::control_flow)
         throw error(errc::bad_arity, "required input " + std::to_string(i) + " is absent");
+  }
+
+  static void check_attributes(const op_info& op, const attribute_map& attributes) {
+    // Ends of slices may be "as far as it goes".
+    if (op.kind == computation_kind::shape_query) return;
+    const bool windows = op.kind == computation_kind::convolution || op.kind == computation_kind::pooling ||
+                         op.kind == computation_kind::view;
+    const std::int64_t limit = windows ? largest_window_attribute : largest_element_count;
+    const auto check = [&](const std::string& name, std::int64_t v) {
+      if (v > limit || v < -limit) throw error(errc::bad_attribute, "attribute '" + name + "' is " + std::to_string(v));
+    };
+    for (const auto& [name, held] : attributes) {
+      if (const auto* one = std::get_if<std::int64_t>(&held)) check(name, *one);
+      if (const auto* many = std::get_if<std::vector<std::int64_t>>(&held))
+        for (const std::int64_t v : *many) check(name, v);
+    }
   }
 
   void infer(const op_info& op, node_id id, const std::vector<value_id>& outputs) {
@@ -157,6 +192,7 @@ class node_emitter {
       if (!agree)
         throw error(errc::shape_mismatch, "output '" + name + "' is declared " + to_string(*declared.dims) +
                                               " but computed as " + to_string(*found.dims));
+      check_element_count(name, *found.dims);
       declared.dims = std::move(found.dims);
     }
     declared.elements = std::move(found.elements);

@@ -44,11 +44,17 @@ struct dyadic {
   return std::vector<float>(values.begin(), values.end());
 }
 
+/// The integer part of a computed dim. Errors: overflow for one that no tensor has, NaN included.
+[[nodiscard]] inline std::int64_t whole_dim(double dim) {
+  if (!(std::abs(dim) < 0x1p62)) throw error(errc::overflow, "Resize: a dim of the output is " + std::to_string(dim));
+  return static_cast<std::int64_t>(std::floor(dim));
+}
+
 /// dim scaled as ONNX rounds it: floor of the product in single precision.
 [[nodiscard]] inline std::optional<index_expr> scaled_dim(const index_expr& dim, float scale) {
   if (scale == 1.0F) return dim;
   if (dim.is_constant())
-    return index_expr(static_cast<std::int64_t>(std::floor(static_cast<float>(dim.constant()) * scale)));
+    return index_expr(whole_dim(static_cast<double>(static_cast<float>(dim.constant()) * scale)));
   const auto ratio = small_dyadic(scale);
   if (!ratio) return std::nullopt;
   return floordiv(dim * ratio->numerator, ratio->denominator);
@@ -97,9 +103,8 @@ struct resize_op {
           if (roi == nullptr || !dim.is_constant() || roi->size() != static_cast<std::int64_t>(2 * axes.size()))
             continue;
           const std::vector<double> bounds = numbers_of(*roi);
-          result[axes[k]] = static_cast<std::int64_t>(
-              std::floor(static_cast<double>(dim.constant()) * (bounds[axes.size() + k] - bounds[k]) *
-                         static_cast<double>((*scales)[k])));
+          result[axes[k]] = whole_dim(static_cast<double>(dim.constant()) * (bounds[axes.size() + k] - bounds[k]) *
+                                      static_cast<double>((*scales)[k]));
         } else if (auto scaled = scaled_dim(dim, (*scales)[k])) {
           result[axes[k]] = *scaled;
         }
@@ -215,8 +220,7 @@ struct resize_op {
       scale = !scale ? own : policy == "not_larger" ? std::min(*scale, own) : std::max(*scale, own);
     }
     for (std::size_t k = 0; k < axes.size(); ++k)
-      result[axes[k]] =
-          static_cast<std::int64_t>(std::floor(*scale * static_cast<double>(dims[axes[k]].constant()) + 0.5));
+      result[axes[k]] = whole_dim(*scale * static_cast<double>(dims[axes[k]].constant()) + 0.5);
   }
 };
 
