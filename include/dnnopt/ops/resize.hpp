@@ -53,8 +53,7 @@ struct dyadic {
 /// dim scaled as ONNX rounds it: floor of the product in single precision.
 [[nodiscard]] inline std::optional<index_expr> scaled_dim(const index_expr& dim, float scale) {
   if (scale == 1.0F) return dim;
-  if (dim.is_constant())
-    return index_expr(whole_dim(static_cast<double>(static_cast<float>(dim.constant()) * scale)));
+  if (dim.is_constant()) return index_expr(whole_dim(static_cast<double>(static_cast<float>(dim.constant()) * scale)));
   const auto ratio = small_dyadic(scale);
   if (!ratio) return std::nullopt;
   return floordiv(dim * ratio->numerator, ratio->denominator);
