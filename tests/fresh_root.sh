@@ -4,12 +4,18 @@
 # usage: tests/fresh_root.sh FOLDER [MIRROR]
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+
+# Mounts live in a namespace of this process alone: however it ends, FOLDER holds no way into the machine's own /dev
+# afterwards, and removing FOLDER is safe.
+if [ -z "${DNNOPT_FRESH_ROOT_NAMESPACE:-}" ]; then
+  DNNOPT_FRESH_ROOT_NAMESPACE=1 exec unshare --mount --propagation private "$0" "$@"
+fi
+
 source=$(cd "$(dirname "$0")/.." && pwd)
 folder=$1
-mirror=${2:-http://deb.debian.org/debian}
 
 if [ ! -x "$folder/usr/bin/apt-get" ]; then
-  debootstrap --variant=minbase bookworm "$folder" "$mirror"
+  debootstrap --variant=minbase bookworm "$folder" ${2:+"$2"}
 fi
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
 # Where this machine reaches the net through a proxy with an authority of its own, the new root needs both.
@@ -18,16 +24,19 @@ if [ -n "$(ls -A /usr/local/share/ca-certificates 2>/dev/null)" ]; then
   cp -r /usr/local/share/ca-certificates/. "$folder/usr/local/share/ca-certificates/"
 fi
 
-mounted=()
-unmount() {
-  local i
-  for ((i = ${#mounted[@]} - 1; i >= 0; --i)); do umount --recursive --lazy "${mounted[i]}"; done
-}
-trap unmount EXIT
-for place in proc sys dev; do
-  mountpoint -q "$folder/$place" && continue
-  mount --rbind "/$place" "$folder/$place" && mounted+=("$folder/$place")
+mount -t proc proc "$folder/proc"
+mount -t sysfs -o ro sysfs "$folder/sys"
+mount -t tmpfs -o mode=755 tmpfs "$folder/dev"
+mkdir "$folder/dev/shm" "$folder/dev/pts"
+mount -t tmpfs tmpfs "$folder/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$folder/dev/pts"
+for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
+  read -r name major minor <<<"$node"
+  mknod -m 666 "$folder/dev/$name" c "$major" "$minor"
 done
+ln -s pts/ptmx "$folder/dev/ptmx"
+ln -s /proc/self/fd "$folder/dev/fd"
+for i in 0 1 2; do ln -s "/proc/self/fd/$i" "$folder/dev/$(echo stdin stdout stderr | cut -d' ' -f$((i + 1)))"; done
 
 # A clone of what is committed, made outside so that the root needs no git.
 rm -rf "$folder/root/dnnopt"
