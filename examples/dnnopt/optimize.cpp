@@ -23,19 +23,33 @@ bool is_layout_operator(const dnnopt::graph& g, dnnopt::node_id id) {
   return true;
 }
 
+std::int64_t bytes_of(const dnnopt::graph& g, dnnopt::value_id v, const dnnopt::symbol_values& ones) {
+  if (v == dnnopt::no_value || g.value_at(v).uses.empty() || !g.facts(v).dims || g.facts(v).elements) return 0;
+  return dnnopt::element_count(*g.facts(v).dims).evaluate(ones) *
+         static_cast<std::int64_t>(dnnopt::size_of(g.facts(v).type));
+}
+
 /// Bytes of intermediate results: outputs of nodes that other nodes read. Symbolic dims count as 1.
-std::int64_t intermediate_bytes(const dnnopt::graph& g, const dnnopt::symbol_values& ones,
-                                const dnnopt::program* placed) {
+std::int64_t intermediate_bytes(const dnnopt::graph& g, const dnnopt::symbol_values& ones) {
   std::int64_t bytes = 0;
   for (const dnnopt::node_id id : g.nodes())
-    for (const dnnopt::value_id out : g.node_at(id).outputs) {
-      if (out == dnnopt::no_value || g.value_at(out).uses.empty() || !g.facts(out).dims || g.facts(out).elements)
-        continue;
-      if (placed != nullptr && placed->roots[out] != out) continue;
-      bytes += dnnopt::element_count(*g.facts(out).dims).evaluate(ones) *
-               static_cast<std::int64_t>(dnnopt::size_of(g.facts(out).type));
-    }
+    for (const dnnopt::value_id out : g.node_at(id).outputs) bytes += bytes_of(g, out, ones);
   return bytes;
+}
+
+/// The same of what a program stores: aliases take no memory of their own.
+std::int64_t intermediate_bytes(const dnnopt::program& placed, const dnnopt::symbol_values& ones) {
+  std::int64_t bytes = 0;
+  for (const dnnopt::placed_node& step : placed.steps)
+    for (const dnnopt::value_id out : step.outputs)
+      if (placed.roots[out] == out) bytes += bytes_of(*placed.g, out, ones);
+  return bytes;
+}
+
+/// Whether a step only moves or repeats elements.
+bool is_layout_step(const dnnopt::graph& g, const dnnopt::placed_node& step) {
+  return std::all_of(step.members.begin(), step.members.end(),
+                     [&](dnnopt::node_id id) { return is_layout_operator(g, id); });
 }
 
 std::int64_t macs_of(const dnnopt::graph& g, const dnnopt::symbol_values& ones) {
@@ -98,29 +112,31 @@ int optimize(const options& o) {
       const dnnopt::node& n = g->node_at(step.id);
       if (step.where == dnnopt::placement::host) {
         late = true;
-        if (is_layout_operator(*g, step.id)) ++layout_after;
+        if (is_layout_step(*g, step)) ++layout_after;
       }
       for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
-        if (is_layout_operator(*g, step.id)) ++layout_after;
+        if (is_layout_step(*g, step)) ++layout_after;
+        json ops = json::array();
+        for (const dnnopt::node_id id : step.members) ops.push_back(std::string(g->node_at(id).op->name));
         launches.push_back({{"name", n.name + (step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k))},
-                            {"ops", {std::string(n.op->name)}},
+                            {"ops", ops},
                             {"version", step.lowered.kernels[k].version},
-                            {"why_not", json::array()}});
+                            {"why_not", step.why_not}});
       }
     }
     // Memory is planned for the given dims; what stays symbolic counts as 1.
     memory = dnnopt::plan_run_memory(placed, symbolic && !late ? ones : dnnopt::symbol_values{},
                                      device.info.base_address_alignment_bytes);
-    ir_after = intermediate_bytes(*g, ones, &placed);
+    ir_after = intermediate_bytes(placed, ones);
   } else {
     for (const dnnopt::node_id id : g->nodes()) layout_after += is_layout_operator(*g, id) ? 1 : 0;
-    ir_after = intermediate_bytes(*g, ones, nullptr);
+    ir_after = intermediate_bytes(*g, ones);
   }
   result["kernels"] = kernels;
   result["host_ops"] = host_ops;
   result["layout_ops_before"] = layout_before;
   result["layout_ops_after"] = layout_after;
-  result["ir_bytes_before"] = intermediate_bytes(folded, ones, nullptr);
+  result["ir_bytes_before"] = intermediate_bytes(folded, ones);
   result["ir_bytes_after"] = ir_after;
   result["macs_before"] = macs_of(imported, ones);
   result["macs_after"] = macs_of(*g, ones);

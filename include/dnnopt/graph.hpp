@@ -70,6 +70,15 @@ struct node {
   }
 };
 
+/// Nodes that run as one: the unit of DNNFusion's fusion plan. A node may be a member of several blocks, each of which
+/// computes it for itself (views that are only index maps).
+struct fused_block {
+  std::vector<node_id> members;      ///< in topological order
+  std::vector<value_id> outputs;     ///< values of members that are stored, for other blocks or as graph outputs
+  node_id anchor = no_node;          ///< the member that element-wise operators and views surround; no_node: none
+  std::vector<std::string> why_not;  ///< what does not join it, and why
+};
+
 /// A value read along an edge, kept on Boost.Graph's edges.
 struct edge_property {
   value_id read = no_value;
@@ -158,6 +167,7 @@ class graph {
   /// Errors: invalid_argument where an output already has a producer or is constant. O(inputs + outputs).
   node_id add_node(const op_info& op, std::string node_name, std::vector<value_id> inputs,
                    std::vector<value_id> outputs, attribute_map attributes = {}) {
+    blocks_.clear();
     const auto id = static_cast<node_id>(nodes_.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == no_value) continue;
@@ -204,6 +214,7 @@ class graph {
   void remove_node(node_id id) {
     node& n = nodes_.at(id);
     if (n.removed) return;
+    blocks_.clear();
     drop_uses(id);
     for (const value_id out : n.outputs) {
       if (out == no_value) continue;
@@ -218,6 +229,7 @@ class graph {
   }
   /// Replaces the operator and attributes of a node; inputs and outputs stay.
   void set_node_op(node_id id, const op_info& op, attribute_map attributes) {
+    blocks_.clear();
     nodes_.at(id).op = &op;
     nodes_.at(id).attributes = std::move(attributes);
   }
@@ -233,6 +245,13 @@ class graph {
     values_[replacement].output_index = index;
     rebuild_edges_of(producer);
   }
+  // --- the fusion plan ---
+
+  /// Blocks that run as one, as a pass planned them; nodes outside are blocks of one. Every edit of nodes or edges
+  /// forgets the plan, for it may not hold any longer.
+  [[nodiscard]] const std::vector<fused_block>& blocks() const noexcept { return blocks_; }
+  void set_blocks(std::vector<fused_block> plan) { blocks_ = std::move(plan); }
+
   void set_captured_begin(node_id id, std::uint32_t begin) { nodes_.at(id).captured_begin = begin; }
   [[nodiscard]] attribute_map& attributes(node_id id) { return nodes_.at(id).attributes; }
   void rename_node(node_id id, std::string new_name) { nodes_.at(id).name = std::move(new_name); }
@@ -300,6 +319,7 @@ class graph {
       return moved[id];
     };
     for (const value_id id : inputs_) packed.inputs_.push_back(keep(id));
+    std::vector<node_id> moved_nodes(nodes_.size(), no_node);
     for (node_id id = 0; id < nodes_.size(); ++id) {
       const node& n = nodes_[id];
       if (n.removed) continue;
@@ -309,8 +329,15 @@ class graph {
       for (const value_id v : n.outputs) out.push_back(keep(v));
       const node_id made = packed.add_node(*n.op, n.name, std::move(in), std::move(out), n.attributes);
       packed.nodes_[made].captured_begin = n.captured_begin;
+      moved_nodes[id] = made;
     }
     for (const value_id id : outputs_) packed.outputs_.push_back(keep(id));
+    for (fused_block& block : blocks_) {
+      for (node_id& id : block.members) id = moved_nodes[id];
+      for (value_id& id : block.outputs) id = moved[id];
+      if (block.anchor != no_node) block.anchor = moved_nodes[block.anchor];
+    }
+    packed.blocks_ = std::move(blocks_);
     *this = std::move(packed);
   }
 
@@ -321,6 +348,7 @@ class graph {
     return id;
   }
   void add_use(node_id id, std::uint32_t slot) {
+    blocks_.clear();
     const value_id read = nodes_[id].inputs[slot];
     if (read == no_value) return;
     values_[check(read)].uses.push_back({id, slot});
@@ -343,6 +371,7 @@ class graph {
     for (std::size_t slot = 0; slot < nodes_[id].inputs.size(); ++slot) drop_use(id, static_cast<std::uint32_t>(slot));
   }
   void rebuild_edges_of(node_id producer) {
+    blocks_.clear();
     boost::clear_out_edges(producer, dependence_);
     for (const value_id out : nodes_[producer].outputs)
       if (out != no_value)
@@ -357,6 +386,7 @@ class graph {
   dependence_graph dependence_;
   std::vector<value_id> inputs_;
   std::vector<value_id> outputs_;
+  std::vector<fused_block> blocks_;
 };
 
 /// The facts of one node as its traits see them; holds what node_facts points to.

@@ -166,10 +166,11 @@ class session {
       }
       return rows;
     }
-    for (const placed_node& step : executor_->executed().steps) {
-      const node& n = graph_->node_at(step.id);
-      rows.push_back({n.name, std::string(n.op->name), std::string(name_of(step.where)), step.reason});
-    }
+    for (const placed_node& step : executor_->executed().steps)
+      for (const node_id id : step.members) {
+        const node& n = graph_->node_at(id);
+        rows.push_back({n.name, std::string(n.op->name), std::string(name_of(step.where)), step.reason});
+      }
     return rows;
   }
 

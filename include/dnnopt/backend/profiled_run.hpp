@@ -80,8 +80,14 @@ class profiled_run final : public run_observer {
     const node& n = g.node_at(step.id);
     profile::launch_info info;
     info.name = (n.name.empty() ? std::string(n.op->name) : n.name) + part;
-    info.ops.push_back({n.name, std::string(n.op->name)});
-    info.work = n.op->kind == computation_kind::view ? profile::work_class::layout : profile::work_class::compute;
+    bool moves_only = true;
+    for (std::size_t i = 0; i < step.members.size(); ++i) {
+      const node& member = g.node_at(step.members[i]);
+      info.ops.push_back({member.name, std::string(member.op->name)});
+      if (step.members[i] == step.id) info.anchor = i;
+      moves_only = moves_only && member.op->kind == computation_kind::view;
+    }
+    info.work = moves_only ? profile::work_class::layout : profile::work_class::compute;
     info.layout = "buffer";
     for (const value_id in : n.inputs)
       if (in != no_value && g.facts(in).dims)

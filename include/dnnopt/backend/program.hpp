@@ -5,16 +5,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/fusion/roles.hpp>
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
 
@@ -40,12 +44,16 @@ enum class placement : std::uint8_t {
   return names[static_cast<unsigned>(where)];
 }
 
-/// One node with its place and, on the device, its kernels.
+/// One node or fused block with its place and, on the device, its kernels.
 struct placed_node {
-  node_id id = no_node;
+  node_id id = no_node;           ///< the node, or of a block its anchor or last member
+  std::vector<node_id> members;   ///< the nodes that run as one, in topological order; `id` alone outside a block
+  std::vector<value_id> outputs;  ///< the values that it stores
   placement where = placement::host;
-  std::string reason;  ///< why it is not on the device; empty there
+  std::string reason;                ///< why it is not on the device; empty there
+  std::vector<std::string> why_not;  ///< what does not run with it, and why
   codegen::lowered_node lowered;
+  value_id alias_of = no_value;  ///< whose memory an alias shares
 };
 
 /// Nodes in execution order over a graph that must not be edited meanwhile.
@@ -92,27 +100,180 @@ namespace detail {
   return b.offset_of(source, view.found->second) == i;
 }
 
-/// The symbols of an expression, appended.
-inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) {
-  (void)substitute(e, [&](const index_expr& symbol) {
-    into.insert(*symbol.as_symbol());
-    return symbol;
-  });
+/// The value whose memory a block of views shares: nothing where one of them moves elements, or where it computes.
+[[nodiscard]] inline std::optional<value_id> flat_source(const graph& g, const std::vector<node_id>& members,
+                                                         const std::vector<value_id>& outputs) {
+  if (outputs.size() != 1) return std::nullopt;
+  value_id at = outputs[0];
+  std::size_t walked = 0;
+  while (true) {
+    const node_id producer = g.value_at(at).producer;
+    if (producer == no_node || std::find(members.begin(), members.end(), producer) == members.end()) break;
+    if (!is_flat_view(g, producer)) return std::nullopt;
+    at = g.node_at(producer).inputs[0];
+    ++walked;
+  }
+  return walked == members.size() ? std::optional<value_id>(at) : std::nullopt;
 }
 
-[[nodiscard]] inline std::set<std::uint32_t> symbols_of(const value_facts& facts) {
-  std::set<std::uint32_t> symbols;
-  if (facts.dims)
-    for (const index_expr& dim : *facts.dims) collect_symbols(dim, symbols);
-  return symbols;
-}
+/// Places units on demand, from the graph's outputs back, so that what nobody reads takes no place.
+class placer {
+ public:
+  placer(const program& result, const codegen::lower_options& options) : g_(*result.g), options_(options) {
+    order_ = g_.topological_order();
+    position_.assign(g_.node_limit(), 0);
+    for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+    brings_ = fusion::bringers_of_symbols(g_, order_);
+    stored_by_.assign(g_.value_count(), none);
+    blocks_ = &g_.blocks();
+    for (std::size_t i = 0; i < blocks_->size(); ++i)
+      for (const value_id out : (*blocks_)[i].outputs) stored_by_[out] = i;
+    failed_.assign(blocks_->size(), false);
+    placed_value_.assign(g_.value_count(), false);
+  }
+
+  /// The placed units in no particular order; `refused` names operators without a kernel.
+  [[nodiscard]] std::vector<placed_node> place(std::string& refused) {
+    for (const node_id id : order_) {
+      if (!fusion::is_known(g_, id)) continue;
+      placed_node unit = single(id);
+      unit.where = placement::known;
+      unit.reason = "its outputs are expressions of dims";
+      finish(std::move(unit));
+    }
+    for (const value_id out : g_.outputs()) work_.push_back(out);
+    while (!work_.empty()) {
+      const value_id v = work_.back();
+      work_.pop_back();
+      need(v, refused);
+    }
+    return std::move(units_);
+  }
+
+ private:
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  [[nodiscard]] placed_node single(node_id id) const {
+    placed_node unit;
+    unit.id = id;
+    unit.members = {id};
+    for (const value_id out : g_.node_at(id).outputs)
+      if (out != no_value && (!g_.value_at(out).uses.empty() || g_.is_output(out))) unit.outputs.push_back(out);
+    return unit;
+  }
+
+  void finish(placed_node unit) {
+    for (const value_id out : unit.outputs) placed_value_[out] = true;
+    units_.push_back(std::move(unit));
+  }
+
+  /// Whatever the unit reads from outside must be stored.
+  void demand_sources(const placed_node& unit) {
+    for (const node_id id : unit.members)
+      for (const value_id in : g_.node_at(id).inputs) {
+        if (in == no_value || placed_value_[in]) continue;
+        const node_id producer = g_.value_at(in).producer;
+        if (producer != no_node && std::find(unit.members.begin(), unit.members.end(), producer) == unit.members.end())
+          work_.push_back(in);
+      }
+  }
+
+  void need(value_id v, std::string& refused) {
+    const node_id producer = g_.value_at(v).producer;
+    if (producer == no_node || placed_value_[v]) return;
+    const std::size_t b = stored_by_[v];
+    if (b != none && !failed_[b] && (*blocks_)[b].members.size() > 1) {
+      const fused_block& block = (*blocks_)[b];
+      placed_node unit;
+      unit.members = block.members;
+      unit.outputs = block.outputs;
+      unit.id = block.anchor != no_node ? block.anchor : g_.value_at(block.outputs.back()).producer;
+      unit.why_not = block.why_not;
+      if (const auto source = flat_source(g_, unit.members, unit.outputs)) {
+        place_alias(unit, *source);
+      } else {
+        try {
+          unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, block.anchor}, options_);
+          unit.where = placement::device;
+        } catch (const error& e) {
+          if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol)
+            throw;
+          failed_[b] = true;
+          why_split_[v] = e.what();
+          for (const value_id out : block.outputs) work_.push_back(out);
+          return;
+        }
+      }
+      demand_sources(unit);
+      finish(std::move(unit));
+      return;
+    }
+    placed_node unit = single(producer);
+    if (b != none) {
+      if (!failed_[b])
+        unit.why_not = (*blocks_)[b].why_not;
+      else if (const auto why = why_split_.find(v); why != why_split_.end())
+        unit.why_not.push_back("the block has no kernel: " + why->second);
+    }
+    place_single(unit, refused);
+    demand_sources(unit);
+    finish(std::move(unit));
+  }
+
+  static void place_alias(placed_node& unit, value_id source) {
+    unit.where = placement::alias;
+    unit.reason = "its output is its input under another shape";
+    unit.alias_of = source;
+  }
+
+  void place_single(placed_node& unit, std::string& refused) {
+    const node& n = g_.node_at(unit.id);
+    if (brings_[unit.id]) {
+      // Integers generated or spread up to a computed limit are arithmetic of sizes.
+      const bool sizes = n.op->kind == computation_kind::generator ||
+                         (n.op->kind == computation_kind::view && is_integer(g_.facts(n.outputs[0]).type));
+      unit.where = sizes ? placement::sizes : placement::host;
+      unit.reason = "the size of its output depends on data";
+      if (unit.where == placement::host) refused += "\n  " + describe(n) + ": " + unit.reason;
+      return;
+    }
+    if (is_flat_view(g_, unit.id)) {
+      place_alias(unit, n.inputs[0]);
+      return;
+    }
+    try {
+      unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, no_node}, options_);
+      unit.where = placement::device;
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
+      unit.where = placement::host;
+      unit.reason = e.what();
+      refused += "\n  node '" + n.name + "' (" + std::string(n.op->name) + "): " + e.what();
+    }
+  }
+
+  const graph& g_;
+  const codegen::lower_options& options_;
+  std::vector<node_id> order_;
+  std::vector<std::size_t> position_;
+  std::vector<bool> brings_;
+  std::vector<std::size_t> stored_by_;
+  const std::vector<fused_block>* blocks_ = nullptr;
+  std::vector<bool> failed_;
+  std::unordered_map<value_id, std::string> why_split_;
+  std::vector<bool> placed_value_;
+  std::vector<value_id> work_;
+  std::vector<placed_node> units_;
+};
 
 }  // namespace detail
 
-/// Places every node, lowers what runs on the device, and orders nodes so that the device's share is cut into few parts
-/// (TFLite GPU section 3.1: each crossing synchronizes once).
+/// Places every node or fused block that something reads, lowers what runs on the device, and orders units so that the
+/// device's share is cut into few parts (TFLite GPU section 3.1: each crossing synchronizes once). A block without a
+/// kernel is split into its nodes, and its steps say why.
 ///
 /// Precondition: rdp has run. With `require_device` a host fallback is errc::no_kernel naming all such nodes.
+/// Errors: graph_cycle where the fusion plan is no order.
 [[nodiscard]] inline program make_program(std::shared_ptr<const graph> shared, const codegen::lower_options& options,
                                           bool require_device) {
   const graph& g = *shared;
@@ -121,94 +282,67 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
   result.roots.resize(g.value_count());
   for (value_id v = 0; v < g.value_count(); ++v) result.roots[v] = v;
 
-  const std::vector<node_id> order = g.topological_order();
-  std::vector<placed_node> placed(g.node_limit());
-  // Symbols that are bound once the nodes before have run; who brings a new one has to run where sizes can be read.
-  std::set<std::uint32_t> bound;
-  for (const value_id in : g.inputs()) bound.merge(detail::symbols_of(g.facts(in)));
   std::string refused;
-  for (const node_id id : order) {
-    const node& n = g.node_at(id);
-    placed_node& p = placed[id];
-    p.id = id;
-    bool known = !n.outputs.empty();
-    std::vector<value_id> wanted;
-    for (const value_id out : n.outputs) {
-      if (out == no_value) continue;
-      if (!g.value_at(out).uses.empty() || g.is_output(out)) wanted.push_back(out);
-      known = known && g.facts(out).elements.has_value();
-    }
-    if (known) {
-      p.where = placement::known;
-      p.reason = "its outputs are expressions of dims";
-      continue;
-    }
-    bool brings_symbols = false;
-    for (const value_id out : n.outputs) {
-      if (out == no_value) continue;
-      for (const std::uint32_t symbol : detail::symbols_of(g.facts(out)))
-        brings_symbols = bound.insert(symbol).second || brings_symbols;
-    }
-    if (brings_symbols) {
-      // Integers generated or spread up to a computed limit are arithmetic of sizes.
-      const bool sizes = n.op->kind == computation_kind::generator ||
-                         (n.op->kind == computation_kind::view && is_integer(g.facts(n.outputs[0]).type));
-      p.where = sizes ? placement::sizes : placement::host;
-      p.reason = "the size of its output depends on data";
-      if (p.where == placement::host) refused += "\n  " + detail::describe(n) + ": " + p.reason;
-      continue;
-    }
-    if (detail::is_flat_view(g, id)) {
-      p.where = placement::alias;
-      p.reason = "its output is its input under another shape";
-      result.roots[n.outputs[0]] = result.roots[n.inputs[0]];
-      continue;
-    }
-    try {
-      p.lowered = codegen::lower(codegen::block_view{g, {id}, wanted}, options);
-      p.where = placement::device;
-    } catch (const error& e) {
-      if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
-      p.where = placement::host;
-      p.reason = e.what();
-      refused += "\n  node '" + n.name + "' (" + std::string(n.op->name) + "): " + e.what();
-    }
-  }
+  detail::placer placing(result, options);
+  std::vector<placed_node> units = placing.place(refused);
   if (require_device && !refused.empty()) throw error(errc::no_kernel, "operators without a kernel:" + refused);
 
-  // Kahn's algorithm with two ready sets: all that can run where the last node ran comes first.
-  std::vector<std::size_t> pending(g.node_limit(), 0);
-  std::set<node_id> ready_device;
-  std::set<node_id> ready_host;
-  const auto make_ready = [&](node_id id) { (is_on_host(placed[id].where) ? ready_host : ready_device).insert(id); };
-  for (const node_id id : order) {
-    pending[id] = boost::in_degree(id, g.dependence());
-    if (pending[id] == 0) make_ready(id);
+  // Units by the place of their last node, so that of several ready ones the exporter's first comes first.
+  std::vector<std::size_t> position(g.node_limit(), 0);
+  const std::vector<node_id> order = g.topological_order();
+  for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  std::sort(units.begin(), units.end(), [&](const placed_node& x, const placed_node& y) {
+    return position[x.members.back()] < position[y.members.back()];
+  });
+  std::vector<std::size_t> stored_by(g.value_count(), units.size());
+  for (std::size_t u = 0; u < units.size(); ++u)
+    for (const value_id out : units[u].outputs) stored_by[out] = u;
+  std::vector<std::vector<std::size_t>> readers(units.size());
+  std::vector<std::size_t> pending(units.size(), 0);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    std::set<std::size_t> sources;
+    for (const node_id id : units[u].members)
+      for (const value_id in : g.node_at(id).inputs)
+        if (in != no_value && stored_by[in] < units.size() && stored_by[in] != u) {
+          const node_id producer = g.value_at(in).producer;
+          // A view that the unit computes for itself may be stored by another one too.
+          if (std::find(units[u].members.begin(), units[u].members.end(), producer) == units[u].members.end())
+            sources.insert(stored_by[in]);
+        }
+    pending[u] = sources.size();
+    for (const std::size_t source : sources) readers[source].push_back(u);
   }
+
+  // Kahn's algorithm with two ready sets: all that can run where the last unit ran comes first.
+  std::set<std::size_t> ready_device;
+  std::set<std::size_t> ready_host;
+  const auto make_ready = [&](std::size_t u) { (is_on_host(units[u].where) ? ready_host : ready_device).insert(u); };
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (pending[u] == 0) make_ready(u);
   bool on_device = true;
   bool any_device = false;
   bool any_host = false;
   while (!ready_device.empty() || !ready_host.empty()) {
     if ((on_device ? ready_device : ready_host).empty()) on_device = !on_device;
-    std::set<node_id>& from = on_device ? ready_device : ready_host;
-    const node_id id = *from.begin();
+    std::set<std::size_t>& from = on_device ? ready_device : ready_host;
+    const std::size_t u = *from.begin();
     from.erase(from.begin());
-    if (placed[id].where == placement::device) {
+    if (units[u].where == placement::device) {
       if (any_host) ++result.crossings;
       any_device = true;
       any_host = false;
-    } else if (is_on_host(placed[id].where)) {
+    } else if (is_on_host(units[u].where)) {
       if (any_device) ++result.crossings;
       any_host = true;
       any_device = false;
     }
-    const auto [first, last] = boost::out_edges(id, g.dependence());
-    for (auto edge = first; edge != last; ++edge) {
-      const auto to = static_cast<node_id>(boost::target(*edge, g.dependence()));
+    for (const std::size_t to : readers[u])
       if (--pending[to] == 0) make_ready(to);
-    }
-    result.steps.push_back(std::move(placed[id]));
+    if (units[u].where == placement::alias) result.roots[units[u].outputs[0]] = result.roots[units[u].alias_of];
+    result.steps.push_back(std::move(units[u]));
   }
+  if (result.steps.size() != units.size())
+    throw error(errc::graph_cycle, "the fusion plan joins nodes that others between them need");
   return result;
 }
 

@@ -40,6 +40,10 @@ using infer_backward_function = void (*)(const node_facts& facts, std::span<cons
 /// States where element `index` of `output` comes from. Precondition: shapes of all inputs are known.
 using view_function = void (*)(view_builder& builder, const node_facts& facts, std::size_t output,
                                std::span<const index_expr> index);
+/// Where element `index` of input 0 stands in output 0, whose dims are `to`: the inverse of a view that moves each
+/// element to one place. Precondition: shapes of all inputs are known.
+using unview_function = std::vector<index_expr> (*)(const node_facts& facts, const shape& to,
+                                                    std::span<const index_expr> index);
 /// Computes outputs on the host: the reference evaluation that a user's operator brings along.
 using evaluate_function = void (*)(const attribute_map& attributes, std::span<const tensor> inputs,
                                    std::span<tensor> outputs);
@@ -68,6 +72,7 @@ struct op_info {
   infer_function infer = nullptr;
   infer_backward_function infer_backward = nullptr;
   view_function view = nullptr;
+  unview_function unview = nullptr;                 ///< null: the view has no inverse, or none that is an index map
   index_expr (*macs)(const node_facts&) = nullptr;  ///< multiply-accumulates; null: none
   evaluate_function evaluate = nullptr;             ///< null: the reference backend has it
   bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
@@ -107,7 +112,7 @@ concept StatesInfer = requires {
 
 /// An operator type: a struct with static members `name`, `arity`, `mapping`, `layout`, `dynamism`, `kind` and `infer`,
 /// and optionally `domain`, `since`, `properties`, `scalar`, `scalar_integer`, `mapping_of`, `layout_of`,
-/// `dynamism_of`, `infer_backward`, `view`, `macs`, `evaluate` (see op_info for each one's meaning).
+/// `dynamism_of`, `infer_backward`, `view`, `unview`, `macs`, `evaluate` (see op_info for each one's meaning).
 template <class Op>
 concept Operator = detail::StatesName<Op> && detail::StatesArity<Op> && detail::StatesMapping<Op> &&
     detail::StatesLayout<Op> && detail::StatesDynamism<Op> && detail::StatesKind<Op> && detail::StatesInfer<Op>;
@@ -146,6 +151,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { &Op::dynamism_of; }) row.dynamism_of = &Op::dynamism_of;
     if constexpr (requires { &Op::infer_backward; }) row.infer_backward = &Op::infer_backward;
     if constexpr (requires { &Op::view; }) row.view = &Op::view;
+    if constexpr (requires { &Op::unview; }) row.unview = &Op::unview;
     if constexpr (requires { &Op::macs; }) row.macs = &Op::macs;
     if constexpr (requires { &Op::evaluate; }) row.evaluate = &Op::evaluate;
     if constexpr (requires { Op::branches; }) row.branches = Op::branches;

@@ -58,6 +58,12 @@ struct transpose_op {
     for (std::size_t k = 0; k < out.size(); ++k) dims[perm[k]] = out[k];
     inputs[0].dims = std::move(dims);
   }
+  static std::vector<index_expr> unview(const node_facts& facts, const shape& to, std::span<const index_expr> index) {
+    const auto perm = permutation_of(*facts.attributes, to.size());
+    std::vector<index_expr> target(to.size(), index_expr(0));
+    for (std::size_t k = 0; k < to.size(); ++k) target[k] = index[perm[k]];
+    return target;
+  }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const auto perm = permutation_of(*facts.attributes, index.size());
     std::vector<index_expr> source(index.size(), index_expr(0));
@@ -110,6 +116,13 @@ struct depth_to_space_op {
     const shape& d = *outputs[0].dims;
     inputs[0].dims = shape{d[0], d[1] * (block * block), floordiv(d[2], block), floordiv(d[3], block)};
   }
+  static std::vector<index_expr> unview(const node_facts& facts, const shape& to, std::span<const index_expr> index) {
+    const std::int64_t block = block_size(facts, name);
+    const bool block_outer = facts.attributes->get_string("mode", "DCR") == "DCR";
+    const index_expr within = block_outer ? floordiv(index[1], to[1]) : mod(index[1], block * block);
+    const index_expr channel = block_outer ? mod(index[1], to[1]) : floordiv(index[1], block * block);
+    return {index[0], channel, index[2] * block + floordiv(within, block), index[3] * block + mod(within, block)};
+  }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const shape& dims = viewed_dims(facts, 0, name);
     check_rank_4(dims, name);
@@ -153,6 +166,14 @@ struct space_to_depth_op {
     const std::int64_t block = block_size(facts, name);
     const shape& d = *outputs[0].dims;
     inputs[0].dims = shape{d[0], floordiv(d[1], block * block), d[2] * block, d[3] * block};
+  }
+  static std::vector<index_expr> unview(const node_facts& facts, const shape& to, std::span<const index_expr> index) {
+    const std::int64_t block = block_size(facts, name);
+    const bool block_outer = facts.attributes->get_string("mode", "DCR") == "DCR";
+    const index_expr within = mod(index[2], block) * block + mod(index[3], block);
+    const index_expr channel =
+        block_outer ? within * floordiv(to[1], block * block) + index[1] : index[1] * (block * block) + within;
+    return {index[0], channel, floordiv(index[2], block), floordiv(index[3], block)};
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const shape& dims = viewed_dims(facts, 0, name);

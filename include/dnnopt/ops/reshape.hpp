@@ -101,6 +101,9 @@ struct identity_op {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
     if (!inputs[0].dims) inputs[0].dims = outputs[0].dims;
   }
+  static std::vector<index_expr> unview(const node_facts&, const shape&, std::span<const index_expr> index) {
+    return {index.begin(), index.end()};
+  }
   static void view(view_builder& builder, const node_facts&, std::size_t, std::span<const index_expr> index) {
     builder.piece(0, {index.begin(), index.end()});
   }
@@ -130,6 +133,9 @@ struct reshape_op {
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
     if (inputs[0].type == dtype::undefined) inputs[0].type = outputs[0].type;
+  }
+  static std::vector<index_expr> unview(const node_facts& facts, const shape& to, std::span<const index_expr> index) {
+    return regrouped(to, viewed_dims(facts, 0, name), index);
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const shape& from = viewed_dims(facts, 0, name);
@@ -221,6 +227,9 @@ struct flatten_op {
       set_dims(outputs, 0, data_dims(facts, 0, 2));
     }
   }
+  static std::vector<index_expr> unview(const node_facts& facts, const shape& to, std::span<const index_expr> index) {
+    return regrouped(to, viewed_dims(facts, 0, name), index);
+  }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const shape& dims = viewed_dims(facts, 0, name);
     builder.piece(0, regrouped(dims, flattened(facts, dims), index));
@@ -273,6 +282,9 @@ struct squeeze_op {
     for (index_expr& dim : dims)
       if (!(dim == index_expr(1))) dim = (*outputs[0].dims)[from++];
     inputs[0].dims = std::move(dims);
+  }
+  static std::vector<index_expr> unview(const node_facts& facts, const shape& to, std::span<const index_expr> index) {
+    return regrouped(to, viewed_dims(facts, 0, name), index);
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const shape& dims = viewed_dims(facts, 0, name);
@@ -345,6 +357,9 @@ struct unsqueeze_op {
     for (std::size_t axis = 0; axis < added.size(); ++axis)
       if (!added[axis]) dims.push_back((*outputs[0].dims)[axis]);
     inputs[0].dims = std::move(dims);
+  }
+  static std::vector<index_expr> unview(const node_facts& facts, const shape& to, std::span<const index_expr> index) {
+    return regrouped(to, viewed_dims(facts, 0, name), index);
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const auto axes = facts.integers(1);

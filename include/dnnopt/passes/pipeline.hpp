@@ -16,6 +16,7 @@
 #include <dnnopt/graph.hpp>
 #include <dnnopt/passes/fold_batch_normalization.hpp>
 #include <dnnopt/passes/fold_constants.hpp>
+#include <dnnopt/passes/fuse.hpp>
 #include <dnnopt/passes/inline_branches.hpp>
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rdp.hpp>
@@ -45,12 +46,15 @@ inline constexpr std::array pass_table{
     pass_row{fold_batch_normalization::name,
              [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
     pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }},
+    pass_row{fuse_blocks::name, [](graph& g, const pass_environment&) { return fuse_blocks{}.run(g); }},
+    pass_row{fuse_epilogue::name, [](graph& g, const pass_environment&) { return fuse_epilogue{}.run(g); }},
 };
 
 /// The order of the passes that `default` stands for.
-inline constexpr std::array<std::string_view, 10> default_passes{
-    rdp::name, fold_constants::name,  inline_branches::name,          rdp::name,         fold_constants::name,
-    rdp::name, remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name};
+inline constexpr std::array<std::string_view, 11> default_passes{
+    rdp::name,        fold_constants::name,  inline_branches::name,          rdp::name,         fold_constants::name,
+    rdp::name,        remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name,
+    fuse_blocks::name};
 
 /// What one pass of a pipeline did.
 struct pass_report {
@@ -77,7 +81,7 @@ DNNOPT_INLINE std::vector<std::string> pass_names(std::string_view list) {
   std::vector<std::string> names;
   if (list == "epilogue")
     return {std::string(rdp::name), std::string(fold_constants::name), std::string(remove_dead::name),
-            std::string(rdp::name)};
+            std::string(rdp::name), std::string(fuse_epilogue::name)};
   while (true) {
     const std::size_t comma = list.find(',');
     const std::string_view one = list.substr(0, comma);

@@ -51,6 +51,7 @@ struct block_view {
   const graph& g;
   std::vector<node_id> members;   ///< in topological order
   std::vector<value_id> outputs;  ///< values of members that the kernel stores
+  node_id anchor = no_node;       ///< the member that the others surround; no_node: the only one that needs a frame
 };
 
 /// A value as a number. Errors: type_mismatch for strings and complex numbers.
@@ -276,11 +277,11 @@ class kernel_builder {
   /// The element of value `id` at `index` (as many entries as its rank), of its compute type. Statements are appended
   /// to the current scope. Errors: unsupported where a member can't be written as an element expression.
   [[nodiscard]] std::string emit(value_id id, std::span<const index_expr> index) {
-    const std::pair<value_id, std::vector<index_expr>> key{id, {index.begin(), index.end()}};
+    const std::pair<value_id, std::vector<index_expr>> key{id, canonical(id, index)};
     for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
       for (const auto& [known, name] : nested->known)
         if (known == key) return name;
-    std::string name = emit_new(id, index);
+    std::string name = emit_new(id, key.second);
     scopes_.back().known.emplace_back(key, name);
     return name;
   }
@@ -331,8 +332,7 @@ class kernel_builder {
   }
   /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
   void bind(value_id id, std::span<const index_expr> index, std::string name) {
-    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, {index.begin(), index.end()}},
-                                      std::move(name));
+    remember(id, index, std::move(name));
     bound_.insert(id);
   }
   /// The C name of the buffer argument of a value.
@@ -420,10 +420,11 @@ class kernel_builder {
                   std::string(name_of(type)) + " value) {\n" + take() + "}\n";
   }
   /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from
-  /// one element of the anchor: the epilogue. `finish()` returns the anchor's element at `index` made from `value` (a
-  /// bias added, say). Outputs of the anchor's node other than `anchor` are stored by functions of their own. Every
-  /// other block output is reached from the anchor by element-wise operators and invertible views. Errors: unsupported
-  /// where one is not.
+  /// one element of the anchor: the epilogue. Values before the anchor that the block outputs too are stored where the
+  /// anchor's element stands, so their dims must be those of `anchor`. `finish()` returns the anchor's element at
+  /// `index` made from `value` (a bias added, say). Outputs of the anchor's node other than `anchor` are stored by
+  /// functions of their own. Every other block output is reached from the anchor by element-wise operators and
+  /// invertible views. Errors: unsupported where one is not.
   template <class Finish>
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
                     std::span<const std::string> names, compute_type type, Finish&& finish) {
@@ -431,7 +432,12 @@ class kernel_builder {
       bind(anchor, index, finish());
       for (const value_id out : block_.outputs) {
         if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
-        const std::vector<index_expr> at = index_from_anchor(anchor, index, out);
+        std::vector<index_expr> at(index.begin(), index.end());
+        if (reaches(anchor, out))
+          at = index_from_anchor(anchor, index, out);
+        else if (!(dims(out) == dims(anchor)))
+          throw error(errc::unsupported,
+                      "output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
         store(out, offset_of(out, at), emit(out, at));
       }
     });
@@ -449,7 +455,10 @@ class kernel_builder {
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       if (n.inputs[i] == no_value || !reaches(anchor, n.inputs[i])) continue;
       const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i]);
-      return forward_index(n, i, out, inner);
+      std::vector<index_expr> at = forward_index(n, i, out, inner);
+      // The view's element is known by the way it came: the index map need not be inverted back.
+      if (n.op->kind != computation_kind::element_wise) remember(out, at, emit(n.inputs[i], inner));
+      return at;
     }
     throw error(errc::unsupported,
                 "output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
@@ -516,6 +525,20 @@ class kernel_builder {
 
   class piece_builder;
 
+  /// An index with 0 for every dim of 1, so that equal elements have equal indices.
+  std::vector<index_expr> canonical(value_id id, std::span<const index_expr> index) {
+    std::vector<index_expr> at(index.begin(), index.end());
+    if (at.empty()) return at;
+    const shape& d = dims(id);
+    for (std::size_t k = 0; k < at.size() && k < d.size(); ++k)
+      if (d[k] == index_expr(1)) at[k] = 0;
+    return at;
+  }
+  void remember(value_id id, std::span<const index_expr> index, std::string name) {
+    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, canonical(id, index)},
+                                      std::move(name));
+  }
+
   index_expr context_of_parameter(std::size_t i) { return context_->symbol("p" + std::to_string(i)); }
 
   index_expr parameter(const index_expr& outer) {
@@ -560,12 +583,9 @@ class kernel_builder {
       }
       return at;
     }
-    if (n.op->mapping == mapping_type::reorganize) return index_at(to, offset_of(n.inputs[input], inner));
-    if (n.op->mapping == mapping_type::shuffle && n.attributes.contains("perm")) {
-      const auto perm = n.attributes.get_ints("perm");
-      std::vector<index_expr> at(to.size(), index_expr(0));
-      for (std::size_t k = 0; k < perm.size(); ++k) at[k] = inner[normalize_axis(perm[k], perm.size())];
-      return at;
+    if (n.op->unview != nullptr && input == 0) {
+      std::vector<const value_facts*> storage;
+      return n.op->unview(facts_of(block_.g.value_at(out).producer, storage), to, inner);
     }
     throw refuse("its index map has no inverse here");
   }

@@ -12,8 +12,8 @@
 
 namespace dnnopt::codegen {
 
-/// Lowers a block whose outputs are all element expressions (emitters, scalar expressions, views). Outputs of one shape
-/// share a kernel; each further shape gets a kernel of its own.
+/// Lowers a block whose outputs are all element expressions (emitters, scalar expressions, views). Outputs of as many
+/// elements share a kernel; each further count gets a kernel of its own.
 /// Errors: unsupported where a member has no element expression.
 [[nodiscard]] inline lowered_node lower_map(const block_view& block, std::span<const emitter_row> emitters) {
   lowered_node result;
@@ -30,11 +30,11 @@ namespace dnnopt::codegen {
     std::vector<value_id> later;
     b.begin();
     for (const value_id out : pending) {
-      if (!(b.dims(out) == first)) {
+      if (!(element_count(b.dims(out)) == count)) {
         later.push_back(out);
         continue;
       }
-      const std::string element = b.emit(out, b.index_at(first, i));
+      const std::string element = b.emit(out, b.index_at(b.dims(out), i));
       b.store(out, i, element);
     }
     const std::string statements = b.take();

@@ -85,7 +85,8 @@ inline constexpr std::array<std::string_view, 17> kernel_versions{
 
 /// Finds the anchor of a block.
 [[nodiscard]] inline lowering_site make_lowering_site(const block_view& block, const lower_options& options) {
-  lowering_site site{block, options, no_node};
+  lowering_site site{block, options, block.anchor};
+  if (block.anchor != no_node) return site;
   std::size_t anchors = 0;
   for (const node_id id : block.members)
     if (!is_element_kind(block.g.node_at(id).op->kind)) {

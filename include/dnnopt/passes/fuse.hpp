@@ -1,0 +1,347 @@
+// Owns the fusion pass: the plan of which nodes run as one kernel.
+#ifndef DNNOPT_PASSES_FUSE_HPP
+#define DNNOPT_PASSES_FUSE_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/graph.hpp>
+#include <dnnopt/ops/mapping_table.hpp>
+#include <dnnopt/passes/fusion/join_rules.hpp>
+#include <dnnopt/passes/fusion/planner.hpp>
+#include <dnnopt/passes/pass.hpp>
+
+namespace dnnopt {
+
+/// What fusion may do; each switch off is a row of an ablation.
+struct fuse_options {
+  bool views = true;      ///< views become index maps of who reads or stores (SmartMem section 3.2)
+  bool prologues = true;  ///< element expressions join the anchor or expression that reads them
+};
+
+/// Before: a graph of operators. After: the same graph with a fusion plan (graph::blocks): blocks of one anchor with
+/// element-wise operators and index maps around it, or of element expressions alone, each of which becomes one kernel.
+///
+/// Nodes are visited in topological order, so that each joins the block that computes its operand when it can
+/// (DNNFusion section 4.3, successor fusion), then blocks of expressions join their only reader (predecessor fusion).
+/// DNNFusion's table judges each pair of mapping types; where it says that it depends, the cost table of
+/// fusion/join_rules.hpp does. A join never closes a cycle between blocks. Precondition: rdp has run. Near O((V + E)
+/// log V).
+class fuse_blocks {
+ public:
+  static constexpr std::string_view name = "fuse";
+
+  fuse_options options{};
+
+  pass_result run(graph& g) const {
+    work w(g, options);
+    w.join_successors();
+    if (options.views) w.store_views_that_must_be();
+    if (options.prologues) w.join_predecessors();
+    if (options.views) w.store_through_views();
+    pass_result result;
+    result.edits = w.joins;
+    std::vector<fused_block> plan = w.p.finish();
+    for (const fused_block& block : plan)
+      for (const std::string& why : block.why_not)
+        result.remarks.push_back("'" + g.node_at(block.members.back()).name + "': " + why);
+    g.set_blocks(std::move(plan));
+    return result;
+  }
+
+ private:
+  using block_id = fusion::block_id;
+
+  struct work {
+    work(const graph& graph_, const fuse_options& options_) : g(graph_), options(options_), p(graph_, !options_.views) {
+      for (block_id b = 0; b < p.block_count(); ++b)
+        if (p.at(b).anchor != no_node)
+          for (const value_id out : g.node_at(p.at(b).anchor).outputs)
+            if (out != no_value) derived.emplace(out, no_node);
+    }
+
+    const graph& g;
+    fuse_options options;
+    fusion::planner p;
+    std::size_t joins = 0;
+    /// For values that an anchor's result made: the last view on the way, so that equal ways mean equal indices.
+    std::unordered_map<value_id, node_id> derived;
+
+    void join_successors() {
+      for (const node_id id : p.order()) {
+        if (p.role_at(id) != fusion::role::element) continue;
+        if (g.node_at(id).op->kind != computation_kind::element_wise) continue;
+        join_producer(id);
+      }
+    }
+
+    /// Joins an element-wise node to the latest block that computes one of its operands and can go on with it.
+    void join_producer(node_id id) {
+      struct candidate {
+        block_id b;
+        fusion::planner::path way;
+        std::size_t slot;
+      };
+      std::vector<candidate> found;
+      const node& n = g.node_at(id);
+      for (std::size_t slot = 0; slot < n.inputs.size(); ++slot) {
+        if (n.inputs[slot] == no_value) continue;
+        const fusion::planner::path way = p.trace(n.inputs[slot]);
+        const block_id b = p.owner_of_value(way.root);
+        if (b != fusion::no_block) found.push_back({b, way, slot});
+      }
+      // Frames before expressions, late blocks before early ones: what comes later has all other operands at hand.
+      std::stable_sort(found.begin(), found.end(), [&](const candidate& x, const candidate& y) {
+        const bool anchored_x = p.at(x.b).anchor != no_node;
+        const bool anchored_y = p.at(y.b).anchor != no_node;
+        if (anchored_x != anchored_y) return anchored_x;
+        return p.at(x.b).last > p.at(y.b).last;
+      });
+      for (const candidate& c : found) {
+        const std::string why = reject(id, c.b, c.way, c.slot);
+        if (!why.empty()) {
+          p.remark(c.b, "'" + n.name + "' (" + std::string(n.op->name) + ") does not follow: " + why);
+          continue;
+        }
+        p.merge(p.owner(id), c.b);
+        if (p.at(c.b).anchor != no_node && derived.contains(c.way.root))
+          derived.emplace(n.outputs[0], c.way.last_view != no_node ? c.way.last_view : derived.at(c.way.root));
+        ++joins;
+        return;
+      }
+    }
+
+    [[nodiscard]] std::string reject(node_id id, block_id b, const fusion::planner::path& way, std::size_t slot) const {
+      const fusion::planner::block& to = p.at(b);
+      const node& n = g.node_at(id);
+      if (to.fixed) return "it runs alone";
+      if (!way.invertible) return "the view between has no inverse";
+      const bool anchored = to.anchor != no_node;
+      if (anchored && !fusion::takes_epilogue(g.node_at(to.anchor).op->kind)) return "the frame has no epilogue";
+      const facts_of_node facts(g, id);
+      const mapping_type own = mapping_of(*n.op, *facts, slot, 0);
+      if (fuse_verdict(anchored ? g.node_at(to.anchor).op->mapping : mapping_type::one_to_one, own) ==
+          fusion_verdict::never)
+        return "the pair of mapping types is not fused";
+      if (!same_extent(n.inputs[slot], n.outputs[0])) return "it spreads the operand over more elements";
+      if (!anchored && !same_count(to, n.outputs[0])) return "it has another number of elements";
+      // Whatever else the node reads of this block must be at the same index.
+      const node_id path_taken = way.last_view != no_node ? way.last_view : path_of(way.root);
+      std::vector<block_id> others;
+      for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+        if (n.inputs[i] == no_value) continue;
+        std::vector<value_id> sources;
+        p.stored_sources(n.inputs[i], sources);
+        bool from_anchor = false;
+        for (const value_id v : sources) {
+          const block_id owner = p.owner_of_value(v);
+          if (owner == b)
+            from_anchor = from_anchor || !anchored || derived.contains(v);
+          else if (owner != fusion::no_block)
+            others.push_back(owner);
+        }
+        if (!from_anchor) continue;
+        const fusion::planner::path other = p.trace(n.inputs[i]);
+        if (!other.invertible || p.owner_of_value(other.root) != b ||
+            (other.last_view != no_node ? other.last_view : path_of(other.root)) != path_taken)
+          return "it reads the block's result at two indices";
+        if (!same_extent(n.inputs[i], n.outputs[0])) return "it spreads the operand over more elements";
+      }
+      if (anchored && !derived.contains(way.root)) return "it reads what stands before the anchor";
+      if (p.depends_on(others, b)) return "another operand depends on the block";
+      return {};
+    }
+
+    [[nodiscard]] node_id path_of(value_id v) const {
+      const auto found = derived.find(v);
+      return found == derived.end() ? no_node : found->second;
+    }
+    static fusion_verdict fuse_verdict(mapping_type first, mapping_type second) {
+      return dnnopt::fuse(first, second).verdict;
+    }
+    /// Whether two values have equal dims but for leading dims of 1.
+    [[nodiscard]] bool same_extent(value_id from, value_id to) const {
+      const shape& a = *g.facts(from).dims;
+      const shape& b = *g.facts(to).dims;
+      if (a.size() > b.size()) return false;
+      const std::size_t lead = b.size() - a.size();
+      for (std::size_t k = 0; k < b.size(); ++k)
+        if (k < lead ? !(b[k] == index_expr(1)) : !(a[k - lead] == b[k])) return false;
+      return true;
+    }
+    [[nodiscard]] bool same_count(const fusion::planner::block& b, value_id v) const {
+      const value_id own = g.node_at(b.members.back()).outputs[0];
+      return element_count(*g.facts(own).dims) == element_count(*g.facts(v).dims);
+    }
+
+    /// Graph outputs and what runs alone read memory: views before them are stored, by who computes their input where
+    /// that goes.
+    void store_views_that_must_be() {
+      for (const node_id id : p.order()) {
+        if (!p.is_virtual(id)) continue;
+        bool must = false;
+        for (const value_id out : g.node_at(id).outputs) {
+          if (out == no_value) continue;
+          must = must || p.is_output(out);
+          for (const value_use& use : g.value_at(out).uses)
+            must = must || (p.owner(use.node) != fusion::no_block && p.at(p.owner(use.node)).fixed);
+        }
+        if (!must) continue;
+        const node& n = g.node_at(id);
+        const bool flat = n.op->mapping == mapping_type::reorganize;
+        const fusion::planner::path way = p.trace(n.inputs[0]);
+        const block_id b = p.owner_of_value(way.root);
+        if (!flat && n.op->unview != nullptr && n.outputs.size() == 1 && way.invertible && b != fusion::no_block &&
+            can_store(b, way.root)) {
+          adopt_chain(n.outputs[0], way.root, b);
+          continue;
+        }
+        p.make_block(id);
+      }
+    }
+
+    [[nodiscard]] bool can_store(block_id b, value_id root) const {
+      const fusion::planner::block& block = p.at(b);
+      if (block.fixed) return false;
+      if (block.anchor == no_node) return true;
+      return fusion::takes_epilogue(g.node_at(block.anchor).op->kind) && derived.contains(root);
+    }
+
+    /// Gives the views between `root` and `v` to the block that computes `root`.
+    void adopt_chain(value_id v, value_id root, block_id b) {
+      std::vector<node_id> chain;
+      for (value_id at = v; at != root; at = g.node_at(g.value_at(at).producer).inputs[0])
+        chain.push_back(g.value_at(at).producer);
+      for (auto id = chain.rbegin(); id != chain.rend(); ++id) {
+        p.adopt(*id, b);
+        if (derived.contains(root)) derived.emplace(g.node_at(*id).outputs[0], *id);
+      }
+      ++joins;
+    }
+
+    /// Blocks of expressions join their only reader, latest first.
+    void join_predecessors() {
+      std::vector<block_id> sorted;
+      for (block_id b = 0; b < p.block_count(); ++b)
+        if (p.at(b).alive) sorted.push_back(b);
+      std::sort(sorted.begin(), sorted.end(), [&](block_id x, block_id y) { return p.at(x).last > p.at(y).last; });
+      for (const block_id b : sorted) {
+        const fusion::planner::block& block = p.at(b);
+        if (!block.alive || block.fixed || block.anchor != no_node) continue;
+        join_reader(b);
+      }
+    }
+
+    void join_reader(block_id b) {
+      std::vector<value_id> values;
+      std::vector<block_id> readers;
+      bool outputs = false;
+      for (const node_id id : p.at(b).members) {
+        for (const value_id out : g.node_at(id).outputs) {
+          if (out == no_value) continue;
+          std::vector<node_id> nodes;
+          p.readers(out, nodes);
+          bool outside = p.reaches_output(out);
+          outputs = outputs || outside;
+          for (const node_id reader : nodes) {
+            if (p.owner(reader) == fusion::no_block || p.owner(reader) == b) continue;
+            outside = true;
+            if (std::find(readers.begin(), readers.end(), p.owner(reader)) == readers.end())
+              readers.push_back(p.owner(reader));
+          }
+          if (outside) values.push_back(out);
+        }
+      }
+      std::sort(readers.begin(), readers.end(), [&](block_id x, block_id y) { return p.at(x).first < p.at(y).first; });
+      for (const block_id reader : readers) {
+        const bool only = readers.size() == 1 && !outputs;
+        const std::string why = reject_before(b, reader, values, only);
+        if (why.empty()) {
+          p.merge(b, reader);
+          ++joins;
+          return;
+        }
+        p.remark(b, "does not join '" + g.node_at(p.at(reader).members.front()).name + "': " + why);
+        if (only) return;
+      }
+    }
+
+    [[nodiscard]] std::string reject_before(block_id b, block_id reader, const std::vector<value_id>& values,
+                                            bool only) const {
+      const fusion::planner::block& from = p.at(b);
+      const fusion::planner::block& to = p.at(reader);
+      if (to.fixed) return "it runs alone";
+      int reads = 1;
+      value_id domain = no_value;
+      if (to.anchor != no_node) {
+        const fusion::prologue_row* row = fusion::find_prologue(g.node_at(to.anchor).op->kind);
+        if (row == nullptr) return "the frame has no prologue";
+        reads = row->reads;
+        if (!only) {
+          if (!row->stores_before) return "others read it too";
+          const node& anchor = g.node_at(to.anchor);
+          for (const value_id v : values)
+            if (v != anchor.inputs[0] || !(*g.facts(v).dims == *g.facts(anchor.outputs[0]).dims))
+              return "others read it too";
+          std::vector<block_id> sources = p.sources(reader);
+          if (p.depends_on(sources, b)) return "another operand depends on it";
+        }
+      } else {
+        if (!only) return "others read it too";
+        domain = g.node_at(to.members.back()).outputs[0];
+        // An expression that is read for many elements of the reader is computed once for each.
+        const auto own = element_count(*g.facts(values.front()).dims).as_constant();
+        const auto whole = element_count(*g.facts(domain).dims).as_constant();
+        if (own && whole && *own > 0)
+          reads = static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(*whole / *own, 1), 1000));
+        if (!own || !whole) reads = from.cost > 8 ? 1000 : 1;
+      }
+      if (reads > 1 && reads * from.cost > fusion::prologue_limit)
+        return "computing it again costs more than storing it";
+      return {};
+    }
+
+    /// Where a value is read through one view only, its block stores it as the reader wants it.
+    void store_through_views() {
+      for (const node_id id : p.order()) {
+        if (!p.is_virtual(id)) continue;
+        const node& n = g.node_at(id);
+        if (n.op->unview == nullptr || n.outputs.size() != 1) continue;
+        const value_id from = n.inputs[0];
+        const block_id b = p.owner_of_value(from);
+        if (b == fusion::no_block || !can_store(b, from) || p.is_output(from)) continue;
+        bool alone = true;
+        for (const value_use& use : g.value_at(from).uses) alone = alone && use.node == id;
+        if (!alone) continue;
+        p.adopt(id, b);
+        if (derived.contains(from)) derived.emplace(n.outputs[0], id);
+        ++joins;
+      }
+    }
+  };
+};
+
+static_assert(Pass<fuse_blocks>);
+
+/// Element-wise epilogues alone, as the peers have them: views stay launches or aliases of their own.
+struct fuse_epilogue {
+  static constexpr std::string_view name = "fuse_epilogue";
+  pass_result run(graph& g) const {
+    fuse_blocks pass;
+    pass.options.views = false;
+    pass.options.prologues = false;
+    return pass.run(g);
+  }
+};
+
+static_assert(Pass<fuse_epilogue>);
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_PASSES_FUSE_HPP

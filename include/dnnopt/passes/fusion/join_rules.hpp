@@ -1,0 +1,53 @@
+// Owns the tables that decide joins beyond DNNFusion's: what may stand before an anchor, and how often it is computed.
+#ifndef DNNOPT_PASSES_FUSION_JOIN_RULES_HPP
+#define DNNOPT_PASSES_FUSION_JOIN_RULES_HPP
+
+#include <array>
+#include <string_view>
+
+#include <dnnopt/ops/classes.hpp>
+
+namespace dnnopt::fusion {
+
+/// What a frame does with what stands before its anchor.
+struct prologue_row {
+  computation_kind kind;  ///< of the anchor
+  int reads;              ///< how often a frame computes one element of an input, about
+  bool stores_before;  ///< the frame passes over each element of input 0 once more at the end, and can store it there
+};
+
+/// A join pays where `reads` times the cost of one element stays at or below this. Above, the element is computed once
+/// and stored.
+inline constexpr int prologue_limit = 40;
+
+inline constexpr std::array prologue_table{
+    prologue_row{computation_kind::softmax, 3, true},       prologue_row{computation_kind::normalization, 3, true},
+    prologue_row{computation_kind::reduction, 1, false},    prologue_row{computation_kind::pooling, 4, false},
+    prologue_row{computation_kind::convolution, 10, false}, prologue_row{computation_kind::matrix_product, 10, false},
+    prologue_row{computation_kind::attention, 10, false},   prologue_row{computation_kind::resampling, 4, false},
+};
+
+/// The row of an anchor's kind, or null: nothing may stand before it.
+[[nodiscard]] constexpr const prologue_row* find_prologue(computation_kind kind) noexcept {
+  for (const prologue_row& row : prologue_table)
+    if (row.kind == kind) return &row;
+  return nullptr;
+}
+
+/// Kinds of anchors whose frames can go on with element-wise operators and store through views: each output element is
+/// finished by one work-item, which knows its index.
+inline constexpr std::array epilogue_kinds{
+    computation_kind::convolution, computation_kind::matrix_product, computation_kind::attention,
+    computation_kind::softmax,     computation_kind::normalization,  computation_kind::reduction,
+    computation_kind::pooling,     computation_kind::resampling,
+};
+
+[[nodiscard]] constexpr bool takes_epilogue(computation_kind kind) noexcept {
+  for (const computation_kind known : epilogue_kinds)
+    if (known == kind) return true;
+  return false;
+}
+
+}  // namespace dnnopt::fusion
+
+#endif  // DNNOPT_PASSES_FUSION_JOIN_RULES_HPP

@@ -1,0 +1,259 @@
+// Owns the growing of blocks over a graph: which node is in which block, and what a join may not break.
+#ifndef DNNOPT_PASSES_FUSION_PLANNER_HPP
+#define DNNOPT_PASSES_FUSION_PLANNER_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/graph.hpp>
+#include <dnnopt/ops/mapping_table.hpp>
+#include <dnnopt/passes/fusion/roles.hpp>
+
+namespace dnnopt::fusion {
+
+/// A number of a block in a planner.
+using block_id = std::uint32_t;
+inline constexpr block_id no_block = std::numeric_limits<block_id>::max();
+
+/// Blocks that grow. Views belong to no block until one stores them: whoever reads one computes it as an index map.
+class planner {
+ public:
+  struct block {
+    std::vector<node_id> members;
+    node_id anchor = no_node;
+    std::size_t first = 0;  ///< positions in topological order
+    std::size_t last = 0;
+    bool fixed = false;  ///< joins nothing
+    bool alive = true;
+    int cost = 0;  ///< of one element, without the anchor
+    std::vector<std::string> why_not;
+  };
+
+  /// Where a value comes from through views that only move elements.
+  struct path {
+    value_id root = no_value;     ///< an input, a constant, or a value of a block
+    node_id last_view = no_node;  ///< the view nearest to the reader
+    bool invertible = true;       ///< every view on the way has an inverse
+  };
+
+  /// Every node but a view becomes a block; with `keep_views` views do too. Precondition: rdp has run. O(V + E).
+  planner(const graph& g, bool keep_views) : g_(g), order_(g.topological_order()), keep_views_(keep_views) {
+    position_.assign(g.node_limit(), 0);
+    owner_.assign(g.node_limit(), no_block);
+    roles_.assign(g.node_limit(), role::alone);
+    const std::vector<bool> brings = bringers_of_symbols(g, order_);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      position_[order_[i]] = i;
+      roles_[order_[i]] = role_of(g, order_[i], brings[order_[i]]);
+    }
+    for (const node_id id : order_)
+      if (roles_[id] != role::known && (roles_[id] != role::view || keep_views)) make_block(id);
+  }
+
+  [[nodiscard]] const graph& g() const noexcept { return g_; }
+  [[nodiscard]] const std::vector<node_id>& order() const noexcept { return order_; }
+  [[nodiscard]] role role_at(node_id id) const { return roles_[id]; }
+  [[nodiscard]] block_id owner(node_id id) const { return owner_[id]; }
+  [[nodiscard]] block_id owner_of_value(value_id v) const {
+    const node_id producer = g_.value_at(v).producer;
+    return producer == no_node ? no_block : owner_[producer];
+  }
+  [[nodiscard]] const block& at(block_id b) const { return blocks_[b]; }
+  [[nodiscard]] std::size_t block_count() const noexcept { return blocks_.size(); }
+  [[nodiscard]] std::size_t position(node_id id) const { return position_[id]; }
+
+  /// A view that no block stores yet.
+  [[nodiscard]] bool is_virtual(node_id id) const { return roles_[id] == role::view && owner_[id] == no_block; }
+
+  /// Follows `v` back through views that no block stores, as long as each has one input that moves.
+  [[nodiscard]] path trace(value_id v) const {
+    path p;
+    p.root = v;
+    while (true) {
+      const node_id producer = g_.value_at(p.root).producer;
+      if (producer == no_node || !is_virtual(producer)) return p;
+      const node& n = g_.node_at(producer);
+      if (p.last_view == no_node) p.last_view = producer;
+      if (n.op->unview == nullptr || n.outputs.size() != 1 || n.inputs.empty() || n.inputs[0] == no_value) {
+        p.invertible = false;
+        return p;
+      }
+      p.root = n.inputs[0];
+    }
+  }
+
+  /// The values of blocks, inputs and constants that `v` is made of through views that no block stores.
+  void stored_sources(value_id v, std::vector<value_id>& into) const {
+    const node_id producer = g_.value_at(v).producer;
+    if (producer == no_node || !is_virtual(producer)) {
+      into.push_back(v);
+      return;
+    }
+    for (const value_id in : g_.node_at(producer).inputs)
+      if (in != no_value) stored_sources(in, into);
+  }
+
+  /// Appends the nodes of blocks that read `v`, directly or through views that no block stores.
+  void readers(value_id v, std::vector<node_id>& into) const {
+    for (const value_use& use : g_.value_at(v).uses) {
+      if (!is_virtual(use.node)) {
+        into.push_back(use.node);
+        continue;
+      }
+      for (const value_id out : g_.node_at(use.node).outputs)
+        if (out != no_value) readers(out, into);
+    }
+  }
+  /// Whether `v` or a view of it that no block stores is a graph output.
+  [[nodiscard]] bool reaches_output(value_id v) const {
+    if (is_output(v)) return true;
+    for (const value_use& use : g_.value_at(v).uses)
+      if (is_virtual(use.node))
+        for (const value_id out : g_.node_at(use.node).outputs)
+          if (out != no_value && reaches_output(out)) return true;
+    return false;
+  }
+  [[nodiscard]] bool is_output(value_id v) const {
+    if (outputs_.empty() && !g_.outputs().empty()) outputs_.insert(g_.outputs().begin(), g_.outputs().end());
+    return outputs_.contains(v);
+  }
+
+  /// Whether a block of `from` depends on block `target` through other blocks. The search is cut at `limit` blocks and
+  /// then answers yes, the safe side. Blocks wholly before the target cannot depend on it.
+  [[nodiscard]] bool depends_on(const std::vector<block_id>& from, block_id target, std::size_t limit = 256) const {
+    std::unordered_set<block_id> seen;
+    std::vector<block_id> work;
+    const auto push = [&](block_id b) {
+      if (b != no_block && blocks_[b].last > blocks_[target].first && seen.insert(b).second) work.push_back(b);
+    };
+    for (const block_id b : from)
+      if (b != target) push(b);
+    while (!work.empty()) {
+      const block_id b = work.back();
+      work.pop_back();
+      if (seen.size() > limit) return true;
+      for (const block_id source : sources(b)) {
+        if (source == target) return true;
+        push(source);
+      }
+    }
+    return false;
+  }
+
+  /// The blocks that a block reads, itself left out.
+  [[nodiscard]] std::vector<block_id> sources(block_id b) const {
+    std::vector<block_id> found;
+    std::vector<value_id> stored;
+    for (const node_id id : blocks_[b].members)
+      for (const value_id in : g_.node_at(id).inputs)
+        if (in != no_value) stored_sources(in, stored);
+    for (const value_id v : stored) {
+      const block_id owner = owner_of_value(v);
+      if (owner != no_block && owner != b) found.push_back(owner);
+    }
+    return found;
+  }
+
+  /// Moves all members of block `from` into block `to`. Precondition: both alive, and no path between them leaves them.
+  void merge(block_id from, block_id to) {
+    block& a = blocks_[from];
+    block& b = blocks_[to];
+    for (const node_id id : a.members) owner_[id] = to;
+    b.members.insert(b.members.end(), a.members.begin(), a.members.end());
+    b.first = std::min(a.first, b.first);
+    b.last = std::max(a.last, b.last);
+    b.cost += a.cost;
+    if (b.anchor == no_node) b.anchor = a.anchor;
+    b.why_not.insert(b.why_not.end(), a.why_not.begin(), a.why_not.end());
+    a.alive = false;
+    a.members.clear();
+  }
+  /// Makes a view part of a block, so that the block stores it.
+  void adopt(node_id view, block_id b) {
+    owner_[view] = b;
+    blocks_[b].members.push_back(view);
+    blocks_[b].first = std::min(blocks_[b].first, position_[view]);
+    blocks_[b].last = std::max(blocks_[b].last, position_[view]);
+  }
+  /// A block of its own for a node.
+  block_id make_block(node_id id) {
+    block b;
+    b.members = {id};
+    b.first = b.last = position_[id];
+    b.fixed = roles_[id] == role::alone;
+    if (roles_[id] == role::anchor) b.anchor = id;
+    if (roles_[id] == role::element) b.cost = element_cost(*g_.node_at(id).op);
+    blocks_.push_back(std::move(b));
+    owner_[id] = static_cast<block_id>(blocks_.size() - 1);
+    return owner_[id];
+  }
+  void remark(block_id b, std::string why) {
+    if (blocks_[b].why_not.size() < 4) blocks_[b].why_not.push_back(std::move(why));
+  }
+
+  /// The blocks with the views that they compute for themselves and the values that they store, in topological order.
+  [[nodiscard]] std::vector<fused_block> finish() const {
+    std::vector<std::pair<std::size_t, block_id>> sorted;
+    for (block_id b = 0; b < blocks_.size(); ++b)
+      if (blocks_[b].alive) sorted.emplace_back(blocks_[b].last, b);
+    std::sort(sorted.begin(), sorted.end());
+    // A value is stored where another block reads it, or the caller does.
+    std::vector<bool> stored(g_.value_count(), false);
+    for (const value_id out : g_.outputs()) stored[out] = true;
+    std::vector<fused_block> plan;
+    for (const auto& [last, b] : sorted) {
+      fused_block made;
+      std::set<node_id> members(blocks_[b].members.begin(), blocks_[b].members.end());
+      std::vector<node_id> work(members.begin(), members.end());
+      while (!work.empty()) {
+        const node_id id = work.back();
+        work.pop_back();
+        for (const value_id in : g_.node_at(id).inputs) {
+          if (in == no_value) continue;
+          const node_id producer = g_.value_at(in).producer;
+          if (producer == no_node) continue;
+          if (is_virtual(producer) && !blocks_[b].fixed) {
+            if (members.insert(producer).second) work.push_back(producer);
+          } else if (owner_[producer] != b) {
+            stored[in] = true;
+          }
+        }
+      }
+      made.members.assign(members.begin(), members.end());
+      std::sort(made.members.begin(), made.members.end(),
+                [&](node_id x, node_id y) { return position_[x] < position_[y]; });
+      made.anchor = blocks_[b].anchor;
+      made.why_not = blocks_[b].why_not;
+      plan.push_back(std::move(made));
+    }
+    for (std::size_t i = 0; i < plan.size(); ++i)
+      for (const node_id id : plan[i].members) {
+        if (owner_[id] != sorted[i].second) continue;
+        for (const value_id out : g_.node_at(id).outputs)
+          if (out != no_value && stored[out]) plan[i].outputs.push_back(out);
+      }
+    return plan;
+  }
+
+ private:
+  const graph& g_;
+  std::vector<node_id> order_;
+  std::vector<std::size_t> position_;
+  std::vector<block_id> owner_;
+  std::vector<role> roles_;
+  std::vector<block> blocks_;
+  mutable std::unordered_set<value_id> outputs_;
+  bool keep_views_;
+};
+
+}  // namespace dnnopt::fusion
+
+#endif  // DNNOPT_PASSES_FUSION_PLANNER_HPP

@@ -1,0 +1,132 @@
+// Owns what each node can be in a fused block, by its traits: anchor, element expression, index map, or nothing.
+#ifndef DNNOPT_PASSES_FUSION_ROLES_HPP
+#define DNNOPT_PASSES_FUSION_ROLES_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <dnnopt/graph.hpp>
+
+namespace dnnopt::fusion {
+
+/// What a node can be in a block.
+enum class role : std::uint8_t {
+  alone,    ///< joins nothing: sizes that only data tell, control flow, sequences, several outputs of an element kind
+  known,    ///< never runs: its outputs are expressions of dims
+  view,     ///< an index map: belongs to whoever reads it
+  element,  ///< one expression per output element
+  anchor,   ///< needs a frame of its own
+};
+
+/// What calls of OpenCL's functions in a scalar expression cost next to an addition.
+struct function_cost {
+  std::string_view name;
+  int cost;
+};
+inline constexpr std::array function_costs{
+    function_cost{"erf(", 16},  function_cost{"tanh(", 16}, function_cost{"exp(", 8},   function_cost{"log(", 8},
+    function_cost{"pow(", 24},  function_cost{"sin(", 12},  function_cost{"cos(", 12},  function_cost{"sqrt(", 4},
+    function_cost{"log1p(", 8}, function_cost{"expm1(", 8}, function_cost{"tan(", 16},  function_cost{"atan", 16},
+    function_cost{"asin", 16},  function_cost{"acos", 16},  function_cost{"sinh(", 12}, function_cost{"cosh(", 12},
+};
+
+/// The cost of one element of a node next to an addition: what its scalar expression calls, 4 for a read through an
+/// index tensor, 1 otherwise.
+[[nodiscard]] inline int element_cost(const op_info& op) {
+  if (op.kind == computation_kind::indexed_read) return 4;
+  int cost = 1;
+  for (const function_cost& row : function_costs)
+    if (op.scalar.find(row.name) != std::string_view::npos) cost += row.cost;
+  // Expressions that name a function of dnnopt's own prelude hold such calls inside.
+  if (op.scalar.find("dnnopt_") != std::string_view::npos) cost += 8;
+  return cost;
+}
+
+namespace detail {
+inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) {
+  (void)substitute(e, [&](const index_expr& symbol) {
+    into.insert(*symbol.as_symbol());
+    return symbol;
+  });
+}
+}  // namespace detail
+
+/// The symbols in the dims of a value.
+[[nodiscard]] inline std::set<std::uint32_t> symbols_of(const value_facts& facts) {
+  std::set<std::uint32_t> symbols;
+  if (facts.dims)
+    for (const index_expr& dim : *facts.dims)
+      if (!dim.is_constant()) detail::collect_symbols(dim, symbols);
+  return symbols;
+}
+
+/// For each node (by id) of `order`, whether one of its outputs has a dim that nothing before it tells: its size
+/// depends on data (SoD2's execution determined output). Precondition: rdp has run. O(V + E).
+[[nodiscard]] inline std::vector<bool> bringers_of_symbols(const graph& g, const std::vector<node_id>& order) {
+  std::vector<bool> brings(g.node_limit(), false);
+  std::set<std::uint32_t> bound;
+  for (const value_id in : g.inputs()) bound.merge(symbols_of(g.facts(in)));
+  for (const node_id id : order)
+    for (const value_id out : g.node_at(id).outputs) {
+      if (out == no_value) continue;
+      for (const std::uint32_t symbol : symbols_of(g.facts(out)))
+        if (bound.insert(symbol).second) brings[id] = true;
+    }
+  return brings;
+}
+
+/// Whether all wanted outputs of a node are expressions of dims, which are evaluated where they are read.
+[[nodiscard]] inline bool is_known(const graph& g, node_id id) {
+  bool any = false;
+  for (const value_id out : g.node_at(id).outputs) {
+    if (out == no_value) continue;
+    any = true;
+    if (!g.facts(out).elements) return false;
+  }
+  return any;
+}
+
+/// The role of a node. Precondition: rdp has run.
+[[nodiscard]] inline role role_of(const graph& g, node_id id, bool brings_symbols) {
+  const node& n = g.node_at(id);
+  if (is_known(g, id)) return role::known;
+  if (brings_symbols || n.op->branches || n.outputs.empty() || n.formal_inputs() != n.inputs.size()) return role::alone;
+  for (const auto& [name, held] : n.attributes)
+    if (std::holds_alternative<subgraph>(held)) return role::alone;
+  std::size_t wanted = 0;
+  for (const value_id out : n.outputs) {
+    if (out == no_value) continue;
+    ++wanted;
+    const value_facts& facts = g.facts(out);
+    if (facts.kind != value_kind::tensor || !facts.dims || facts.type == dtype::string) return role::alone;
+  }
+  for (const value_id in : n.inputs)
+    if (in != no_value && (g.facts(in).kind != value_kind::tensor || !g.facts(in).dims)) return role::alone;
+  switch (n.op->kind) {
+    case computation_kind::view:
+      return n.op->view == nullptr ? role::alone : role::view;
+    case computation_kind::indexed_read: {
+      // Indices that are constant make it an index map.
+      bool constant = n.op->view != nullptr && n.inputs.size() > 1;
+      for (std::size_t i = 1; i < n.inputs.size(); ++i)
+        constant = constant && n.inputs[i] != no_value && g.facts(n.inputs[i]).is_constant();
+      return wanted != 1 ? role::alone : constant ? role::view : role::element;
+    }
+    case computation_kind::element_wise:
+    case computation_kind::generator:
+      return wanted != 1 || n.op->random ? role::alone : role::element;
+    case computation_kind::shape_query:
+      return role::alone;
+    default:
+      return n.op->random ? role::alone : role::anchor;
+  }
+}
+
+}  // namespace dnnopt::fusion
+
+#endif  // DNNOPT_PASSES_FUSION_ROLES_HPP
