@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/access_log.hpp>
 #include <dnnopt/backend/codegen/c_types.hpp>
 #include <dnnopt/backend/codegen/index_source.hpp>
 #include <dnnopt/backend/codegen/kernel_plan.hpp>
@@ -221,6 +222,7 @@ class kernel_builder {
   }
   /// Starts collecting statements apart; `take` returns them.
   void begin() {
+    accesses_.begin_section();
     held_.push_back(std::move(scopes_));
     scopes_.clear();
     scopes_.emplace_back();
@@ -229,6 +231,7 @@ class kernel_builder {
     std::string text = std::move(scopes_.front().text);
     scopes_ = std::move(held_.back());
     held_.pop_back();
+    accesses_.end_section();
     return text;
   }
   /// Declares a constant of the compute type and returns its name.
@@ -323,31 +326,23 @@ class kernel_builder {
   /// Loads an element from the buffer of a value, whatever produces it.
   [[nodiscard]] std::string load(value_id id, const index_expr& offset) {
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
-    return let(type.compute, fill_pattern(type.load, pointer(id, false), index_source(offset), ""));
+    return let(type.compute, fill_pattern(type.load, access(id, false, offset), index_source(offset), ""));
   }
   /// Stores an element into the buffer of a value.
   void store(value_id id, const index_expr& offset, std::string_view expression) {
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
-    line(fill_pattern(type.store, pointer(id, true), index_source(offset), expression));
+    line(fill_pattern(type.store, access(id, true, offset), index_source(offset), expression));
   }
   /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
   void bind(value_id id, std::span<const index_expr> index, std::string name) {
     remember(id, index, std::move(name));
     bound_.insert(id);
   }
-  /// The C name of the buffer argument of a value.
+  /// The C name of the buffer argument of a value, for any use of it: outputs are not given its memory.
   [[nodiscard]] std::string pointer(value_id id, bool written) {
-    for (std::size_t i = 0; i < pointers_.size(); ++i)
-      if (pointers_[i].held == id) {
-        pointers_[i].written = pointers_[i].written || written;
-        return "b" + std::to_string(i);
-      }
-    pointer_argument argument;
-    argument.held = id;
-    argument.written = written;
-    argument.type = block_.g.facts(id).type;
-    pointers_.push_back(argument);
-    return "b" + std::to_string(pointers_.size() - 1);
+    const std::size_t i = argument_of(id, written);
+    accesses_.add_unknown(i, written);
+    return "b" + std::to_string(i);
   }
   /// The C name of a scratch buffer argument.
   [[nodiscard]] std::string scratch(std::size_t number, dtype type, bool written) {
@@ -420,15 +415,16 @@ class kernel_builder {
                   std::string(name_of(type)) + " value) {\n" + take() + "}\n";
   }
   /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from
-  /// one element of the anchor: the epilogue. Values before the anchor that the block outputs too are stored where the
-  /// anchor's element stands, so their dims must be those of `anchor`. `finish()` returns the anchor's element at
-  /// `index` made from `value` (a bias added, say). Outputs of the anchor's node other than `anchor` are stored by
-  /// functions of their own. Every other block output is reached from the anchor by element-wise operators and
-  /// invertible views. Errors: unsupported where one is not.
+  /// one element of the anchor: the epilogue. The frame calls it once for each element. Values before the anchor that
+  /// the block outputs too are stored where the anchor's element stands, so their dims must be those of `anchor`.
+  /// `finish()` returns the anchor's element at `index` made from `value` (a bias added, say). Outputs of the anchor's
+  /// node other than `anchor` are stored by functions of their own. Every other block output is reached from the anchor
+  /// by element-wise operators and invertible views. Errors: unsupported where one is not.
   template <class Finish>
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
                     std::span<const std::string> names, compute_type type, Finish&& finish) {
     define_procedure(name, names, type, [&] {
+      accesses_.runs_once();
       bind(anchor, index, finish());
       for (const value_id out : block_.outputs) {
         if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
@@ -474,11 +470,16 @@ class kernel_builder {
       parameters += (parameters.empty() ? "" : ", ") + declaration + " " + name;
       arguments += (arguments.empty() ? "" : ", ") + name;
     };
-    for (std::size_t i = 0; i < pointers_.size(); ++i)
-      append(std::string(pointers_[i].written ? "__global " : "__global const ") +
-                 std::string(c_type_of(pointers_[i].type).storage) + "* restrict",
-             "b" + std::to_string(i));
     kernel_plan plan;
+    plan.overwrites = accesses_.overwrites(pointers_);
+    for (std::size_t i = 0; i < pointers_.size(); ++i) {
+      // What may be one buffer must not be declared apart.
+      const bool shared = std::any_of(plan.overwrites.begin(), plan.overwrites.end(),
+                                      [i](const overwrite_pair& o) { return o.input == i || o.output == i; });
+      append(std::string(pointers_[i].written ? "__global " : "__global const ") +
+                 std::string(c_type_of(pointers_[i].type).storage) + (shared ? "*" : "* restrict"),
+             "b" + std::to_string(i));
+    }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const bool is_long = !fits_int(context_of_parameter(i).range());
       append(is_long ? "const long" : "const int", "p" + std::to_string(i));
@@ -497,10 +498,12 @@ class kernel_builder {
     plan.expressions = context_;
     return plan;
   }
-  /// A kernel of `statements` for each i below `count`, where `i` was made by index("i", count).
+  /// A kernel of `statements` (what begin() and take() collected last) for each i below `count`, where `i` was made by
+  /// index("i", count).
   [[nodiscard]] kernel_plan finish_items(std::string_view prelude, std::string_view statements, const index_expr& i,
                                          const index_expr& count, std::string_view version) {
     const std::string declared = fits_int(i.range()) ? "int i = (int)" : "long i = ";
+    accesses_.ran_once(i);
     kernel_plan plan = finish(prelude,
                               "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + declared +
                                   "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" +
@@ -537,6 +540,26 @@ class kernel_builder {
   void remember(value_id id, std::span<const index_expr> index, std::string name) {
     scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, canonical(id, index)},
                                       std::move(name));
+  }
+
+  std::size_t argument_of(value_id id, bool written) {
+    for (std::size_t i = 0; i < pointers_.size(); ++i)
+      if (pointers_[i].held == id) {
+        pointers_[i].written = pointers_[i].written || written;
+        return i;
+      }
+    pointer_argument argument;
+    argument.held = id;
+    argument.written = written;
+    argument.type = block_.g.facts(id).type;
+    pointers_.push_back(argument);
+    return pointers_.size() - 1;
+  }
+
+  std::string access(value_id id, bool written, const index_expr& offset) {
+    const std::size_t i = argument_of(id, written);
+    accesses_.add(i, offset, written);
+    return "b" + std::to_string(i);
   }
 
   index_expr context_of_parameter(std::size_t i) { return context_->symbol("p" + std::to_string(i)); }
@@ -608,6 +631,7 @@ class kernel_builder {
   std::string functions_;
   std::vector<scope> scopes_;
   std::vector<std::vector<scope>> held_;
+  access_log accesses_;
   std::size_t counter_ = 0;
 };
 

@@ -23,6 +23,13 @@ struct pointer_argument {
   dtype type = dtype::float32;
 };
 
+/// Permission to give an output the memory of an input (both index kernel_plan::pointers): element i of the input is
+/// read by nobody but who stores element i of the output, and before the store.
+struct overwrite_pair {
+  std::size_t input = 0;
+  std::size_t output = 0;
+};
+
 /// Memory between the kernels of one lowered node.
 struct scratch_buffer {
   index_expr bytes;         ///< over the graph's symbols
@@ -35,6 +42,7 @@ struct kernel_plan {
   std::string options;
   std::string entry = "dnnopt_kernel";
   std::vector<pointer_argument> pointers;
+  std::vector<overwrite_pair> overwrites;
   std::vector<index_expr> parameters;   ///< over the graph's symbols, in argument order
   std::vector<bool> parameter_is_long;  ///< a long argument, else int
   /// Work sizes over the kernel's own symbols; bind parameter i to symbol `parameter_symbols[i]` and evaluate.
