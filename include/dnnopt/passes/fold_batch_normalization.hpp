@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/convolution.hpp>
+#include <dnnopt/ops/arithmetic.hpp>
 #include <dnnopt/ops/normalization.hpp>
 #include <dnnopt/passes/pass.hpp>
 
@@ -19,7 +21,9 @@ namespace dnnopt {
 
 /// Before: y = BatchNormalization(Conv(x, W, b), scale, B, mean, var), all parameters constant float32.
 /// After:  y = Conv(x, W', b') with k = scale / sqrt(var + epsilon), W' = k W per output channel, b' = k (b - mean) +
-/// B. Conditions: inference form, the convolution's result has no other reader. Parameters are computed in double.
+/// B. Conditions: inference form, the convolution's result has no other reader.
+/// Otherwise, before: y = BatchNormalization(x, ...) with constant parameters; after: y = x * k + (B - k mean), two
+/// element-wise operators that join whoever computes x. Parameters are computed in double.
 struct fold_batch_normalization {
   static constexpr std::string_view name = "fold_batch_normalization";
 
@@ -30,10 +34,9 @@ struct fold_batch_normalization {
       if (n.op != &op_row<ops::batch_normalization_op> || n.attributes.get_int("training_mode", 0) != 0) continue;
       if (n.outputs.size() != 1 && n.outputs[1] != no_value) continue;
       const value& data = g.value_at(n.inputs[0]);
-      if (data.producer == no_node || data.uses.size() != 1 || g.is_output(n.inputs[0])) continue;
-      const node& producer = g.node_at(data.producer);
-      if (producer.op != &op_row<ops::conv_op>) continue;
-      if (fold(g, data.producer, id)) ++result.edits;
+      const bool follows = data.producer != no_node && data.uses.size() == 1 && !g.is_output(n.inputs[0]) &&
+                           g.node_at(data.producer).op == &op_row<ops::conv_op>;
+      if ((follows && fold(g, data.producer, id)) || spread(g, id)) ++result.edits;
     }
     return result;
   }
@@ -43,6 +46,40 @@ struct fold_batch_normalization {
     if (id == no_value || !g.facts(id).is_constant() || g.facts(id).type != dtype::float32) return std::nullopt;
     const auto data = g.facts(id).constant.data<float>();
     return std::vector<double>(data.begin(), data.end());
+  }
+
+  static bool spread(graph& g, node_id norm) {
+    const std::vector<value_id> inputs = g.node_at(norm).inputs;
+    const auto scale = numbers(g, inputs[1]);
+    const auto shift = numbers(g, inputs[2]);
+    const auto mean = numbers(g, inputs[3]);
+    const auto variance = numbers(g, inputs[4]);
+    const auto& dims = g.facts(inputs[0]).dims;
+    if (!scale || !shift || !mean || !variance || !dims || dims->size() < 2 ||
+        g.facts(inputs[0]).type != dtype::float32)
+      return false;
+    std::vector<std::int64_t> per_channel(dims->size() - 1, 1);
+    per_channel[0] = static_cast<std::int64_t>(scale->size());
+    tensor factor(dtype::float32, per_channel);
+    tensor offset(dtype::float32, per_channel);
+    const auto to_factor = factor.mutable_data<float>();
+    const auto to_offset = offset.mutable_data<float>();
+    const double epsilon = static_cast<double>(g.node_at(norm).attributes.get_float("epsilon", 1e-5F));
+    for (std::size_t c = 0; c < scale->size(); ++c) {
+      const double k = (*scale)[c] / std::sqrt((*variance)[c] + epsilon);
+      to_factor[c] = static_cast<float>(k);
+      to_offset[c] = static_cast<float>((*shift)[c] - k * (*mean)[c]);
+    }
+    const std::string prefix = g.node_at(norm).name;
+    const value_id out = g.node_at(norm).outputs[0];
+    const value_facts facts = g.facts(out);
+    g.remove_node(norm);
+    const value_id scaled = g.add_value(g.value_at(out).name + ".scaled", facts.type, facts.dims);
+    g.add_node(op_row<ops::mul_op>, prefix + ".scale",
+               {inputs[0], g.add_constant(prefix + ".factor", std::move(factor))}, {scaled});
+    g.add_node(op_row<ops::add_op>, prefix + ".shift",
+               {scaled, g.add_constant(prefix + ".offset", std::move(offset))}, {out});
+    return true;
   }
 
   static bool fold(graph& g, node_id conv, node_id norm) {
