@@ -12,6 +12,7 @@
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rewriting/canonicalization_rules.hpp>
 #include <dnnopt/passes/rewriting/engine.hpp>
+#include <dnnopt/passes/rewriting/linear_rules.hpp>
 #include <dnnopt/passes/rewriting/recognition_rules.hpp>
 
 namespace dnnopt {
@@ -38,7 +39,16 @@ struct recognize {
   }
 };
 
-static_assert(Pass<recognize>);
+/// Lowers the work by the algebra of operators: the associative, distributive and commutative families.
+struct rewrite {
+  static constexpr std::string_view name = "rewrite";
+  const op_set* ops = nullptr;  ///< where the rules' operators are found; never null when it runs
+  rewriting::rewrite_options options{};
+
+  pass_result run(graph& g) const { return apply_rules(g, rewriting::linear_rules, *ops, options); }
+};
+
+static_assert(Pass<recognize> && Pass<rewrite>);
 
 }  // namespace dnnopt
 

@@ -114,6 +114,9 @@ class rule_matcher {
         const auto number = uniform_value(graph_.facts(read));
         return number && is_rounded(*number, wanted.number, graph_.facts(read).type) && solve();
       }
+      case term_node::form::integers:
+        return read != no_value && graph_.facts(read).is_constant() && graph_.facts(read).type == dtype::int64 &&
+               integers_of(graph_.facts(read).constant) == wanted.integers && solve();
       case term_node::form::operation:
         break;
     }

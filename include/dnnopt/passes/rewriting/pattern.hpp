@@ -33,7 +33,7 @@ struct attribute_term {
 
 /// One node of a term. Children come before their parents in a `term`'s list.
 struct term_node {
-  enum class form : std::uint8_t { variable, number, operation };
+  enum class form : std::uint8_t { variable, number, integers, operation };
 
   form kind = form::variable;
   std::string_view name;   ///< of the variable or operator
@@ -41,6 +41,7 @@ struct term_node {
   bool optional = false;   ///< a variable that stands for an absent input too
   bool ordered = false;    ///< operands are not commuted
   double number = 0;
+  std::vector<std::int64_t> integers;  ///< of a list, which a replacement makes an int64 constant
   std::vector<std::size_t> children;
   std::vector<attribute_term> attributes;
 };
@@ -154,6 +155,17 @@ class term_parser {
     return list;
   }
 
+  /// What follows the opening bracket of a list.
+  std::vector<std::int64_t> integers() {
+    std::vector<std::int64_t> list;
+    while (!take(']')) {
+      if (!list.empty()) expect(',');
+      if (!starts_number()) fail("no integer in a list");
+      list.push_back(to_integer(number_text()));
+    }
+    return list;
+  }
+
   attribute_term parse_attribute() {
     attribute_term one;
     one.key = word();
@@ -171,11 +183,7 @@ class term_parser {
       expect('"');
     } else if (take('[')) {
       one.kind = attribute_term::form::integers;
-      while (!take(']')) {
-        if (!one.integers.empty()) expect(',');
-        if (!starts_number()) fail("no integer in a list");
-        one.integers.push_back(to_integer(number_text()));
-      }
+      one.integers = integers();
     } else if (starts_number()) {
       const std::string_view text = number_text();
       one.kind = is_real(text) ? attribute_term::form::real : attribute_term::form::integer;
@@ -194,6 +202,11 @@ class term_parser {
     if (starts_number()) {
       node.kind = term_node::form::number;
       node.number = to_real(number_text());
+      return add(std::move(node));
+    }
+    if (take('[')) {
+      node.kind = term_node::form::integers;
+      node.integers = integers();
       return add(std::move(node));
     }
     node.optional = take('?');
@@ -228,8 +241,8 @@ class term_parser {
 
 /// Parses a term:
 ///
-///     term      := number | ['?'] variable | Operator ['!'] [':' label] ['{' attributes '}'] '(' terms ')'
-///     attribute := key ['?'] '=' (integer | real | "text" | '[' integers ']' | '$' function '(' names ')')
+///     term      := number | '[' integers ']' | ['?'] variable | Operator ['!'] [':' label] ['{' attributes '}'] '('
+///     terms ')' attribute := key ['?'] '=' (integer | real | "text" | '[' integers ']' | '$' function '(' names ')')
 ///
 /// "!" keeps operands from being commuted. Operators begin with a capital letter and are those of ai.onnx, variables
 /// with a small one; a variable that occurs twice stands for one value. Errors: invalid_argument with the position.

@@ -93,7 +93,7 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
 [[nodiscard]] inline bool same_term(const term& t, std::size_t a, std::size_t b) {
   const term_node& x = t.nodes[a];
   const term_node& y = t.nodes[b];
-  if (x.kind != y.kind || x.name != y.name || x.label != y.label || x.number != y.number ||
+  if (x.kind != y.kind || x.name != y.name || x.label != y.label || x.number != y.number || x.integers != y.integers ||
       x.children.size() != y.children.size() || !x.attributes.empty() || !y.attributes.empty())
     return false;
   for (std::size_t i = 0; i < x.children.size(); ++i)
@@ -127,6 +127,11 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
       made.facts.constant = tensor_of(replaced.type, {}, {wanted.number});
       made.facts.type = replaced.type;
       made.facts.dims.emplace();
+    } else if (wanted.kind == term_node::form::integers) {
+      made.facts.constant =
+          tensor::of<std::int64_t>({static_cast<std::int64_t>(wanted.integers.size())}, wanted.integers);
+      made.facts.type = dtype::int64;
+      made.facts.dims = to_shape(made.facts.constant.dims());
     } else if (wanted.kind == term_node::form::variable) {
       made.existing = match.value_of(rule, wanted.name);
       made.absent = made.existing == no_value;
