@@ -26,6 +26,7 @@ namespace dnnopt::rewriting {
 struct planned_value {
   value_id existing = no_value;    ///< a value of the graph, or none where an operator makes it
   bool absent = false;             ///< an optional input that is not there
+  bool folds = false;              ///< known before execution
   std::size_t same_as = SIZE_MAX;  ///< an equal planned value that comes earlier
   const op_info* op = nullptr;     ///< null for numbers and existing values
   attribute_map attributes{};
@@ -124,12 +125,14 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
       continue;
     }
     if (wanted.kind == term_node::form::number) {
+      made.folds = true;
       made.facts.constant = tensor_of(replaced.type, {}, {wanted.number});
       made.facts.type = replaced.type;
       made.facts.dims.emplace();
     } else if (wanted.kind == term_node::form::integers) {
       made.facts.constant =
           tensor::of<std::int64_t>({static_cast<std::int64_t>(wanted.integers.size())}, wanted.integers);
+      made.folds = true;
       made.facts.type = dtype::int64;
       made.facts.dims = to_shape(made.facts.constant.dims());
     } else if (wanted.kind == term_node::form::variable) {
@@ -137,16 +140,19 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
       made.absent = made.existing == no_value;
       if (!made.absent) {
         made.facts = g.facts(made.existing);
+        made.folds = made.facts.is_constant();
         kept.push_back(made.existing);
       }
     } else {
       made.op = rule.replacement_ops[i];
       detail::set_attributes(g, rule, match, wanted, made.attributes);
       std::vector<const value_facts*> inputs;
+      made.folds = true;
       for (const std::size_t child : wanted.children) {
         const planned_value* read = &plan.values[child];
         if (read->same_as != SIZE_MAX) read = &plan.values[read->same_as];
         const bool in_graph = read->existing != no_value;
+        made.folds = made.folds && (read->absent || read->folds);
         inputs.push_back(read->absent ? nullptr : in_graph ? &g.facts(read->existing) : &read->facts);
       }
       while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
@@ -164,7 +170,7 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
         return std::nullopt;  // operands of the pattern need not suit the replacement
       }
       if (!outputs[0].dims) return std::nullopt;
-      plan.added += work_of(*made.op, facts, outputs[0], nominal);
+      plan.added += work_of(*made.op, facts, outputs[0], nominal, made.folds);
       made.facts = std::move(outputs[0]);
     }
     plan.values.push_back(std::move(made));

@@ -56,21 +56,20 @@ inline constexpr std::int64_t nominal_dim = 16;
 }
 
 /// The work of one operator: twice its multiply-accumulates where its row states them, else one operation per element
-/// that it aggregates or makes. Views and what folding will compute before execution cost no operations.
+/// that it aggregates or makes. Views cost no operations; what folding will compute before execution (`folds`) costs
+/// nothing.
 [[nodiscard]] inline work work_of(const op_info& op, const node_facts& facts, const value_facts& output,
-                                  const symbol_values& nominal) {
+                                  const symbol_values& nominal, bool folds) {
+  if (folds) return {};
   work result;
   result.nodes = 1;
-  bool folds = true;
   for (std::size_t i = 0; i < facts.inputs.size(); ++i) {
     if (!facts.has(i)) continue;
-    folds = folds && facts.inputs[i]->is_constant();
     // A value that is read twice is loaded once.
     bool again = false;
     for (std::size_t j = 0; j < i; ++j) again = again || facts.inputs[j] == facts.inputs[i];
     if (!again) result.reads += elements_of(*facts.inputs[i], nominal);
   }
-  if (folds) return {};
   if (op.kind == computation_kind::view || op.kind == computation_kind::shape_query) return result;
   if (op.macs != nullptr) {
     const index_expr macs = op.macs(facts);
@@ -87,9 +86,11 @@ inline constexpr std::int64_t nominal_dim = 16;
 /// The work of a node of a graph.
 [[nodiscard]] inline work work_of(const graph& g, node_id id, const symbol_values& nominal) {
   const node& n = g.node_at(id);
+  if (n.outputs.empty() || n.outputs[0] == no_value) return {};
   const facts_of_node facts(g, id);
-  return n.outputs.empty() || n.outputs[0] == no_value ? work{}
-                                                       : work_of(*n.op, *facts, g.facts(n.outputs[0]), nominal);
+  bool folds = true;
+  for (const value_id in : n.inputs) folds = folds && (in == no_value || g.facts(in).is_constant());
+  return work_of(*n.op, *facts, g.facts(n.outputs[0]), nominal, folds);
 }
 
 }  // namespace dnnopt::rewriting
