@@ -379,25 +379,49 @@ inline constexpr std::array mod_rules{
                }},
 };
 
+// Whether a <= b is known: from ranges, or because a is a minimum with or b a maximum with something that decides it
+// (absorption: max(x, min(x, y)) is x).
+inline bool known_not_above(const index_expr& a, const index_expr& b, int depth = 4) {
+  if (a == b || (b - a).range().low >= 0) return true;
+  if (depth == 0) return false;
+  const auto operands = [](const index_expr& e) {
+    const expr_node& n = *e.node();
+    return std::array{index_expr::from_node(n.left, n.left_constant), index_expr::from_node(n.right, n.right_constant)};
+  };
+  if (a.op() == expr_op::min || a.op() == expr_op::max) {
+    const auto [x, y] = operands(a);
+    const bool left = known_not_above(x, b, depth - 1);
+    if (a.op() == expr_op::min ? left || known_not_above(y, b, depth - 1) : left && known_not_above(y, b, depth - 1))
+      return true;
+  }
+  if (b.op() == expr_op::min || b.op() == expr_op::max) {
+    const auto [x, y] = operands(b);
+    const bool left = known_not_above(a, x, depth - 1);
+    if (b.op() == expr_op::max ? left || known_not_above(a, y, depth - 1) : left && known_not_above(a, y, depth - 1))
+      return true;
+  }
+  return false;
+}
+
 inline constexpr std::array min_rules{
     index_rule{"min(x, y) -> x where x <= y",
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-                 return (b - a).range().low >= 0 ? std::optional(a) : std::nullopt;
+                 return known_not_above(a, b) ? std::optional(a) : std::nullopt;
                }},
     index_rule{"min(x, y) -> y where y <= x",
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-                 return (a - b).range().low >= 0 ? std::optional(b) : std::nullopt;
+                 return known_not_above(b, a) ? std::optional(b) : std::nullopt;
                }},
 };
 
 inline constexpr std::array max_rules{
     index_rule{"max(x, y) -> x where y <= x",
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-                 return (a - b).range().low >= 0 ? std::optional(a) : std::nullopt;
+                 return known_not_above(b, a) ? std::optional(a) : std::nullopt;
                }},
     index_rule{"max(x, y) -> y where x <= y",
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
-                 return (b - a).range().low >= 0 ? std::optional(b) : std::nullopt;
+                 return known_not_above(a, b) ? std::optional(b) : std::nullopt;
                }},
 };
 

@@ -25,8 +25,8 @@ struct gelu_op : unary<gelu_op> {
   static constexpr std::string_view name = "Gelu";
   static constexpr int since = 20;
   static constexpr std::string_view scalar =
-      "{approximate==tanh} ? 0.5f * x0 * (1.0f + tanh(0.7978845608f * (x0 + 0.044715f * x0 * x0 * x0)))"
-      " : 0.5f * x0 * (1.0f + erf(x0 * 0.7071067812f))";
+      "{approximate==tanh} ? 0.5f * x0 * (1.0f + dnnopt_tanh(0.7978845608f * (x0 + 0.044715f * x0 * x0 * x0)))"
+      " : 0.5f * x0 * (1.0f + dnnopt_erf(x0 * 0.7071067812f))";
 };
 
 struct hard_sigmoid_op : unary<hard_sigmoid_op> {
@@ -50,7 +50,7 @@ struct leaky_relu_op : unary<leaky_relu_op> {
 struct mish_op : unary<mish_op> {
   static constexpr std::string_view name = "Mish";
   static constexpr int since = 22;
-  static constexpr std::string_view scalar = "x0 * tanh(dnnopt_softplus(x0))";
+  static constexpr std::string_view scalar = "x0 * dnnopt_tanh(dnnopt_softplus(x0))";
 };
 
 /// The slope broadcasts to the input (one way only).
@@ -89,7 +89,7 @@ struct shrink_op : unary<shrink_op> {
 struct sigmoid_op : unary<sigmoid_op> {
   static constexpr std::string_view name = "Sigmoid";
   static constexpr int since = 13;
-  static constexpr std::string_view scalar = "1.0f / (1.0f + exp(-(x0)))";
+  static constexpr std::string_view scalar = "1.0f / (1.0f + dnnopt_exp(-(x0)))";
 };
 
 struct softplus_op : unary<softplus_op> {
@@ -108,19 +108,19 @@ struct softsign_op : unary<softsign_op> {
 struct swiglu_op : binary<swiglu_op> {
   static constexpr std::string_view name = "SwiGLU";
   static constexpr int since = 28;
-  static constexpr std::string_view scalar = "x0 / (1.0f + exp(-({alpha=1} * x0))) * x1";
+  static constexpr std::string_view scalar = "x0 / (1.0f + dnnopt_exp(-({alpha=1} * x0))) * x1";
 };
 
 struct swish_op : unary<swish_op> {
   static constexpr std::string_view name = "Swish";
   static constexpr int since = 24;
-  static constexpr std::string_view scalar = "x0 / (1.0f + exp(-({alpha=1} * x0)))";
+  static constexpr std::string_view scalar = "x0 / (1.0f + dnnopt_exp(-({alpha=1} * x0)))";
 };
 
 struct tanh_op : unary<tanh_op> {
   static constexpr std::string_view name = "Tanh";
   static constexpr int since = 13;
-  static constexpr std::string_view scalar = "tanh(x0)";
+  static constexpr std::string_view scalar = "dnnopt_tanh(x0)";
 };
 
 struct thresholded_relu_op : unary<thresholded_relu_op> {

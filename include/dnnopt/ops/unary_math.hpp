@@ -75,14 +75,14 @@ struct cosh_op : unary<cosh_op> {
 struct erf_op : unary<erf_op> {
   static constexpr std::string_view name = "Erf";
   static constexpr int since = 13;
-  static constexpr std::string_view scalar = "erf(x0)";
+  static constexpr std::string_view scalar = "dnnopt_erf(x0)";
 };
 
 struct exp_op : unary<exp_op> {
   static constexpr std::string_view name = "Exp";
   static constexpr int since = 13;
   static constexpr algebra properties = algebra::distributive;
-  static constexpr std::string_view scalar = "exp(x0)";
+  static constexpr std::string_view scalar = "dnnopt_exp(x0)";
 };
 
 struct floor_op : unary<floor_op> {
@@ -94,7 +94,7 @@ struct floor_op : unary<floor_op> {
 struct log_op : unary<log_op> {
   static constexpr std::string_view name = "Log";
   static constexpr int since = 13;
-  static constexpr std::string_view scalar = "log(x0)";
+  static constexpr std::string_view scalar = "dnnopt_log(x0)";
 };
 
 struct neg_op : unary<neg_op> {

@@ -1,4 +1,4 @@
-// Owns the folding of batch normalization into the convolution before it.
+// Owns the folding of batch normalization into the convolution before it, or into a factor and an addend.
 #ifndef DNNOPT_PASSES_FOLD_BATCH_NORMALIZATION_HPP
 #define DNNOPT_PASSES_FOLD_BATCH_NORMALIZATION_HPP
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <dnnopt/graph.hpp>
-#include <dnnopt/ops/convolution.hpp>
 #include <dnnopt/ops/arithmetic.hpp>
+#include <dnnopt/ops/convolution.hpp>
 #include <dnnopt/ops/normalization.hpp>
 #include <dnnopt/passes/pass.hpp>
 
@@ -21,9 +21,8 @@ namespace dnnopt {
 
 /// Before: y = BatchNormalization(Conv(x, W, b), scale, B, mean, var), all parameters constant float32.
 /// After:  y = Conv(x, W', b') with k = scale / sqrt(var + epsilon), W' = k W per output channel, b' = k (b - mean) +
-/// B. Conditions: inference form, the convolution's result has no other reader.
-/// Otherwise, before: y = BatchNormalization(x, ...) with constant parameters; after: y = x * k + (B - k mean), two
-/// element-wise operators that join whoever computes x. Parameters are computed in double.
+/// B. Behind anything else than a convolution that only it reads: y = x k + (B - k mean), with k and the addend shaped
+/// to the channels of x. Conditions: inference form. Parameters are computed in double.
 struct fold_batch_normalization {
   static constexpr std::string_view name = "fold_batch_normalization";
 
@@ -34,9 +33,10 @@ struct fold_batch_normalization {
       if (n.op != &op_row<ops::batch_normalization_op> || n.attributes.get_int("training_mode", 0) != 0) continue;
       if (n.outputs.size() != 1 && n.outputs[1] != no_value) continue;
       const value& data = g.value_at(n.inputs[0]);
-      const bool follows = data.producer != no_node && data.uses.size() == 1 && !g.is_output(n.inputs[0]) &&
-                           g.node_at(data.producer).op == &op_row<ops::conv_op>;
-      if ((follows && fold(g, data.producer, id)) || spread(g, id)) ++result.edits;
+      const bool alone = data.producer != no_node && data.uses.size() == 1 && !g.is_output(n.inputs[0]);
+      if ((alone && g.node_at(data.producer).op == &op_row<ops::conv_op> && fold(g, data.producer, id)) ||
+          take_apart(g, id))
+        ++result.edits;
     }
     return result;
   }
@@ -48,37 +48,39 @@ struct fold_batch_normalization {
     return std::vector<double>(data.begin(), data.end());
   }
 
-  static bool spread(graph& g, node_id norm) {
+  static bool take_apart(graph& g, node_id norm) {
     const std::vector<value_id> inputs = g.node_at(norm).inputs;
     const auto scale = numbers(g, inputs[1]);
     const auto shift = numbers(g, inputs[2]);
     const auto mean = numbers(g, inputs[3]);
     const auto variance = numbers(g, inputs[4]);
-    const auto& dims = g.facts(inputs[0]).dims;
-    if (!scale || !shift || !mean || !variance || !dims || dims->size() < 2 ||
-        g.facts(inputs[0]).type != dtype::float32)
+    const auto dims = g.facts(inputs[0]).dims;
+    if (!scale || !shift || !mean || !variance || !dims || dims->size() < 2) return false;
+    const std::size_t channels = scale->size();
+    if (!((*dims)[1] == index_expr(static_cast<std::int64_t>(channels))) || shift->size() != channels ||
+        mean->size() != channels || variance->size() != channels)
       return false;
-    std::vector<std::int64_t> per_channel(dims->size() - 1, 1);
-    per_channel[0] = static_cast<std::int64_t>(scale->size());
-    tensor factor(dtype::float32, per_channel);
-    tensor offset(dtype::float32, per_channel);
-    const auto to_factor = factor.mutable_data<float>();
-    const auto to_offset = offset.mutable_data<float>();
     const double epsilon = static_cast<double>(g.node_at(norm).attributes.get_float("epsilon", 1e-5F));
-    for (std::size_t c = 0; c < scale->size(); ++c) {
+    dim_list shaped(dims->size() - 1, 1);
+    shaped[0] = static_cast<std::int64_t>(channels);
+    tensor factor(dtype::float32, shaped);
+    tensor addend(dtype::float32, shaped);
+    const auto factors = factor.mutable_data<float>();
+    const auto addends = addend.mutable_data<float>();
+    for (std::size_t c = 0; c < channels; ++c) {
       const double k = (*scale)[c] / std::sqrt((*variance)[c] + epsilon);
-      to_factor[c] = static_cast<float>(k);
-      to_offset[c] = static_cast<float>((*shift)[c] - k * (*mean)[c]);
+      factors[c] = static_cast<float>(k);
+      addends[c] = static_cast<float>((*shift)[c] - k * (*mean)[c]);
     }
-    const std::string prefix = g.node_at(norm).name;
+    const std::string node_name = g.node_at(norm).name;
     const value_id out = g.node_at(norm).outputs[0];
-    const value_facts facts = g.facts(out);
+    const std::string prefix = g.value_at(out).name;
+    const value_id k = g.add_constant(prefix + ".scale", std::move(factor));
+    const value_id b = g.add_constant(prefix + ".shift", std::move(addend));
+    const value_id scaled = g.add_value(prefix + ".scaled", dtype::float32, dims);
     g.remove_node(norm);
-    const value_id scaled = g.add_value(g.value_at(out).name + ".scaled", facts.type, facts.dims);
-    g.add_node(op_row<ops::mul_op>, prefix + ".scale",
-               {inputs[0], g.add_constant(prefix + ".factor", std::move(factor))}, {scaled});
-    g.add_node(op_row<ops::add_op>, prefix + ".shift",
-               {scaled, g.add_constant(prefix + ".offset", std::move(offset))}, {out});
+    g.add_node(op_row<ops::mul_op>, node_name + ".scale", {inputs[0], k}, {scaled});
+    g.add_node(op_row<ops::add_op>, node_name, {scaled, b}, {out});
     return true;
   }
 

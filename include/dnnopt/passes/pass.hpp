@@ -4,6 +4,8 @@
 
 #include <concepts>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +19,7 @@ namespace dnnopt {
 struct pass_result {
   std::size_t edits = 0;             ///< rewrites, removals or facts raised, by the pass's own count
   std::vector<std::string> remarks;  ///< what could not be done and why, for --explain
+  std::map<std::string, std::size_t, std::less<>> rules{};  ///< how often each named rule fired, where a pass has rules
 };
 
 /// A pass: a value without globals that edits a graph and never prints.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,16 +19,27 @@
 #include <dnnopt/passes/fold_constants.hpp>
 #include <dnnopt/passes/fuse.hpp>
 #include <dnnopt/passes/inline_branches.hpp>
+#include <dnnopt/passes/merge_equal.hpp>
+#include <dnnopt/passes/merge_siblings.hpp>
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rdp.hpp>
+#include <dnnopt/passes/recognize_attention.hpp>
+#include <dnnopt/passes/recognize_rotary.hpp>
 #include <dnnopt/passes/remove_dead.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
+#include <dnnopt/passes/rewrite.hpp>
+
+#if DNNOPT_BODIES_SESSION
+#include <dnnopt/ops/standard.hpp>
+#endif
 
 namespace dnnopt {
 
 /// What passes may use besides the graph.
 struct pass_environment {
   node_evaluator evaluate = nullptr;  ///< null: nothing is folded by evaluation
+  const op_set* ops = nullptr;        ///< where rules find their operators; null: standard_ops()
+  rewriting::rewrite_options rewriting{};
 };
 
 /// A pass by name.
@@ -45,15 +57,43 @@ inline constexpr std::array pass_table{
     pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }},
     pass_row{fold_batch_normalization::name,
              [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
+    pass_row{merge_equal::name, [](graph& g, const pass_environment&) { return merge_equal{}.run(g); }},
+    pass_row{recognize::name,
+             [](graph& g, const pass_environment& e) {
+               return recognize{e.ops, e.rewriting}.run(g);
+             }},
+    pass_row{recognize_rotary::name, [](graph& g, const pass_environment&) { return recognize_rotary{}.run(g); }},
+    pass_row{recognize_attention::name, [](graph& g, const pass_environment&) { return recognize_attention{}.run(g); }},
+    pass_row{rewrite::name,
+             [](graph& g, const pass_environment& e) {
+               return rewrite{e.ops, e.rewriting}.run(g);
+             }},
+    // The same without rules that change overflow, infinities or NaN.
+    pass_row{"recognize_exact",
+             [](graph& g, const pass_environment& e) {
+               return recognize{e.ops, {false}}.run(g);
+             }},
+    pass_row{"rewrite_exact",
+             [](graph& g, const pass_environment& e) {
+               return rewrite{e.ops, {false}}.run(g);
+             }},
+    pass_row{merge_siblings::name, [](graph& g, const pass_environment&) { return merge_siblings{}.run(g); }},
     pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }},
     pass_row{fuse_blocks::name, [](graph& g, const pass_environment&) { return fuse_blocks{}.run(g); }},
     pass_row{fuse_epilogue::name, [](graph& g, const pass_environment&) { return fuse_epilogue{}.run(g); }},
 };
 
 /// The order of the passes that `default` stands for.
-inline constexpr std::array<std::string_view, 11> default_passes{
-    rdp::name,        fold_constants::name,  inline_branches::name,          rdp::name,         fold_constants::name,
-    rdp::name,        remove_identity::name, fold_batch_normalization::name, remove_dead::name, rdp::name,
+inline constexpr std::array default_passes{
+    // Shapes and constants.
+    rdp::name, fold_constants::name, inline_branches::name, rdp::name, fold_constants::name, rdp::name,
+    // One form for what exporters write, whole operators for what they take apart.
+    remove_identity::name, fold_batch_normalization::name, merge_equal::name, recognize::name, fold_constants::name,
+    rdp::name, recognize_rotary::name, recognize_attention::name, remove_dead::name, rdp::name,
+    // Fewer operations, then fewer products.
+    rewrite::name, fold_constants::name, remove_identity::name, merge_siblings::name, merge_equal::name,
+    remove_dead::name, rdp::name,
+    // Which of what is left runs as one kernel.
     fuse_blocks::name};
 
 /// What one pass of a pipeline did.
@@ -62,6 +102,7 @@ struct pass_report {
   std::size_t edits = 0;
   double seconds = 0;
   std::vector<std::string> remarks;
+  std::map<std::string, std::size_t, std::less<>> rules;  ///< how often each named rule fired
 };
 
 /// The names that a `--passes` argument stands for: "default", "none", or names separated by commas.
@@ -103,13 +144,19 @@ DNNOPT_INLINE std::vector<pass_report> run_passes(graph& g, const std::vector<st
                                                   const pass_environment& environment,
                                                   const std::function<void(const graph&, const pass_report&)>& after) {
   std::vector<pass_report> reports;
+  pass_environment known = environment;
+  op_set standard;
+  if (known.ops == nullptr) {
+    standard = standard_ops();
+    known.ops = &standard;
+  }
   for (const std::string& wanted : names) {
     for (const pass_row& row : pass_table) {
       if (row.name != wanted) continue;
       const auto begin = std::chrono::steady_clock::now();
-      pass_result result = row.run(g, environment);
+      pass_result result = row.run(g, known);
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks)});
+      reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks), std::move(result.rules)});
       if (after) after(g, reports.back());
       break;
     }

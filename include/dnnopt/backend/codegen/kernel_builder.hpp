@@ -377,7 +377,8 @@ class kernel_builder {
   /// Frames count in int; what only its symbols' ranges make wide is narrowed, for the executor refuses dims beyond
   /// int.
   void define(std::string_view name, const index_expr& value) {
-    define(name, fits_int(value.range()) ? index_source(value) : "(int)(" + index_source(value) + ")");
+    // An int may come of long terms (a quotient), so a range that fits does not make the source an int.
+    define(name, value.is_constant() ? index_source(value) : "(int)(" + index_source(value) + ")");
   }
   /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name
   /// of the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().

@@ -1,0 +1,112 @@
+// Owns the rules that recognise operators which exporters take apart: activations, normalizations, softmax.
+#ifndef DNNOPT_PASSES_REWRITING_RECOGNITION_RULES_HPP
+#define DNNOPT_PASSES_REWRITING_RECOGNITION_RULES_HPP
+
+#include <array>
+
+#include <dnnopt/passes/rewriting/rule.hpp>
+
+namespace dnnopt::rewriting {
+
+namespace detail {
+constexpr rewrite_rule recognition(std::string_view name, std::string_view property, std::string_view pattern,
+                                   std::string_view replacement, std::string_view condition = "",
+                                   meaning floating_point = meaning::kept) {
+  return {name, rule_family::recognition, property, pattern, replacement, condition, floating_point};
+}
+}  // namespace detail
+
+/// Definitions read from right to left.
+inline constexpr std::array recognition_rules{
+    // x * 0.5 * (1 + erf(x / sqrt 2)), in the three ways to multiply and the two to divide.
+    detail::recognition("gelu_erf_1", "definition", "Mul(Mul(x, Add(Erf(Div(x, 1.4142135624)), 1)), 0.5)", "Gelu(x)"),
+    detail::recognition("gelu_erf_2", "definition", "Mul(x, Mul(Add(Erf(Div(x, 1.4142135624)), 1), 0.5))", "Gelu(x)"),
+    detail::recognition("gelu_erf_3", "definition", "Mul(Mul(x, 0.5), Add(Erf(Div(x, 1.4142135624)), 1))", "Gelu(x)"),
+    detail::recognition("gelu_erf_4", "definition", "Mul(Mul(x, Add(Erf(Mul(x, 0.7071067812)), 1)), 0.5)", "Gelu(x)"),
+    detail::recognition("gelu_erf_5", "definition", "Mul(x, Mul(Add(Erf(Mul(x, 0.7071067812)), 1), 0.5))", "Gelu(x)"),
+    detail::recognition("gelu_erf_6", "definition", "Mul(Mul(x, 0.5), Add(Erf(Mul(x, 0.7071067812)), 1))", "Gelu(x)"),
+    // x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    detail::recognition("gelu_tanh_1", "definition",
+                        "Mul(Mul(x, 0.5), Add(Tanh(Mul(Add(x, Mul(Pow(x, 3), 0.044715)), 0.7978845608)), 1))",
+                        "Gelu{approximate=\"tanh\"}(x)"),
+    detail::recognition("gelu_tanh_2", "definition",
+                        "Mul(Mul(x, Add(Tanh(Mul(Add(x, Mul(Pow(x, 3), 0.044715)), 0.7978845608)), 1)), 0.5)",
+                        "Gelu{approximate=\"tanh\"}(x)"),
+    detail::recognition("gelu_tanh_3", "definition",
+                        "Mul(x, Mul(Add(Tanh(Mul(Add(x, Mul(Pow(x, 3), 0.044715)), 0.7978845608)), 1), 0.5))",
+                        "Gelu{approximate=\"tanh\"}(x)"),
+    detail::recognition("gelu_tanh_4", "definition",
+                        "Mul(Mul(x, 0.5), Add(Tanh(Mul(Add(x, Mul(Mul(Mul(x, x), x), 0.044715)), 0.7978845608)), 1))",
+                        "Gelu{approximate=\"tanh\"}(x)"),
+    detail::recognition("gelu_tanh_5", "definition",
+                        "Mul(Mul(x, 0.5), Add(Tanh(Mul(Mul(x, 0.7978845608), Add(Mul(Mul(x, 0.044715), x), 1))), 1))",
+                        "Gelu{approximate=\"tanh\"}(x)"),
+    detail::recognition("swish", "definition", "Mul(x, Sigmoid(x))", "Swish(x)"),
+    detail::recognition("swish_scaled", "definition", "Mul(x, Sigmoid(Mul(x, a)))", "Swish{alpha=$value(a)}(x)",
+                        "scalar(a)"),
+    detail::recognition("swish_quotient", "definition", "Div(x, Add(Exp(Neg(x)), 1))", "Swish(x)", "floating(x)"),
+    detail::recognition("sigmoid_reciprocal", "definition", "Reciprocal(Add(Exp(Neg(x)), 1))", "Sigmoid(x)",
+                        "floating(x)"),
+    detail::recognition("sigmoid_quotient", "definition", "Div(1, Add(Exp(Neg(x)), 1))", "Sigmoid(x)", "floating(x)"),
+    detail::recognition("hard_sigmoid_div", "definition", "Div(Clip(Add(x, 3), 0, 6), 6)",
+                        "HardSigmoid{alpha=0.1666666667, beta=0.5}(x)", "floating(x)"),
+    detail::recognition("hard_sigmoid_mul", "definition", "Mul(Clip(Add(x, 3), 0, 6), 0.1666666667)",
+                        "HardSigmoid{alpha=0.1666666667, beta=0.5}(x)", "floating(x)"),
+    detail::recognition("hard_swish", "definition", "Mul(x, HardSigmoid{alpha=0.1666666667, beta?=0.5}(x))",
+                        "HardSwish(x)"),
+    detail::recognition("hard_swish_div_1", "definition", "Div(Mul(x, Clip(Add(x, 3), 0, 6)), 6)", "HardSwish(x)",
+                        "floating(x)"),
+    detail::recognition("hard_swish_div_2", "definition", "Mul(x, Div(Clip(Add(x, 3), 0, 6), 6))", "HardSwish(x)",
+                        "floating(x)"),
+    detail::recognition("softplus", "definition", "Log(Add(Exp(x), 1))", "Softplus(x)", "floating(x)",
+                        meaning::changed),
+    detail::recognition("mish", "definition", "Mul(x, Tanh(Softplus(x)))", "Mish(x)"),
+    detail::recognition("softsign", "definition", "Div(x, Add(Abs(x), 1))", "Softsign(x)", "floating(x)",
+                        meaning::changed),
+    detail::recognition("leaky_relu", "definition", "Max(x, Mul(x, a))", "LeakyRelu{alpha=$value(a)}(x)",
+                        "scalar(a), above(a, 0), below(a, 1), floating(x)"),
+    // (x - mean) / sqrt(var + e) * w + b over the last axis.
+    detail::recognition(
+        "layer_normalization_1", "definition",
+        "Add(Mul(Div(Sub(x, ReduceMean:m(x, ?i)), Sqrt(Add(ReduceMean:v(Pow(Sub(x, ReduceMean:n(x, ?i)), 2), ?j), "
+        "e))), w), b)",
+        "LayerNormalization{axis=-1, epsilon=$value(e)}(x, w, b)",
+        "scalar(e), last_axis(m), last_axis(n), last_axis(v), row_of(w, x), row_of(b, x)"),
+    detail::recognition(
+        "layer_normalization_2", "definition",
+        "Add(Mul(Div(Sub(x, ReduceMean:m(x, ?i)), Sqrt(Add(ReduceMean:v(Mul(Sub(x, ReduceMean:n(x, ?i)), Sub(x, "
+        "ReduceMean:o(x, ?i))), ?j), e))), w), b)",
+        "LayerNormalization{axis=-1, epsilon=$value(e)}(x, w, b)",
+        "scalar(e), last_axis(m), last_axis(n), last_axis(o), last_axis(v), row_of(w, x), row_of(b, x)"),
+    detail::recognition(
+        "layer_normalization_3", "definition",
+        "Add(Mul(Mul(Sub(x, ReduceMean:m(x, ?i)), Reciprocal(Sqrt(Add(ReduceMean:v(Pow(Sub(x, ReduceMean:n(x, ?i)), "
+        "2), ?j), e)))), w), b)",
+        "LayerNormalization{axis=-1, epsilon=$value(e)}(x, w, b)",
+        "scalar(e), last_axis(m), last_axis(n), last_axis(v), row_of(w, x), row_of(b, x)"),
+    detail::recognition("rms_normalization_1", "definition",
+                        "Mul(Div(x, Sqrt(Add(ReduceMean:m(Pow(x, 2), ?i), e))), w)",
+                        "RMSNormalization{axis=-1, epsilon=$value(e)}(x, w)", "scalar(e), last_axis(m), row_of(w, x)"),
+    detail::recognition("rms_normalization_2", "definition",
+                        "Mul(Mul(x, Reciprocal(Sqrt(Add(ReduceMean:m(Pow(x, 2), ?i), e)))), w)",
+                        "RMSNormalization{axis=-1, epsilon=$value(e)}(x, w)", "scalar(e), last_axis(m), row_of(w, x)"),
+    detail::recognition("rms_normalization_3", "definition",
+                        "Mul(Mul(x, Reciprocal(Sqrt(Add(ReduceMean:m(Mul(x, x), ?i), e)))), w)",
+                        "RMSNormalization{axis=-1, epsilon=$value(e)}(x, w)", "scalar(e), last_axis(m), row_of(w, x)"),
+    detail::recognition("rms_normalization_4", "definition",
+                        "Mul(Mul(x, Div(1, Sqrt(Add(ReduceMean:m(Pow(x, 2), ?i), e)))), w)",
+                        "RMSNormalization{axis=-1, epsilon=$value(e)}(x, w)", "scalar(e), last_axis(m), row_of(w, x)"),
+    detail::recognition("group_normalization", "definition",
+                        "Add(Mul(Reshape(InstanceNormalization:n(Reshape:r(x, s), 1, 0), t), w), b)",
+                        "GroupNormalization{num_groups=$dim(r, 1), epsilon=$of(n, epsilon)}(x, Squeeze(w), Squeeze(b))",
+                        "rank(r, 3), known_dim(r, 1), same_dim(r, x, 0), channels_of(w, x), channels_of(b, x), "
+                        "constant(w), constant(b), !dim(x, 1, 1)"),
+    detail::recognition("softmax", "definition",
+                        "Div(Exp(Sub(x, ReduceMax:m(x, ?i))), ReduceSum:s(Exp(Sub(x, ReduceMax:n(x, ?i))), ?j))",
+                        "Softmax{axis=-1}(x)", "last_axis(m), last_axis(n), last_axis(s), floating(x)"),
+    detail::recognition("log_softmax", "definition", "Log(Softmax:s(x))", "LogSoftmax:s(x)", "", meaning::changed),
+};
+
+}  // namespace dnnopt::rewriting
+
+#endif  // DNNOPT_PASSES_REWRITING_RECOGNITION_RULES_HPP
