@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -182,8 +183,8 @@ class placer {
     const node_id producer = g_.value_at(v).producer;
     if (producer == no_node || placed_value_[v]) return;
     const std::size_t b = stored_by_[v];
-    if (b != none && !failed_[b] && (*blocks_)[b].members.size() > 1) {
-      const fused_block& block = (*blocks_)[b];
+    if (b != none && !failed_[b] && block_at(b).members.size() > 1) {
+      const fused_block block = block_at(b);
       placed_node unit;
       unit.members = block.members;
       unit.outputs = block.outputs;
@@ -200,6 +201,7 @@ class placer {
             throw;
           failed_[b] = true;
           why_split_[v] = e.what();
+          if (!block.before.empty()) split(block, e.what());
           for (const value_id out : block.outputs) work_.push_back(out);
           return;
         }
@@ -211,13 +213,60 @@ class placer {
     placed_node unit = single(producer);
     if (b != none) {
       if (!failed_[b])
-        unit.why_not = (*blocks_)[b].why_not;
+        unit.why_not = block_at(b).why_not;
       else if (const auto why = why_split_.find(v); why != why_split_.end())
         unit.why_not.push_back("the block has no kernel: " + why->second);
     }
     place_single(unit, refused);
     demand_sources(unit);
     finish(std::move(unit));
+  }
+
+  /// Makes two blocks of one: the members that stand before, and the rest.
+  void split(const fused_block& block, const std::string& why) {
+    const auto stands_before = [&](node_id id) {
+      return std::find(block.before.begin(), block.before.end(), id) != block.before.end();
+    };
+    fused_block first;
+    fused_block second;
+    second.anchor = block.anchor;
+    second.outputs = block.outputs;
+    second.why_not = block.why_not;
+    second.why_not.push_back("in one kernel with what stands before it: " + why);
+    // Views are computed by whoever reads them.
+    for (const node_id id : block.members) {
+      const bool before = stands_before(id);
+      if (before || g_.node_at(id).op->kind == computation_kind::view) first.members.push_back(id);
+      if (!before) second.members.push_back(id);
+    }
+    for (const node_id id : block.before)
+      for (const value_id out : g_.node_at(id).outputs) {
+        if (out == no_value) continue;
+        const auto& uses = g_.value_at(out).uses;
+        if (std::any_of(uses.begin(), uses.end(), [&](const value_use& use) { return !stands_before(use.node); }))
+          first.outputs.push_back(out);
+      }
+    // Views behind what stands before belong to the reader alone.
+    std::erase_if(first.members, [&](node_id id) { return !stands_before(id) && !leads_to(id, block.before); });
+    split_.push_back(std::move(first));
+    split_.push_back(std::move(second));
+    for (std::size_t i = split_.size() - 2; i < split_.size(); ++i) {
+      failed_.push_back(false);
+      for (const value_id out : split_[i].outputs) stored_by_[out] = blocks_->size() + i;
+    }
+  }
+  [[nodiscard]] bool leads_to(node_id from, const std::vector<node_id>& to) const {
+    for (const value_id out : g_.node_at(from).outputs) {
+      if (out == no_value) continue;
+      for (const value_use& use : g_.value_at(out).uses)
+        if (std::find(to.begin(), to.end(), use.node) != to.end() ||
+            (g_.node_at(use.node).op->kind == computation_kind::view && leads_to(use.node, to)))
+          return true;
+    }
+    return false;
+  }
+  [[nodiscard]] const fused_block& block_at(std::size_t b) const {
+    return b < blocks_->size() ? (*blocks_)[b] : split_[b - blocks_->size()];
   }
 
   static void place_alias(placed_node& unit, value_id source) {
@@ -259,6 +308,7 @@ class placer {
   std::vector<bool> brings_;
   std::vector<std::size_t> stored_by_;
   const std::vector<fused_block>* blocks_ = nullptr;
+  std::deque<fused_block> split_;  ///< numbered on from `blocks_`
   std::vector<bool> failed_;
   std::unordered_map<value_id, std::string> why_split_;
   std::vector<bool> placed_value_;

@@ -116,6 +116,7 @@ struct rotary_embedding_op : attention_classes {
   static constexpr std::string_view name = "RotaryEmbedding";
   static constexpr int since = 23;
   static constexpr op_arity arity{3, 4};
+  static constexpr int element_cost = 4;  // two elements, a cosine and a sine
   static constexpr computation_kind kind = computation_kind::other;
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {

@@ -86,6 +86,7 @@ struct layer_normalization_op : aggregating_classes {
   static constexpr std::string_view name = "LayerNormalization";
   static constexpr int since = 17;
   static constexpr op_arity arity{2, 3, 1, 3};
+  static constexpr bool normalizes_rows = true;
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     aggregating_classes::infer(facts, outputs);
@@ -109,6 +110,7 @@ struct rms_normalization_op : aggregating_classes {
   static constexpr std::string_view name = "RMSNormalization";
   static constexpr int since = 23;
   static constexpr op_arity arity{2, 2};
+  static constexpr bool normalizes_rows = true;
 };
 struct lrn_op : aggregating_classes {
   static constexpr std::string_view name = "LRN";

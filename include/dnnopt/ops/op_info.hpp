@@ -75,6 +75,12 @@ struct op_info {
   unview_function unview = nullptr;                 ///< null: the view has no inverse, or none that is an index map
   index_expr (*macs)(const node_facts&) = nullptr;  ///< multiply-accumulates; null: none
   evaluate_function evaluate = nullptr;             ///< null: the reference backend has it
+  /// Where a kind without an element expression by itself has one: about what one element costs next to an addition. 0:
+  /// the kind says it.
+  int element_cost = 0;
+  /// Output 0 is input 0 less its mean (or as it is), times the reciprocal of its deviation over the dims from attribute
+  /// "axis" on, times input 1, plus input 2 where given: two numbers per row tell all that a reader needs to know.
+  bool normalizes_rows = false;
   bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
   bool random = false;    ///< two evaluations differ, so it is never folded or merged
 };
@@ -154,6 +160,8 @@ consteval op_info make_op_info() {
     if constexpr (requires { &Op::unview; }) row.unview = &Op::unview;
     if constexpr (requires { &Op::macs; }) row.macs = &Op::macs;
     if constexpr (requires { &Op::evaluate; }) row.evaluate = &Op::evaluate;
+    if constexpr (requires { Op::element_cost; }) row.element_cost = Op::element_cost;
+    if constexpr (requires { Op::normalizes_rows; }) row.normalizes_rows = Op::normalizes_rows;
     if constexpr (requires { Op::branches; }) row.branches = Op::branches;
     if constexpr (requires { Op::random; }) row.random = Op::random;
   }

@@ -44,6 +44,7 @@ class fuse_blocks {
     w.join_successors();
     if (options.views) w.store_views_that_must_be();
     if (options.prologues) w.join_predecessors();
+    if (options.prologues) w.join_normalizations();
     if (options.views) w.store_through_views();
     pass_result result;
     result.edits = w.joins;
@@ -305,6 +306,38 @@ class fuse_blocks {
       if (reads > 1 && reads * from.cost > fusion::prologue_limit)
         return "computing it again costs more than storing it";
       return {};
+    }
+
+    /// A normalization of rows joins the product that alone reads it: the frame takes two numbers per row first.
+    void join_normalizations() {
+      for (block_id b = 0; b < p.block_count(); ++b) {
+        const fusion::planner::block& block = p.at(b);
+        if (!block.alive || block.fixed || block.anchor == no_node || block.members.size() != 1) continue;
+        const node& n = g.node_at(block.anchor);
+        const shape& dims = *g.facts(n.outputs[0]).dims;
+        if (!n.op->normalizes_rows || normalize_axis(n.attributes.get_int("axis", -1), dims.size()) + 1 != dims.size())
+          continue;
+        bool alone = !p.reaches_output(n.outputs[0]);
+        for (std::size_t i = 1; i < n.outputs.size(); ++i)
+          alone = alone && (n.outputs[i] == no_value || g.value_at(n.outputs[i]).uses.empty());
+        std::vector<node_id> nodes;
+        p.readers(n.outputs[0], nodes);
+        if (!alone || nodes.empty()) continue;
+        const node_id reader = nodes[0];
+        if (std::any_of(nodes.begin(), nodes.end(), [&](node_id other) { return other != reader; })) continue;
+        const block_id to = p.owner(reader);
+        if (to == fusion::no_block || p.at(to).fixed || p.at(to).anchor != reader || !p.at(to).before.empty()) continue;
+        const node& product = g.node_at(reader);
+        if (product.op->kind != computation_kind::matrix_product) continue;
+        std::vector<value_id> sources;
+        p.stored_sources(product.inputs[0], sources);
+        if (sources.size() != 1 || sources[0] != n.outputs[0]) continue;
+        const shape& rows = *g.facts(product.inputs[0]).dims;
+        if (rows.empty() || !(rows.back() == dims.back()) || !g.facts(product.inputs[1]).is_constant()) continue;
+        for (const value_id out : n.outputs) derived.erase(out);
+        p.merge(b, to);
+        ++joins;
+      }
     }
 
     /// Where a value is read through one view only, its block stores it as the reader wants it.

@@ -338,6 +338,21 @@ class kernel_builder {
     remember(id, index, std::move(name));
     bound_.insert(id);
   }
+  /// From now on, node `id`, which normalizes rows, does not compute its mean and the reciprocal of its deviation: they
+  /// are these C names. Where an element of it is asked for is kept for `row_asked`.
+  void bind_moments(node_id id, std::string mean, std::string inverse_deviation) {
+    moments_ = row_moments{id, std::move(mean), std::move(inverse_deviation), {}};
+  }
+  /// The names that bind_moments gave for the node, or null; notes the index that is asked for.
+  [[nodiscard]] const std::pair<std::string, std::string>* moments_of(node_id id, std::span<const index_expr> index) {
+    if (!moments_ || moments_->id != id) return nullptr;
+    if (moments_->asked.empty()) moments_->asked.assign(index.begin(), index.end());
+    return &moments_->names;
+  }
+  /// The index at which an element of the node of bind_moments was asked for; empty where none was.
+  [[nodiscard]] std::vector<index_expr> row_asked() const {
+    return moments_ ? moments_->asked : std::vector<index_expr>();
+  }
   /// The C name of the buffer argument of a value, for any use of it: outputs are not given its memory.
   [[nodiscard]] std::string pointer(value_id id, bool written) {
     const std::size_t i = argument_of(id, written);
@@ -383,17 +398,18 @@ class kernel_builder {
   /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name
   /// of the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().
   template <class Body>
-  void define_function(std::string_view name, compute_type type, std::span<const std::string> names, Body&& body) {
+  void define_function(std::string_view name, compute_type type, std::span<const std::string> names, Body&& body,
+                       std::string_view more = "") {
     begin();
     const std::string result = body();
     line("return " + result + ";");
     functions_ += "static inline " + std::string(name_of(type)) + " " + std::string(name) + "(DNNOPT_PARAMETERS" +
-                  arguments_of(names) + ") {\n" + take() + "}\n";
+                  arguments_of(names) + std::string(more) + ") {\n" + take() + "}\n";
   }
-  /// Defines a function as above that returns the element of `id` at `index`.
+  /// Defines a function as above that returns the element of `id` at `index`; `more` are further parameters.
   void define_load(std::string_view name, value_id id, std::span<const index_expr> index,
-                   std::span<const std::string> names) {
-    define_function(name, computed_as(id), names, [&] { return emit(id, index); });
+                   std::span<const std::string> names, std::string_view more = "") {
+    define_function(name, computed_as(id), names, [&] { return emit(id, index); }, more);
   }
   /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)`; `body()` returns the C name of the
   /// result.
@@ -529,6 +545,14 @@ class kernel_builder {
 
   class piece_builder;
 
+  struct row_moments {
+    row_moments(node_id node, std::string mean, std::string inverse, std::vector<index_expr> at)
+        : id(node), names(std::move(mean), std::move(inverse)), asked(std::move(at)) {}
+    node_id id;
+    std::pair<std::string, std::string> names;
+    std::vector<index_expr> asked;
+  };
+
   /// An index with 0 for every dim of 1, so that equal elements have equal indices.
   std::vector<index_expr> canonical(value_id id, std::span<const index_expr> index) {
     std::vector<index_expr> at(index.begin(), index.end());
@@ -634,6 +658,7 @@ class kernel_builder {
   std::vector<std::vector<scope>> held_;
   access_log accesses_;
   std::size_t counter_ = 0;
+  std::optional<row_moments> moments_;
 };
 
 }  // namespace dnnopt::codegen

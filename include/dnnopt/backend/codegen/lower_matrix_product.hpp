@@ -176,6 +176,50 @@ inline void orient(contraction& c, bool first_is_constant) {
   return text == "value" ? text : b.let(compute_type::real, text);
 }
 
+/// The member that normalizes rows before an operand of the anchor; no_node where there is none.
+[[nodiscard]] inline node_id row_normalization_in(const block_view& block) {
+  for (const node_id id : block.members)
+    if (id != block.anchor && block.g.node_at(id).op->normalizes_rows) return id;
+  return no_node;
+}
+
+/// Defines the load of rows that are normalized first: dnnopt_load_a(z, m, k, moments) and dnnopt_row_load(z, m, k), the
+/// element before normalization, from which the frame takes the moments of a row once.
+/// Errors: unsupported where a row of the product is no row of the normalization.
+inline void define_normalized_rows(kernel_builder& b, node_id norm, value_id operand,
+                                   std::span<const index_expr> index, const index_expr& k,
+                                   std::span<const std::string> names) {
+  const node& n = b.node_at(norm);
+  const auto refuse = [&](std::string_view why) {
+    return error(errc::unsupported, "node '" + n.name + "' can't stand before the product: " + std::string(why));
+  };
+  const shape d = b.dims(n.inputs[0]);
+  if (normalize_axis(n.attributes.get_int("axis", -1), d.size()) + 1 != d.size())
+    throw refuse("it spans more than the last dim");
+  b.bind_moments(norm, "moments.x", "moments.y");
+  b.define_load("dnnopt_load_a", operand, index, names, ", const float2 moments");
+  std::vector<index_expr> at = b.row_asked();
+  if (at.empty()) throw refuse("the first operand does not read it");
+  if (!(at.back() == k)) throw refuse("what is summed over is not its row");
+  const std::uint32_t summed = *k.as_symbol();
+  for (std::size_t i = 0; i + 1 < at.size(); ++i) {
+    bool foreign = false;
+    (void)substitute(at[i], [&](const index_expr& symbol) {
+      const std::string& held = b.expressions().symbol_name(*symbol.as_symbol());
+      const bool own = std::find(names.begin(), names.end(), held) != names.end() || held.front() == 'p';
+      foreign = foreign || *symbol.as_symbol() == summed || !own;
+      return symbol;
+    });
+    if (foreign) throw refuse("its rows depend on more than the row of the product");
+    // Rows in padding are read nowhere, but their moments are computed.
+    if (!kernel_builder::always_within(at[i], d[i])) at[i] = max(index_expr(0), min(at[i], d[i] - 1));
+  }
+  b.define_load("dnnopt_row_load", n.inputs[0], at, names);
+  b.define("DNNOPT_ROW_MOMENTS", n.op->arity.most_inputs == 3 ? 1 : 2);
+  b.define("DNNOPT_EPSILON",
+           literal(compute_type::real, static_cast<double>(n.attributes.get_float("epsilon", 1e-5f))));
+}
+
 inline const std::vector<std::string> product_names_a{"z", "m", "k"};
 inline const std::vector<std::string> product_names_b{"z", "k", "n"};
 inline const std::vector<std::string> product_names_store{"z", "m", "n"};
@@ -233,7 +277,12 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
     b.define("DNNOPT_A_INNER_FIRST", inner_first(c, 0) ? 1 : 0);
   }
   b.define("DNNOPT_B_INNER_FIRST", inner_first(c, 1) ? 1 : 0);
-  if (!a_packed) b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
+  const node_id norm = row_normalization_in(site.block);
+  if (norm != no_node) {
+    if (a_packed) throw error(errc::unsupported, "constants are normalized before execution");
+    define_normalized_rows(b, norm, first, c.operand_index(b, 0, z, m, k), k, product_names_a);
+  }
+  if (!a_packed && norm == no_node) b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
   if (!b_packed) b.define_load("dnnopt_load_b", second, c.operand_index(b, 1, z, col, k), product_names_b);
   const std::vector<index_expr> at = c.output_index(b, z, m, col);
   b.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real,

@@ -58,6 +58,12 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_CONVOLUTION 0
 #endif
 
+// Rows of a are normalized first: 1 by mean and deviation, 2 by root mean square. Then dnnopt_row_load(z, m, k) is the
+// element before, and dnnopt_load_a takes the moments of the row as well.
+#ifndef DNNOPT_ROW_MOMENTS
+#define DNNOPT_ROW_MOMENTS 0
+#endif
+
 #define DNNOPT_JOIN_(a, b) a##b
 #define DNNOPT_JOIN(a, b) DNNOPT_JOIN_(a, b)
 #define DNNOPT_FLOATS DNNOPT_JOIN(float, DNNOPT_VECTOR)
@@ -67,14 +73,55 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_ROW_PANELS ((DNNOPT_BLOCK_ROWS + DNNOPT_ROWS - 1) / DNNOPT_ROWS)
 #define DNNOPT_COLUMN_PANELS ((DNNOPT_BLOCK_COLUMNS + DNNOPT_COLUMNS - 1) / DNNOPT_COLUMNS)
 
+#if DNNOPT_ROW_MOMENTS
+// The mean of row m (0 where only the root mean square counts) and the reciprocal of its deviation, in two passes. Sums
+// run in lanes side by side, so that the loops vectorize.
+static inline float2 dnnopt_moments(DNNOPT_PARAMETERS, const int z, const int m, const int length) {
+  float lanes[16];
+  float mean = 0.0f;
+  const int whole = length / 16 * 16;
+#if DNNOPT_ROW_MOMENTS == 1
+  for (int l = 0; l < 16; ++l) lanes[l] = 0.0f;
+  for (int k = 0; k < whole; k += 16)
+    for (int l = 0; l < 16; ++l) lanes[l] += dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k + l);
+  for (int k = whole; k < length; ++k) lanes[k - whole] += dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k);
+  for (int l = 0; l < 16; ++l) mean += lanes[l];
+  mean /= (float)length;
+#endif
+  for (int l = 0; l < 16; ++l) lanes[l] = 0.0f;
+  for (int k = 0; k < whole; k += 16)
+    for (int l = 0; l < 16; ++l) {
+      const float d = dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k + l) - mean;
+      lanes[l] = fma(d, d, lanes[l]);
+    }
+  for (int k = whole; k < length; ++k) {
+    const float d = dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k) - mean;
+    lanes[k - whole] = fma(d, d, lanes[k - whole]);
+  }
+  float squares = 0.0f;
+  for (int l = 0; l < 16; ++l) squares += lanes[l];
+  return (float2)(mean, 1.0f / sqrt(squares / (float)length + DNNOPT_EPSILON));
+}
+#define DNNOPT_LOAD_ROW(z, m, k) dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k, row_moments)
+#define DNNOPT_MOMENTS_PARAMETER , const float2* moments
+#define DNNOPT_MOMENTS_ARGUMENT , moments
+#else
+#define DNNOPT_LOAD_ROW(z, m, k) dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k)
+#define DNNOPT_MOMENTS_PARAMETER
+#define DNNOPT_MOMENTS_ARGUMENT
+#endif
+
 #if !DNNOPT_A_PACKED
 // Rows m_begin .. m_end - 1 of inner elements k_begin .. k_begin + count - 1, in panels of DNNOPT_ROWS rows, k outermost.
-static inline void dnnopt_pack_a(DNNOPT_PARAMETERS, __local float* packed, const int z, const int m_begin, const int m_end, const int k_begin, const int count) {
+static inline void dnnopt_pack_a(DNNOPT_PARAMETERS, __local float* packed, const int z, const int m_begin, const int m_end, const int k_begin, const int count DNNOPT_MOMENTS_PARAMETER) {
   for (int m = m_begin; m < m_end; m += DNNOPT_ROWS) {
     __local float* panel = packed + (m - m_begin) / DNNOPT_ROWS * (DNNOPT_ROWS * count);
     for (int r = 0; r < DNNOPT_ROWS; ++r) {
       if (m + r < m_end) {
-        for (int k = 0; k < count; ++k) panel[k * DNNOPT_ROWS + r] = dnnopt_load_a(DNNOPT_ARGUMENTS, z, m + r, k_begin + k);
+#if DNNOPT_ROW_MOMENTS
+        const float2 row_moments = moments[m + r - m_begin];
+#endif
+        for (int k = 0; k < count; ++k) panel[k * DNNOPT_ROWS + r] = DNNOPT_LOAD_ROW(z, m + r, k_begin + k);
       } else {
         for (int k = 0; k < count; ++k) panel[k * DNNOPT_ROWS + r] = 0.0f;
       }
@@ -170,11 +217,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   __local float partial[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS];
 #endif
   float tile[DNNOPT_ROWS * DNNOPT_COLUMNS];
+#if DNNOPT_ROW_MOMENTS
+  float2 moments[DNNOPT_ROW_PANELS * DNNOPT_ROWS];
+  for (int m = m_begin; m < m_end; ++m) moments[m - m_begin] = dnnopt_moments(DNNOPT_ARGUMENTS, z, m, inner);
+#endif
   int k_begin = 0;
   do {
     const int count = min(DNNOPT_BLOCK_INNER, inner - k_begin);
 #if !DNNOPT_A_PACKED
-    dnnopt_pack_a(DNNOPT_ARGUMENTS, a_block, z, m_begin, m_end, k_begin, count);
+    dnnopt_pack_a(DNNOPT_ARGUMENTS, a_block, z, m_begin, m_end, k_begin, count DNNOPT_MOMENTS_ARGUMENT);
 #endif
 #if !DNNOPT_B_PACKED
     dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block, z, n_begin, n_end, k_begin, count);

@@ -45,6 +45,20 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_TILE_COLUMNS (DNNOPT_GROUP_COLUMNS * DNNOPT_ITEM_COLUMNS)
 #define DNNOPT_ITEMS (DNNOPT_GROUP_ROWS * DNNOPT_GROUP_COLUMNS)
 
+// Rows of a are normalized first: 1 by mean and deviation, 2 by root mean square. Then dnnopt_row_load(z, m, k) is the
+// element before, and dnnopt_load_a takes the moments of the row as well.
+#ifndef DNNOPT_ROW_MOMENTS
+#define DNNOPT_ROW_MOMENTS 0
+#endif
+#if DNNOPT_ROW_MOMENTS
+#define DNNOPT_LOAD_ROW(z, m, k, i) dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k, moments[i])
+// Work-items that share a row read neighbours of it.
+#define DNNOPT_TEAM (DNNOPT_ITEMS < 32 ? DNNOPT_ITEMS : 32)
+#define DNNOPT_TEAMS (DNNOPT_ITEMS / DNNOPT_TEAM)
+#else
+#define DNNOPT_LOAD_ROW(z, m, k, i) dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k)
+#endif
+
 __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   // One more column keeps neighbouring rows in different banks.
   __local float a_tile[DNNOPT_TILE_INNER][DNNOPT_TILE_ROWS + 1];
@@ -55,6 +69,39 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
   const int row = (int)get_local_id(1);
   const int column = (int)get_local_id(0);
   const int item = row * DNNOPT_GROUP_COLUMNS + column;
+#if DNNOPT_ROW_MOMENTS
+  __local float2 moments[DNNOPT_TILE_ROWS];
+  __local float team_sums[DNNOPT_ITEMS];
+  for (int first = 0; first < DNNOPT_TILE_ROWS; first += DNNOPT_TEAMS) {
+    const int own = first + item / DNNOPT_TEAM;
+    const int m = min(m_begin + own, (int)(DNNOPT_M) - 1);
+    const int lane = item % DNNOPT_TEAM;
+    const bool leads = lane == 0 && own < DNNOPT_TILE_ROWS && item < DNNOPT_TEAMS * DNNOPT_TEAM;
+    float mean = 0.0f;
+#if DNNOPT_ROW_MOMENTS == 1
+    float total = 0.0f;
+    for (int k = lane; k < DNNOPT_K; k += DNNOPT_TEAM) total += dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k);
+    team_sums[item] = total;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int l = 0; l < DNNOPT_TEAM; ++l) mean += team_sums[min(item - lane + l, DNNOPT_ITEMS - 1)];
+    mean /= (float)(DNNOPT_K);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    float squares = 0.0f;
+    for (int k = lane; k < DNNOPT_K; k += DNNOPT_TEAM) {
+      const float d = dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k) - mean;
+      squares = fma(d, d, squares);
+    }
+    team_sums[item] = squares;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (leads) {
+      float all = 0.0f;
+      for (int l = 0; l < DNNOPT_TEAM; ++l) all += team_sums[item + l];
+      moments[own] = (float2)(mean, 1.0f / sqrt(all / (float)(DNNOPT_K) + DNNOPT_EPSILON));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+#endif
   float sum[DNNOPT_ITEM_ROWS][DNNOPT_ITEM_COLUMNS];
   for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
     for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) sum[i][j] = 0.0f;
@@ -67,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
       const int m = e % DNNOPT_TILE_ROWS;
       const int k = e / DNNOPT_TILE_ROWS;
 #endif
-      a_tile[k][m] = m_begin + m < DNNOPT_M && k_begin + k < DNNOPT_K ? dnnopt_load_a(DNNOPT_ARGUMENTS, z, m_begin + m, k_begin + k) : 0.0f;
+      a_tile[k][m] = m_begin + m < DNNOPT_M && k_begin + k < DNNOPT_K ? DNNOPT_LOAD_ROW(z, m_begin + m, k_begin + k, m) : 0.0f;
     }
     for (int e = item; e < DNNOPT_TILE_COLUMNS * DNNOPT_TILE_INNER; e += DNNOPT_ITEMS) {
 #if DNNOPT_B_INNER_FIRST

@@ -34,6 +34,7 @@ class planner {
     bool fixed = false;  ///< joins nothing
     bool alive = true;
     int cost = 0;  ///< of one element, without the anchor
+    std::vector<node_id> before;  ///< members that were a block with an anchor of their own
     std::vector<std::string> why_not;
   };
 
@@ -171,7 +172,10 @@ class planner {
     b.first = std::min(a.first, b.first);
     b.last = std::max(a.last, b.last);
     b.cost += a.cost;
-    if (b.anchor == no_node) b.anchor = a.anchor;
+    if (b.anchor == no_node)
+      b.anchor = a.anchor;
+    else if (a.anchor != no_node)
+      b.before.insert(b.before.end(), a.members.begin(), a.members.end());
     b.why_not.insert(b.why_not.end(), a.why_not.begin(), a.why_not.end());
     a.alive = false;
     a.members.clear();
@@ -231,6 +235,7 @@ class planner {
       std::sort(made.members.begin(), made.members.end(),
                 [&](node_id x, node_id y) { return position_[x] < position_[y]; });
       made.anchor = blocks_[b].anchor;
+      made.before = blocks_[b].before;
       made.why_not = blocks_[b].why_not;
       plan.push_back(std::move(made));
     }

@@ -38,6 +38,7 @@ inline constexpr std::array function_costs{
 /// The cost of one element of a node next to an addition: what its scalar expression calls, 4 for a read through an
 /// index tensor, 1 otherwise.
 [[nodiscard]] inline int element_cost(const op_info& op) {
+  if (op.element_cost != 0) return op.element_cost;
   if (op.kind == computation_kind::indexed_read) return 4;
   int cost = 1;
   for (const function_cost& row : function_costs)
@@ -123,6 +124,7 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
     case computation_kind::shape_query:
       return role::alone;
     default:
+      if (n.op->element_cost != 0 && wanted == 1) return role::element;
       return n.op->random ? role::alone : role::anchor;
   }
 }

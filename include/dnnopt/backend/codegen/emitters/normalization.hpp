@@ -89,6 +89,11 @@ inline std::string emit_layer_normalization(kernel_builder& b, node_id id, std::
     at.insert(at.end(), inner.begin(), inner.end());
     return s.read(0, at);
   };
+  if (const auto* known = b.moments_of(id, s.index)) {
+    const std::string shift = s.has(2) ? " + " + s.read_broadcast(2, s.index) : "";
+    return s.result("(" + s.read(0, s.index) + (centered ? " - " + known->first : std::string()) + ") * " +
+                    known->second + " * " + s.read_broadcast(1, s.index) + shift);
+  }
   if (!centered) {
     const std::string squares = b.variable(type, "0");
     s.loops("r", extents, [&](const std::vector<index_expr>& at) {
