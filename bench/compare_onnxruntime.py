@@ -252,7 +252,9 @@ def main():
             faults, notes = compare_model(a, source)
         except Exception as fault:
             faults, notes = [f"{type(fault).__name__}: {str(fault)[-300:]}"], []
-        print(f"{'FAILED' if faults else 'passed'} {name}: {'; '.join(faults + notes)}", flush=True)
+        # A row is one line, whatever a driver's message holds.
+        text = " ".join("; ".join(faults + notes).split())
+        print(f"{'FAILED' if faults else 'passed'} {name}: {text}", flush=True)
         passed, failed = (passed, failed + 1) if faults else (passed + 1, failed)
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)

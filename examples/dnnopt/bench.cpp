@@ -47,6 +47,13 @@ std::int64_t peak_host_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
+/// Device memory besides weights and the caller's inputs and outputs, as the allocator counts it at the API.
+std::uint64_t intermediate_device_bytes(const dnnopt::session& session) {
+  if (session.executor() == nullptr) return 0;
+  return session.context()->memory().figures().live_bytes - session.executor()->weight_bytes() -
+         session.executor()->caller_bytes();
+}
+
 /// Runs with every command timed and returns what the profiler tells of them.
 dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt::named_tensors& inputs,
                                          std::size_t runs, dnnopt::profile::profile_mode mode) {
@@ -76,7 +83,8 @@ dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt:
 int bench(const options& o) {
   const auto init = clock::now();
   const dnnopt::model m = dnnopt::load(o.model);
-  dnnopt::session session = dnnopt::compile(m, compile_options_of(o));
+  const dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::session session = dnnopt::compile(m, compiling);
   const double init_ms = milliseconds_since(init);
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   const auto first = clock::now();
@@ -129,6 +137,7 @@ int bench(const options& o) {
   result["arena_bytes"] = session.executor() == nullptr ? 0 : session.executor()->memory().arena_bytes;
   result["arena_lower_bound_bytes"] =
       session.executor() == nullptr ? 0 : session.executor()->memory().lower_bound_bytes;
+  result["intermediate_device_bytes"] = intermediate_device_bytes(session);
   result["peak_device_bytes"] = session.context() == nullptr ? 0 : session.context()->memory().figures().peak_bytes;
   result["peak_host_bytes"] = peak_host_bytes();
 
@@ -141,14 +150,17 @@ int bench(const options& o) {
              " ms, kernels " + fixed(split.gpu_ns * 1e-6, 3) + " ms, upload " + fixed(upload_ms, 3) + " ms, download " +
              fixed(download_ms, 3) + " ms\n" + std::to_string(session.kernels()) + " device commands, " +
              std::to_string(session.host_ops()) + " host operators, arena " + result["arena_bytes"].dump() +
-             " bytes\n");
+             " bytes, bound " + result["arena_lower_bound_bytes"].dump() + ", allocated " +
+             result["intermediate_device_bytes"].dump() + "\n");
+  keep_plans(o, *compiling.memory.store);
   write_json(o, result);
   return 0;
 }
 
 int profile(const options& o) {
   const dnnopt::model m = dnnopt::load(o.model);
-  dnnopt::session session = dnnopt::compile(m, compile_options_of(o));
+  const dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::session session = dnnopt::compile(m, compiling);
   if (session.executor() == nullptr)
     throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
   const dnnopt::named_tensors inputs = inputs_of(m, o);
@@ -158,6 +170,16 @@ int profile(const options& o) {
                o.mode == "monitor" ? dnnopt::profile::profile_mode::monitor : dnnopt::profile::profile_mode::full);
   report.model = o.model;
   report.kernels = session.kernels();
+  const dnnopt::run_memory& memory = session.executor()->memory();
+  const std::vector<std::string> names = dnnopt::record_names(session.executor()->executed(), memory);
+  for (std::size_t r = 0; r < memory.usages.size(); ++r)
+    report.memory.push_back({names[r], static_cast<std::size_t>(memory.usages[r].lower),
+                             static_cast<std::size_t>(memory.usages[r].upper - 1),
+                             static_cast<std::uint64_t>(memory.plan.offsets[r]),
+                             static_cast<std::uint64_t>(memory.usages[r].size)});
+  report.arena_bytes = memory.arena_bytes;
+  report.arena_lower_bound_bytes = memory.lower_bound_bytes;
+  report.arena_allocated_bytes = intermediate_device_bytes(session);
   const auto write = [](const std::string& file, const auto& call) {
     if (file.empty()) return;
     std::ofstream out(file, std::ios::binary);
@@ -183,6 +205,7 @@ int profile(const options& o) {
       out << dnnopt::profile::to_csv(table);
   });
   say(o, dnnopt::profile::to_table(report));
+  keep_plans(o, *compiling.memory.store);
   if (!o.json_target.empty()) write_json(o, json::parse(dnnopt::profile::to_json(report).dump()));
   return 0;
 }

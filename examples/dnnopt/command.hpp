@@ -25,6 +25,8 @@ struct options {
   std::string cache;
   std::string passes = "default";
   std::uint64_t memory_limit = 0;
+  std::string memory_strategy = "default";
+  double memory_budget = 0.25;
   std::uint64_t seed = 0;
 
   // optimize
@@ -35,6 +37,7 @@ struct options {
   // run
   std::vector<std::string> inputs;  ///< NAME=FILE.npy
   std::string output_dir;
+  bool poison_freed = false;
   // verify
   std::string data;  ///< a test_data_set_* folder
   // bench, profile

@@ -56,6 +56,13 @@ void add_common(CLI::App& command, tool::options& o) {
       ->capture_default_str();
   command.add_option("--memory-limit", o.memory_limit,
                      "bytes of device memory; what cannot fit is refused before running");
+  command
+      .add_option("--memory-strategy", o.memory_strategy,
+                  "default, or a planner's name as plan-memory knows it: places intermediate tensors")
+      ->capture_default_str();
+  command.add_option("--memory-budget", o.memory_budget, "seconds for the execution order and the memory plan")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command.add_option("--seed", o.seed, "of generated weights and inputs")->capture_default_str();
 }
 
@@ -97,6 +104,8 @@ int main(int count, char** arguments) {
   add_common(*command, o);
   command->add_option("--input", o.inputs, "NAME=FILE.npy; inputs not given are generated")->allow_extra_args(false);
   command->add_option("--output-dir", o.output_dir, "folder for one .npy per output");
+  command->add_flag("--poison-freed", o.poison_freed,
+                    "fill memory with 0xFF when nothing reads it any more: outputs must stay the same");
 
   command = add("verify", "the device against the reference backend, or against stored outputs", &tool::verify);
   add_model(*command, o);

@@ -1,9 +1,10 @@
 // dnnopt optimize
 #include <fstream>
 
-#include <dnnopt/backend/run_memory.hpp>
+#include <dnnopt/backend/arrange_memory.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/onnx/export.hpp>
+#include <dnnopt/passes/memory/memory_io.hpp>
 #include <dnnopt/passes/memory/memory_svg.hpp>
 
 #include "support.hpp"
@@ -93,6 +94,8 @@ int optimize(const options& o) {
   std::size_t host_ops = g->node_count();
   std::size_t layout_after = 0;
   dnnopt::run_memory memory;
+  dnnopt::memory_report arranged;
+  std::vector<std::string> record_names;
   double lower_seconds = 0;
   json launches = json::array();
   std::int64_t ir_after = 0;
@@ -103,9 +106,11 @@ int optimize(const options& o) {
   if (o.device != "reference") {
     const dnnopt::opencl::device device = dnnopt::opencl::select_device(o.device);
     const auto begin = std::chrono::steady_clock::now();
-    const dnnopt::program placed =
+    dnnopt::program placed =
         dnnopt::make_program(g, dnnopt::codegen::default_lower_options(&device.info), o.require_device);
     lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const std::size_t alignment = device.info.base_address_alignment_bytes;
+    arranged = dnnopt::arrange_memory(placed, alignment, compiling.memory, static_cast<std::int64_t>(o.memory_limit));
     kernels = placed.kernel_count();
     host_ops = placed.host_count();
     for (const dnnopt::placed_node& step : placed.steps) {
@@ -125,8 +130,11 @@ int optimize(const options& o) {
       }
     }
     // Memory is planned for the given dims; what stays symbolic counts as 1.
-    memory = dnnopt::plan_run_memory(placed, symbolic && !late ? ones : dnnopt::symbol_values{},
-                                     device.info.base_address_alignment_bytes);
+    memory = dnnopt::plan_run_memory(placed, symbolic && !late ? ones : dnnopt::symbol_values{}, alignment,
+                                     dnnopt::planner_of(compiling.memory));
+    dnnopt::require_memory(placed, memory, o.memory_limit);
+    record_names = dnnopt::record_names(placed, memory);
+    keep_plans(o, *compiling.memory.store);
     ir_after = intermediate_bytes(placed, ones);
   } else {
     for (const dnnopt::node_id id : g->nodes()) layout_after += is_layout_operator(*g, id) ? 1 : 0;
@@ -144,7 +152,15 @@ int optimize(const options& o) {
   result["arena_bytes"] = memory.arena_bytes;
   result["arena_lower_bound_bytes"] = memory.lower_bound_bytes;
   result["seconds"] = report.pass_seconds + lower_seconds;
-  result["plan_seconds"] = memory.seconds;
+  result["plan_seconds"] = arranged.schedule.seconds + memory.seconds;
+  result["order"] = {{"decision", std::string(name_of(arranged.schedule.decision))},
+                     {"peak_bytes_before", arranged.schedule.peak_before},
+                     {"peak_bytes", arranged.schedule.peak},
+                     {"proved", arranged.schedule.proved},
+                     {"joined_in_place", arranged.parts.joined}};
+  // In the form that plan-memory reads.
+  result["usage_records"] = json::parse(
+      dnnopt::memory::usages_to_json({record_names, memory.usages, memory.plan.offsets}).at("usage_records").dump());
   result["passes"] = json::array();
   text_table passes({"pass", "edits", "ms"});
   for (const dnnopt::pass_report& pass : report.passes) {
@@ -158,14 +174,16 @@ int optimize(const options& o) {
                          {"mixed_5_8", 0},
                          {"nac", late ? 1 : 0}};
 
-  std::string text = passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " +
-                     std::to_string(report.nodes_folded) + " folded, " + std::to_string(g->node_count()) + " left\n" +
-                     std::to_string(kernels) + " device commands, " + std::to_string(host_ops) +
-                     " host operators\nlayout operators " + std::to_string(layout_before) + " -> " +
-                     std::to_string(layout_after) + ", intermediate bytes " + result["ir_bytes_before"].dump() +
-                     " -> " + result["ir_bytes_after"].dump() + "\narena " + std::to_string(memory.arena_bytes) +
-                     " bytes, lower bound " + std::to_string(memory.lower_bound_bytes) + ", one buffer each " +
-                     std::to_string(memory.naive_bytes) + "\n";
+  std::string text =
+      passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " +
+      std::to_string(report.nodes_folded) + " folded, " + std::to_string(g->node_count()) + " left\n" +
+      std::to_string(kernels) + " device commands, " + std::to_string(host_ops) + " host operators\nlayout operators " +
+      std::to_string(layout_before) + " -> " + std::to_string(layout_after) + ", intermediate bytes " +
+      result["ir_bytes_before"].dump() + " -> " + result["ir_bytes_after"].dump() + "\narena " +
+      std::to_string(memory.arena_bytes) + " bytes, lower bound " + std::to_string(memory.lower_bound_bytes) +
+      ", one buffer each " + std::to_string(memory.naive_bytes) + "\norder " +
+      std::string(name_of(arranged.schedule.decision)) + ": live bytes at the peak " +
+      std::to_string(arranged.schedule.peak_before) + " -> " + std::to_string(arranged.schedule.peak) + "\n";
   if (o.explain)
     for (const dnnopt::pass_report& pass : report.passes)
       for (const std::string& remark : pass.remarks) text += pass.name + ": " + remark + "\n";
@@ -186,13 +204,9 @@ int optimize(const options& o) {
     dnnopt::export_onnx(dnnopt::optimize(whole, compiling, again), o.output, writing);
   }
   if (!o.memory_plan.empty()) {
-    std::vector<std::string> names;
-    for (const dnnopt::planned_value& planned : memory.planned)
-      names.push_back(planned.held == dnnopt::no_value ? "scratch of step " + std::to_string(planned.step)
-                                                       : g->value_at(planned.held).name);
     dnnopt::memory::svg_options drawing;
     drawing.title = o.model;
-    drawing.names = names;
+    drawing.names = record_names;
     std::ofstream file(o.memory_plan);
     file << dnnopt::memory::draw_memory_plan(memory.usages, memory.plan, drawing);
     file.close();

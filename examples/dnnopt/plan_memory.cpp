@@ -26,8 +26,8 @@ int plan_memory(const options& o) {
     planning.threads = o.threads;
     planning.capacity = o.capacity;
     result = json::parse(dnnopt::memory::plan_to_json(dnnopt::memory::plan_offsets(records.usages, planning)).dump());
-  } else if (const auto objects = dnnopt::memory::find_object_strategy(o.strategy)) {
-    result = json::parse(dnnopt::memory::plan_to_json(dnnopt::memory::plan_objects(records.usages, *objects)).dump());
+  } else if (const auto objects = dnnopt::memory::plan_objects_named(records.usages, o.strategy)) {
+    result = json::parse(dnnopt::memory::plan_to_json(*objects).dump());
   } else if (o.strategy == "objects_min_cost_flow") {
     result = json::parse(dnnopt::memory::plan_to_json(dnnopt::memory::plan_objects_by_flow(records.usages)).dump());
   } else {

@@ -23,7 +23,9 @@ std::string file_name_of(const std::string& name, std::size_t position) {
 int run(const options& o) {
   const dnnopt::model m = dnnopt::load(o.model);
   const dnnopt::named_tensors inputs = inputs_of(m, o);
-  dnnopt::session session = dnnopt::compile(m, compile_options_of(o));
+  const dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::session session = dnnopt::compile(m, compiling);
+  if (session.executor() != nullptr) session.executor()->poison_freed(o.poison_freed);
   const dnnopt::named_tensors outputs = session.run(inputs);
 
   json result;
@@ -63,6 +65,7 @@ int run(const options& o) {
             " nodes on the device, " + std::to_string(counts[1]) + " on the host, " + std::to_string(counts[2]) +
             " without computation, " + result["crossings"].dump() + " crossings\n";
   }
+  keep_plans(o, *compiling.memory.store);
   say(o, text);
   write_json(o, result);
   return 0;

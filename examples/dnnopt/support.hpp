@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,11 @@ namespace tool {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+/// The memory plans in the file that --cache names, or none yet. Errors: bad_file.
+[[nodiscard]] std::shared_ptr<dnnopt::memory::plan_store> plans_of(const options& o);
+/// Writes the plans back beside whatever else the file holds; nothing without --cache.
+void keep_plans(const options& o, const dnnopt::memory::plan_store& plans);
+
 /// The compile options that the flags state.
 [[nodiscard]] inline dnnopt::compile_options compile_options_of(const options& o) {
   dnnopt::compile_options result;
@@ -50,9 +56,9 @@ namespace tool {
   result.require_device = o.require_device;
   result.precision = o.precision == "fp16" ? dnnopt::precision::fp16 : dnnopt::precision::fp32;
   result.passes = o.passes;
-  // Nothing is tuned yet, so nothing could be read from or kept in the file; taking it silently would mislead.
-  if (!o.cache.empty())
-    throw dnnopt::error(dnnopt::errc::usage, "--cache: this version keeps no tuning results and no plans");
+  result.memory.strategy = o.memory_strategy;
+  result.memory.budget = o.memory_budget;
+  result.memory.store = plans_of(o);
   result.memory_limit = o.memory_limit;
   for (const std::string& text : o.dims) {
     const auto [name, number] = parse_pair(text);

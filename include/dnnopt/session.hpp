@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/arrange_memory.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/detail/compiled.hpp>
 #include <dnnopt/model.hpp>
@@ -51,7 +52,7 @@ struct compile_options {
   std::uint64_t memory_limit = 0;            ///< bytes of device memory; 0: none
   opencl::program_cache_options programs{};
   std::shared_ptr<opened_device> opened{};  ///< a device to share; null: the session opens `device` for itself
-  offset_planner planner = plan_by_default;
+  memory_options memory{};                  ///< how intermediate tensors are ordered and placed
   std::function<void(const graph&, const pass_report&)> after_pass{};  ///< sees every pass
 };
 
@@ -62,6 +63,7 @@ struct compile_report {
   std::vector<pass_report> passes;
   double pass_seconds = 0;
   double lower_seconds = 0;
+  memory_report memory;  ///< order and parts; seconds in memory.schedule
   double build_seconds = 0;
   std::uint64_t builds = 0;  ///< programs compiled from source, not taken from the cache
 };
@@ -247,11 +249,16 @@ DNNOPT_INLINE session compile(const model& source, const compile_options& option
   opened_device& device = *result.device_;
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
   const codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
-  auto made = std::make_shared<const program>(make_program(result.graph_, lowering, options.require_device));
+  auto made = std::make_shared<program>(make_program(result.graph_, lowering, options.require_device));
   result.report_.lower_seconds = lap();
+  memory_options arranging = options.memory;
+  if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
+  result.report_.memory = arrange_memory(*made, device.context.info().base_address_alignment_bytes, arranging,
+                                         static_cast<std::int64_t>(options.memory_limit));
+  (void)lap();
   const std::uint64_t built_before = device.programs.figures().builds;
   result.executor_ = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
-                                                       &reference::evaluate_node, options.planner);
+                                                       &reference::evaluate_node, planner_of(arranging));
   result.report_.build_seconds = lap();
   result.report_.builds = device.programs.figures().builds - built_before;
   return result;

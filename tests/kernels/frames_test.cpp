@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <cstdio>
 
 using namespace dnnopt;
@@ -98,20 +99,24 @@ TEST_CASE_METHOD(frames, "convolutions in panels, rows and tiles equal the refer
     dim_list x, w;
     std::vector<std::int64_t> pads, strides, dilations;
     std::int64_t group;
-    bool rows;
+    std::string vectors;  ///< kernel version on devices with wide vectors; empty: panels
   };
   const std::vector<form> forms{
-      {{1, 3, 7, 13}, {5, 3, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 1, false},
-      {{2, 3, 7, 13}, {13, 3, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, false},
-      {{1, 5, 13, 7}, {7, 5, 3, 5}, {0, 2, 1, 3}, {2, 1}, {1, 1}, 1, false},
-      {{1, 4, 13, 13}, {6, 2, 3, 3}, {2, 2, 2, 2}, {1, 2}, {2, 2}, 2, false},
-      {{1, 40, 7, 7}, {13, 40, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, false},
-      {{1, 3, 13}, {5, 3, 3}, {1, 0}, {1}, {1}, 1, false},
-      {{1, 2, 3, 5, 7}, {3, 2, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {1, 2, 1}, {1, 1, 1}, 1, false},
-      {{1, 5, 13, 33}, {5, 1, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 5, true},
-      {{2, 3, 13, 13}, {6, 1, 5, 5}, {2, 2, 2, 2}, {2, 2}, {1, 1}, 3, true},
-      {{1, 3, 5, 70}, {3, 1, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 3, true},
-      {{1, 3, 13}, {3, 1, 3}, {2, 2}, {1}, {2}, 3, true},
+      {{1, 3, 7, 13}, {5, 3, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 1, ""},
+      {{2, 3, 7, 13}, {13, 3, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, ""},
+      {{1, 5, 13, 7}, {7, 5, 3, 5}, {0, 2, 1, 3}, {2, 1}, {1, 1}, 1, ""},
+      {{1, 4, 13, 13}, {6, 2, 3, 3}, {2, 2, 2, 2}, {1, 2}, {2, 2}, 2, ""},
+      {{1, 40, 7, 7}, {13, 40, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, ""},
+      {{1, 3, 13}, {5, 3, 3}, {1, 0}, {1}, {1}, 1, ""},
+      {{1, 2, 3, 5, 7}, {3, 2, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {1, 2, 1}, {1, 1, 1}, 1, ""},
+      {{1, 5, 13, 33}, {5, 1, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 5, "window_planes"},
+      {{2, 3, 13, 13}, {6, 1, 5, 5}, {2, 2, 2, 2}, {2, 2}, {1, 1}, 3, "window_planes"},
+      {{1, 3, 5, 70}, {3, 1, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 3, "window_planes"},
+      {{1, 3, 13}, {3, 1, 3}, {2, 2}, {1}, {2}, 3, "window_planes"},
+      {{1, 4, 9, 11}, {8, 1, 3, 5}, {1, 4, 2, 0}, {3, 2}, {1, 2}, 4, "window_planes"},
+      {{1, 2, 150, 97}, {2, 1, 7, 7}, {3, 3, 3, 3}, {1, 1}, {1, 1}, 2, "window_planes"},
+      {{1, 67, 7, 7}, {67, 1, 3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}, 67, "window_planes"},
+      {{1, 3, 3, 5, 7}, {6, 1, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {1, 2, 1}, {1, 1, 1}, 3, "convolution_rows"},
   };
   for (const form& f : forms) {
     node_case c{"Conv", {f32(f.x, 1), f32(f.w, 2), f32({f.w[0]}, 3)}, {false, true, true}, {}, 1};
@@ -119,11 +124,40 @@ TEST_CASE_METHOD(frames, "convolutions in panels, rows and tiles equal the refer
     c.attributes.set("strides", f.strides);
     c.attributes.set("dilations", f.dilations);
     c.attributes.set("group", f.group);
-    check(c, device_form::vectors, f.rows ? "convolution_rows" : "convolution_panels_packed");
+    check(c, device_form::vectors, f.vectors.empty() ? "convolution_panels_packed" : f.vectors);
     check(c, device_form::groups, "convolution_tiles");
     c.constant = {};
-    check(c, device_form::vectors, f.rows ? "convolution_rows" : "convolution_panels");
+    check(c, device_form::vectors, f.vectors.empty() ? "convolution_panels" : f.vectors);
   }
+}
+
+TEST_CASE_METHOD(frames, "pools in planes equal the reference") {
+  struct form {
+    dim_list x;
+    std::vector<std::int64_t> window, pads, strides, dilations;
+    std::int64_t ceil, counts;
+  };
+  const std::vector<form> forms{
+      {{1, 3, 13, 7}, {3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}, 0, 0},
+      {{2, 5, 7, 33}, {2, 3}, {0, 1, 0, 2}, {1, 1}, {1, 1}, 1, 1},
+      {{1, 2, 14, 15}, {3, 2}, {1, 0, 0, 0}, {2, 3}, {1, 1}, 1, 0},
+      {{1, 1, 9, 17}, {2, 3}, {0, 0, 0, 0}, {1, 2}, {2, 3}, 0, 0},
+      {{3, 2, 31}, {5}, {2, 2}, {1}, {1}, 0, 0},
+      {{1, 130, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 0, 0},
+  };
+  for (const form& f : forms)
+    for (const char* const op : {"MaxPool", "AveragePool"}) {
+      node_case c{op, {f32(f.x, 1)}, {}, {}, 1};
+      if (f.x.size() == 4 && f.x[1] == 3) c.inputs[0].mutable_data<float>()[20] = std::nanf("");
+      c.attributes.set("kernel_shape", f.window);
+      c.attributes.set("pads", f.pads);
+      c.attributes.set("strides", f.strides);
+      c.attributes.set("dilations", f.dilations);
+      c.attributes.set("ceil_mode", f.ceil);
+      if (std::string(op) == "AveragePool") c.attributes.set("count_include_pad", f.counts);
+      check(c, device_form::vectors, "window_planes");
+      check(c, device_form::groups, "map");
+    }
 }
 
 TEST_CASE_METHOD(frames, "convolution with padding from shapes") {

@@ -334,6 +334,8 @@ class device_memory {
 
   /// Refuses every allocation that would bring live_bytes above `bytes` (errc::memory_limit); 0 is no limit.
   void set_limit(std::uint64_t bytes) noexcept { account_->limit = bytes; }
+  /// The bytes that set_limit() stated; 0: none.
+  [[nodiscard]] std::uint64_t limit() const noexcept { return account_->limit; }
 
   [[nodiscard]] memory_figures figures() const noexcept {
     return {account_->live, account_->peak, account_->wrapped, account_->allocations};

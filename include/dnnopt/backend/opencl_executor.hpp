@@ -3,6 +3,7 @@
 #define DNNOPT_BACKEND_OPENCL_EXECUTOR_HPP
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include <dnnopt/backend/combine_sources.hpp>
+#include <dnnopt/backend/memory_limit.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/program_cache.hpp>
@@ -64,8 +66,27 @@ class opencl_executor {
     }
   }
 
+  /// For finding faults: regions of the arena are filled with 0xFF (NaN as floats) before a run, and as soon as nothing
+  /// reads them any more. The fills count as device commands. Outputs are the same as without, or a plan is wrong.
+  void poison_freed(bool on) noexcept { poison_ = on; }
+
   /// What the last run enqueued.
   [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }
+  /// Bytes on the device that stay from run to run: constants that kernels read, and packed weights.
+  [[nodiscard]] std::uint64_t weight_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [id, buffer] : constants_) bytes += buffer.bytes();
+    for (const auto& step : persistent_)
+      for (const opencl::device_buffer& buffer : step) bytes += buffer.bytes();
+    return bytes;
+  }
+  /// Bytes of buffers for the graph's inputs and outputs, of all bindings that are kept.
+  [[nodiscard]] std::uint64_t caller_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const instance& made : instances_)
+      for (const planned_value& separate : made.memory.separate) bytes += made.buffers[separate.held].bytes();
+    return bytes;
+  }
   /// The memory plan of the last run's binding.
   [[nodiscard]] const run_memory& memory() const { return last_->memory; }
   [[nodiscard]] const program& executed() const noexcept { return *program_; }
@@ -78,6 +99,7 @@ class opencl_executor {
     symbol_values symbols = bind_inputs(g, inputs);
     instance& made = instance_for(symbols);
     opencl::command_queue& queue = queues_.use(observer != nullptr);
+    enter(made, queue);
     const opencl::command_counts before = queue.counts();
     run_state state{made, queue, symbols, {}, observer, 0, 0, {}, {}};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -92,6 +114,7 @@ class opencl_executor {
       else if (is_on_host(step.where))
         evaluate_on_host(state, s);
       release_after(state, s);
+      if (poison_) poison_after(state, s);
     }
     std::vector<tensor> outputs;
     for (const value_id out : g.outputs()) outputs.push_back(fetch(state, out, false));
@@ -113,8 +136,9 @@ class opencl_executor {
   struct instance {
     symbol_values symbols;
     run_memory memory;
-    opencl::device_buffer arena;
-    std::vector<opencl::device_buffer> buffers;               // by value id (roots only)
+    bool cut = false;                                         // buffers and scratch have their regions of the arena
+    std::vector<bool> materialized;                           // by value id: expressions of dims that are there
+    std::vector<opencl::device_buffer> buffers;               // by value id (home_of alone)
     std::vector<std::vector<prepared_kernel>> kernels;        // by step
     std::vector<std::vector<opencl::device_buffer>> scratch;  // by step
   };
@@ -316,19 +340,13 @@ class opencl_executor {
     instance made;
     made.symbols = symbols;
     made.memory = plan_run_memory(*program_, symbols, where_->info().base_address_alignment_bytes, planner_);
+    refuse_beyond_limit(made.memory);
+    made.materialized.assign(program_->g->value_count(), false);
     made.buffers.resize(program_->g->value_count());
     made.kernels.resize(program_->steps.size());
     made.scratch.resize(program_->steps.size());
     for (std::size_t s = 0; s < program_->steps.size(); ++s)
       made.scratch[s].resize(program_->steps[s].lowered.scratch.size());
-    if (made.memory.arena_bytes != 0)
-      made.arena = where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors");
-    for (const planned_value& planned : made.memory.planned) {
-      if (planned.held != no_value)
-        made.buffers[planned.held] = made.arena.sub_buffer(planned.offset, planned.bytes);
-      else
-        made.scratch[planned.step].at(planned.scratch) = made.arena.sub_buffer(planned.offset, planned.bytes);
-    }
     for (const planned_value& separate : made.memory.separate)
       made.buffers[separate.held] =
           where_->memory().allocate(separate.bytes, program_->g->value_at(separate.held).name);
@@ -337,6 +355,70 @@ class opencl_executor {
     instances_.push_front(std::move(made));
     last_ = &instances_.front();
     return *last_;
+  }
+
+  /// What is on the device already, without the arena that a larger one would replace, and the new binding's share.
+  void refuse_beyond_limit(const run_memory& memory) const {
+    const std::uint64_t limit = where_->memory().limit();
+    if (limit == 0) return;
+    device_share share;
+    share.weights = where_->memory().figures().live_bytes - arena_.bytes();
+    for (const planned_value& separate : memory.separate) share.caller += separate.bytes;
+    const std::size_t arena = std::max(memory.arena_bytes, arena_.bytes());
+    if (share.weights + share.caller + arena > limit) refuse_memory(*program_, memory, share, limit);
+  }
+
+  /// Gives a binding its regions of the arena, which all bindings share: it is as large as the largest of them needs.
+  void enter(instance& made, opencl::command_queue& queue) {
+    if (made.memory.arena_bytes > arena_.bytes()) {
+      for (instance& other : instances_) leave_arena(other);
+      arena_ = {};
+      arena_ = where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors");
+    }
+    if (!made.cut) {
+      for (const planned_value& planned : made.memory.planned) {
+        if (planned.held == no_value)
+          made.scratch[planned.step].at(planned.scratch) = arena_.sub_buffer(planned.offset, planned.bytes);
+        else if (made.memory.homes[planned.held] == planned.held)
+          made.buffers[planned.held] = arena_.sub_buffer(planned.offset, planned.bytes);
+      }
+      made.cut = true;
+    }
+    const bool overwritten = poison_ || entered_ != &made;
+    entered_ = &made;
+    if (poison_ && !arena_.empty()) queue.fill(arena_, poison, 0, arena_.bytes());
+    if (!overwritten || made.memory.whole_run.empty()) return;
+    for (const value_id v : made.memory.whole_run) made.materialized[v] = false;
+    for (auto& step : made.kernels)
+      for (prepared_kernel& kernel : step) kernel.ready = false;
+  }
+
+  static void leave_arena(instance& other) {
+    for (const planned_value& planned : other.memory.planned) {
+      if (planned.held == no_value)
+        other.scratch[planned.step].at(planned.scratch) = {};
+      else
+        other.buffers[planned.held] = {};
+    }
+    for (auto& step : other.kernels)
+      for (prepared_kernel& kernel : step) kernel.ready = false;
+    other.cut = false;
+  }
+
+  void poison_after(run_state& state, std::size_t s) {
+    const run_memory& memory = state.own.memory;
+    for (std::size_t r = 0; r < memory.usages.size(); ++r) {
+      const memory::buffer_usage& usage = memory.usages[r];
+      if (usage.upper != static_cast<std::int64_t>(s) + 1 || is_whole_run(memory, r)) continue;
+      state.queue.fill(arena_, poison, static_cast<std::size_t>(memory.plan.offsets[r]),
+                       static_cast<std::size_t>(usage.size));
+    }
+  }
+  static bool is_whole_run(const run_memory& memory, std::size_t record) {
+    return std::any_of(memory.planned.begin(), memory.planned.end(), [&](const planned_value& planned) {
+      return planned.record == record && planned.held != no_value &&
+             std::find(memory.whole_run.begin(), memory.whole_run.end(), planned.held) != memory.whole_run.end();
+    });
   }
 
   [[nodiscard]] std::size_t bytes_of(value_id v, const symbol_values& symbols) const {
@@ -349,7 +431,7 @@ class opencl_executor {
   opencl::device_buffer& buffer_of(run_state& state, value_id v) {
     const value_id root = program_->roots[v];
     if (const auto held = constants_.find(root); held != constants_.end()) return held->second;
-    opencl::device_buffer& buffer = state.own.buffers[root];
+    opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
     if (buffer.empty())
       buffer = where_->memory().allocate(bytes_of(root, state.symbols), program_->g->value_at(root).name);
     return buffer;
@@ -358,7 +440,7 @@ class opencl_executor {
   void upload(run_state& state, value_id v, const tensor& content) {
     // What the host computed may have another size at every run.
     const value_id root = program_->roots[v];
-    opencl::device_buffer& buffer = state.own.buffers[root];
+    opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
     if (!buffer.empty() && buffer.bytes() < content.byte_size())
       state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
     if (buffer.empty())
@@ -435,9 +517,10 @@ class opencl_executor {
     const value_id root = program_->roots[v];
     const value& held = g.value_at(root);
     if (held.facts.is_constant() || !held.facts.elements) return;
-    if (!state.own.buffers[root].empty() && !state.own.memory.is_late(state.step)) return;
+    if (state.own.materialized[root] && !state.own.memory.is_late(state.step)) return;
     tensor content = evaluate_elements(held, state.symbols);
     upload(state, root, content);
+    state.own.materialized[root] = true;
     state.dying_on_host.push_back(std::move(content));
   }
 
@@ -526,6 +609,7 @@ class opencl_executor {
   }
 
   static constexpr std::size_t preferred_group = 256;
+  static constexpr std::array<std::byte, 1> poison{std::byte{0xFF}};
 
   opencl::context* where_;
   std::shared_ptr<const program> program_;
@@ -537,8 +621,11 @@ class opencl_executor {
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
+  opencl::device_buffer arena_;
   std::list<instance> instances_;
   instance* last_ = nullptr;
+  const instance* entered_ = nullptr;  // whose contents the arena holds
+  bool poison_ = false;
   run_figures figures_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -57,12 +58,20 @@ struct placed_node {
   value_id alias_of = no_value;  ///< whose memory an alias shares
 };
 
+/// A place within another value's memory.
+struct value_part {
+  value_id whole = no_value;  ///< a root; it may itself be a part
+  std::size_t offset = 0;     ///< bytes
+};
+
 /// Nodes in execution order over a graph that must not be edited meanwhile.
 struct program {
   std::shared_ptr<const graph> g;
   std::vector<placed_node> steps;
   std::vector<value_id> roots;  ///< for every value, the value whose memory holds it
-  std::size_t crossings = 0;    ///< changes from device to host operators or back along the order
+  /// Roots that are written in their place within another root (inputs of a concatenation within its output).
+  std::map<value_id, value_part> parts;
+  std::size_t crossings = 0;  ///< changes from device to host operators or back along the order
 
   /// The device commands of one inference.
   [[nodiscard]] std::size_t kernel_count() const {

@@ -3,19 +3,21 @@
 #define DNNOPT_BACKEND_RUN_MEMORY_HPP
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/program.hpp>
+#include <dnnopt/backend/program_storage.hpp>
 #include <dnnopt/passes/memory/bounds.hpp>
 #include <dnnopt/passes/memory/plan.hpp>
+#include <dnnopt/passes/memory/plan_store.hpp>
 #include <dnnopt/passes/memory/usage.hpp>
 
 namespace dnnopt {
@@ -25,6 +27,7 @@ struct planned_value {
   value_id held = no_value;
   std::size_t step = 0;     ///< of scratch
   std::size_t scratch = 0;  ///< which scratch buffer of the step
+  std::size_t record = 0;   ///< index into run_memory::usages: values of one record share memory
   std::size_t offset = 0;   ///< bytes from the start of the arena
   std::size_t bytes = 0;
   std::int64_t first_step = 0;  ///< the step that writes it
@@ -49,9 +52,34 @@ using offset_planner = std::function<memory::offset_plan(std::span<const memory:
   return planner_of(memory::offset_strategy::exact, 0.1)(usages);
 }
 
+/// The quick planner, for shapes that come up at run time; it keeps its scratch from plan to plan.
+[[nodiscard]] inline offset_planner planner_at_run_time() {
+  return [quick = std::make_shared<memory::quick_planner>()](std::span<const memory::buffer_usage> usages) {
+    const auto start = std::chrono::steady_clock::now();
+    memory::offset_plan plan;
+    quick->plan(usages, plan.offsets);
+    plan.bytes = memory::arena_bytes(usages, plan.offsets);
+    plan.lower_bound = memory::largest_live_sum(usages);
+    plan.proved = plan.bytes == plan.lower_bound;
+    plan.strategy = to_string(memory::offset_strategy::quick);
+    plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return plan;
+  };
+}
+
+/// A planner that looks into `store` first and keeps there what it had to plan.
+[[nodiscard]] inline offset_planner remembering(offset_planner planner, std::shared_ptr<memory::plan_store> store) {
+  return [planner = std::move(planner), store = std::move(store)](std::span<const memory::buffer_usage> usages) {
+    if (auto kept = store->find(usages)) return std::move(*kept);
+    memory::offset_plan plan = planner(usages);
+    store->add(usages, plan);
+    return plan;
+  };
+}
+
 /// The memory of one binding.
 struct run_memory {
-  std::vector<planned_value> planned;   ///< intermediates and scratch in the arena
+  std::vector<planned_value> planned;   ///< intermediates, scratch and expressions of dims in the arena
   std::vector<planned_value> separate;  ///< graph inputs and outputs on the device: the caller's side
   std::size_t arena_bytes = 0;
   std::size_t lower_bound_bytes = 0;  ///< the largest sum of bytes alive at one step
@@ -73,6 +101,10 @@ struct run_memory {
 
   std::vector<bool> late;
   std::vector<std::vector<value_id>> released;
+  /// For values in the arena, the first value of the same region, whose buffer is theirs too: a kernel that writes over
+  /// its input gets one buffer twice. Other values: themselves.
+  std::vector<value_id> homes;
+  std::vector<value_id> whole_run;  ///< expressions of dims that lie in the arena
 };
 
 /// Lifetimes over the program's steps and the arena for all sizes that `symbols` decide. Values whose size only the run
@@ -84,102 +116,91 @@ struct run_memory {
   run_memory result;
   result.late.assign(p.steps.size(), false);
   result.released.resize(p.steps.size());
+  result.homes.resize(g.value_count());
+  for (value_id v = 0; v < g.value_count(); ++v) result.homes[v] = v;
 
-  struct lifetime {
-    std::int64_t first = -1;
-    std::int64_t last = -1;
-    bool on_device = false;
+  const program_storages storages = storages_of(p);
+  program_records records = records_of(p, storages, symbols, alignment);
+  const auto known_bytes = [&](const std::optional<index_expr>& bytes) -> std::optional<std::size_t> {
+    const auto value = bytes ? bytes->try_evaluate(symbols) : std::nullopt;
+    return value ? std::optional(static_cast<std::size_t>(std::max<std::int64_t>(*value, 1))) : std::nullopt;
   };
-  std::vector<lifetime> lives(g.value_count());
-  const auto touch = [&](value_id v, std::size_t step, bool written, bool device) {
-    lifetime& life = lives[p.roots[v]];
-    if (written && life.first < 0) life.first = static_cast<std::int64_t>(step);
-    life.last = std::max(life.last, static_cast<std::int64_t>(step));
-    life.on_device = life.on_device || device;
-  };
-  for (std::size_t s = 0; s < p.steps.size(); ++s) {
-    const placed_node& step = p.steps[s];
-    if (step.where == placement::device) {
-      for (const codegen::kernel_plan& plan : step.lowered.kernels)
-        for (const codegen::pointer_argument& a : plan.pointers)
-          if (a.held != no_value) touch(a.held, s, a.written, true);
-    } else if (is_on_host(step.where)) {
-      for (const value_id in : g.node_at(step.id).inputs)
-        if (in != no_value) touch(in, s, false, false);
-      for (const value_id out : g.node_at(step.id).outputs)
-        if (out != no_value) touch(out, s, true, false);
-    }
-  }
-  std::set<value_id> kept;
-  for (const value_id v : g.inputs()) kept.insert(p.roots[v]);
-  for (const value_id v : g.outputs()) kept.insert(p.roots[v]);
-
-  std::vector<memory::buffer_usage> usages;
-  const auto aligned = static_cast<std::int64_t>(std::max<std::size_t>(alignment, 1));
+  std::vector<bool> in_arena(g.value_count(), false);
+  std::vector<value_id> first_of(records.usages.size(), no_value);
   for (value_id v = 0; v < g.value_count(); ++v) {
-    const lifetime& life = lives[v];
-    const value_facts& facts = g.facts(v);
-    if (!life.on_device || facts.is_constant() || !facts.dims) continue;
-    std::optional<std::int64_t> count = element_count(*facts.dims).try_evaluate(symbols);
+    const std::uint32_t index = storages.of_value[v];
+    if (p.roots[v] != v || index == program_storages::none) continue;
+    const program_storage& storage = storages.all[index];
     planned_value planned;
     planned.held = v;
-    planned.first_step = life.first;
-    planned.last_step = life.last;
-    if (!count) {
-      if (!kept.contains(v) && life.last >= 0) result.released[static_cast<std::size_t>(life.last)].push_back(v);
+    // A whole is there from its first part on.
+    planned.first_step = storages.touched[v].first;
+    planned.last_step = storages.touched[v].last;
+    const auto bytes = known_bytes(detail::bytes_of(g.facts(v)));
+    const std::uint32_t record = records.of_storage[index];
+    if (!bytes || (storage.role != storage_role::caller && record == program_storages::none)) {
+      if (storage.role != storage_role::caller && planned.last_step >= 0)
+        result.released[static_cast<std::size_t>(planned.last_step)].push_back(v);
       continue;
     }
-    planned.bytes = std::max<std::size_t>(static_cast<std::size_t>(*count) * size_of(facts.type), 1);
-    if (kept.contains(v)) {
+    planned.bytes = *bytes;
+    if (storage.role == storage_role::caller) {
       result.separate.push_back(planned);
       continue;
     }
-    // What no kernel writes (expressions of dims, results of host operators) is uploaded and lives on its own.
-    if (life.first < 0 || p.steps[static_cast<std::size_t>(life.first)].where != placement::device) continue;
-    result.planned.push_back(planned);
-    usages.push_back({life.first, life.last + 1, static_cast<std::int64_t>(planned.bytes), aligned});
-  }
-  for (std::size_t s = 0; s < p.steps.size(); ++s) {
-    for (std::size_t j = 0; j < p.steps[s].lowered.scratch.size(); ++j) {
-      const codegen::scratch_buffer& scratch = p.steps[s].lowered.scratch[j];
-      // Packed weights live as long as the weights, not as long as a run.
-      if (scratch.persistent) continue;
-      const auto bytes = scratch.bytes.try_evaluate(symbols);
-      if (!bytes)
-        throw error(errc::unsupported,
-                    "scratch memory of node '" + g.node_at(p.steps[s].id).name + "' depends on data");
-      planned_value planned;
-      planned.step = s;
-      planned.scratch = j;
-      planned.bytes = static_cast<std::size_t>(std::max<std::int64_t>(*bytes, 1));
-      planned.first_step = planned.last_step = static_cast<std::int64_t>(s);
-      result.planned.push_back(planned);
-      usages.push_back({planned.first_step, planned.last_step + 1, static_cast<std::int64_t>(planned.bytes), aligned});
+    in_arena[v] = true;
+    planned.record = record;
+    planned.offset = detail::offset_in_storage(p, v);
+    if (storage.role == storage_role::whole_run) result.whole_run.push_back(v);
+    if (storage.held == v) {
+      if (first_of[record] == no_value) first_of[record] = v;
+      result.homes[v] = first_of[record];
     }
+    result.naive_bytes += storage.held == v ? planned.bytes : 0;
+    result.planned.push_back(planned);
+  }
+  std::vector<std::size_t> step_of(g.node_limit(), 0);
+  for (std::size_t step = 0; step < p.steps.size(); ++step) step_of[p.steps[step].id] = step;
+  for (std::uint32_t i = 0; i < storages.all.size(); ++i) {
+    const program_storage& storage = storages.all[i];
+    if (storage.role != storage_role::scratch) continue;
+    const auto bytes = known_bytes(storage.bytes);
+    if (!bytes)
+      throw error(errc::unsupported,
+                  "scratch memory of node '" + g.node_at(storage.scratch_of).name + "' depends on data");
+    planned_value planned;
+    planned.step = step_of[storage.scratch_of];
+    planned.scratch = storage.scratch;
+    planned.record = records.of_storage[i];
+    planned.bytes = *bytes;
+    planned.first_step = planned.last_step = static_cast<std::int64_t>(planned.step);
+    result.naive_bytes += planned.bytes;
+    result.planned.push_back(planned);
+  }
+  for (std::size_t s = 0; s < p.steps.size(); ++s)
     for (const codegen::kernel_plan& plan : p.steps[s].lowered.kernels) {
       for (const index_expr& e : plan.parameters) result.late[s] = result.late[s] || !e.try_evaluate(symbols);
       for (const codegen::pointer_argument& a : plan.pointers) {
         if (a.held == no_value) continue;
-        const value_facts& facts = g.facts(p.roots[a.held]);
-        const lifetime& life = lives[p.roots[a.held]];
-        const bool from_host = life.first >= 0 && is_on_host(p.steps[static_cast<std::size_t>(life.first)].where);
+        const value_id root = p.roots[a.held];
+        const value_facts& facts = g.facts(root);
+        const std::int64_t first = storages.touched[root].first;
+        const bool from_host = first >= 0 && is_on_host(p.steps[static_cast<std::size_t>(first)].where);
         if (facts.elements)
           for (const index_expr& e : *facts.elements) result.late[s] = result.late[s] || !e.try_evaluate(symbols);
-        if (from_host || !facts.dims || !element_count(*facts.dims).try_evaluate(symbols)) result.late[s] = true;
+        if ((from_host && !in_arena[root]) || !known_bytes(detail::bytes_of(facts))) result.late[s] = true;
       }
     }
-  }
-  for (const memory::buffer_usage& usage : usages) result.naive_bytes += static_cast<std::size_t>(usage.size);
-  if (usages.empty()) return result;
-  result.plan = planner(usages);
-  for (std::size_t i = 0; i < usages.size(); ++i)
-    result.planned[i].offset = static_cast<std::size_t>(result.plan.offsets[i]);
+  if (records.usages.empty()) return result;
+  result.plan = planner(records.usages);
+  for (planned_value& planned : result.planned)
+    planned.offset += static_cast<std::size_t>(result.plan.offsets[planned.record]);
   result.arena_bytes = static_cast<std::size_t>(result.plan.bytes);
   result.lower_bound_bytes = static_cast<std::size_t>(result.plan.lower_bound);
   result.strategy = result.plan.strategy;
   result.proved = result.plan.proved;
   result.seconds = result.plan.seconds;
-  result.usages = std::move(usages);
+  result.usages = std::move(records.usages);
   return result;
 }
 

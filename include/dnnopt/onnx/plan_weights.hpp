@@ -41,7 +41,7 @@ struct weight_targets {
   double power = 1;              ///< variance of what a matrix product gives
   double convolution_power = 4;  ///< the same for convolutions: where swish-like functions are near to linear pieces,
                                  ///< so that a deviation does not grow from layer to layer
-  double score_power = 16;       ///< the same where a softmax over classes reads it: above thresholds of detectors
+  double score_power = 6;        ///< the same where a softmax over classes reads it: above thresholds of detectors
   double linear_power = 0.25;    ///< the same for matrix products of a graph that normalizes nothing
   double bias = 0.1;             ///< deviation of a bias over the deviation of what it is added to
   double scale = 0.1;            ///< deviation of a scale around 1

@@ -180,11 +180,15 @@ function memory(){const box=$('memory');if(!D.memory.length){$('memory-section')
  const X=v=>m.l+v/steps*(w-m.l-m.r),Y=v=>h-m.b-v/top*(h-m.t-m.b);
  const s=svg('svg',{viewBox:'0 0 '+w+' '+h,height:h,class:'still',id:'memory-svg'},box);
  for(let i=0;i<=4;i++){const y=Y(top*i/4);svg('line',{x1:m.l,x2:w-m.r,y1:y,y2:y,class:'axis'},s);svg('text',{x:2,y:y+4,class:'tick',text:bytes(Math.round(top*i/4))},s);}
- svg('text',{x:w/2-30,y:h-6,class:'soft',text:'launch 0 to '+(steps-1)},s);
- D.memory.forEach((b,i)=>svg('rect',{x:X(b[1]),y:Y(b[3]+b[4]),width:Math.max(1,X(b[2]+1)-X(b[1])),height:Math.max(1,Y(b[3])-Y(b[3]+b[4])),fill:palette[i%palette.length],opacity:.8,stroke:'var(--bg)','stroke-width':.5,class:'tensor',tip:b[0]+'\n'+bytes(b[4])+' at '+b[3]+'\nlaunches '+b[1]+' to '+b[2]},s));
+ svg('text',{x:w/2-30,y:h-6,class:'soft',text:'step 0 to '+(steps-1)},s);
  const live=new Array(steps).fill(0);D.memory.forEach(b=>{for(let i=b[1];i<=b[2];i++)live[i]+=b[4];});
+ const most=Math.max(...live),peak=live.indexOf(most),there=b=>b[1]<=peak&&peak<=b[2],bound=D.bound||most;
+ D.memory.forEach(b=>svg('rect',{x:X(b[1]),y:Y(b[3]+b[4]),width:Math.max(1,X(b[2]+1)-X(b[1])),height:Math.max(1,Y(b[3])-Y(b[3]+b[4])),fill:there(b)?'#2f6690':'#8fb0d4',opacity:.85,stroke:'var(--bg)','stroke-width':.5,class:there(b)?'tensor peak':'tensor',tip:b[0]+'\n'+bytes(b[4])+' at '+b[3]+'\nsteps '+b[1]+' to '+b[2]},s));
  svg('polyline',{points:live.map((v,i)=>X(i+.5)+','+Y(v)).join(' '),fill:'none',stroke:'var(--fg)','stroke-width':1.5,class:'live'},s);
- el('p',{text:'Arena '+bytes(top)+'; the line is what is alive, at most '+bytes(Math.max(...live))+'.'},box);}
+ svg('line',{x1:m.l,x2:w-m.r,y1:Y(bound),y2:Y(bound),stroke:'#dc2626','stroke-width':1.5,'stroke-dasharray':'7 4',class:'bound',tip:'bound '+bytes(bound)},s);
+ el('p',{text:'Arena '+bytes(top)+', bound '+bytes(bound)+' (dashed); the solid line is what is alive, at most '+bytes(most)+' in step '+peak+'.'},box);
+ const named=D.memory.filter(there).sort((a,b)=>b[4]-a[4]),told=named.slice(0,24);
+ el('p',{id:'memory-peak',text:'Alive at the peak: '+told.map(b=>b[0]+' ('+bytes(b[4])+')').join(', ')+(named.length>told.length?' and '+(named.length-told.length)+' more':'')+'.'},box);}
 
 function blocks(){const box=$('blocks'),all=D.launches.filter(l=>l.ops.length>1).sort((a,b)=>b.ops.length-a.ops.length);
  if(!all.length){el('p',{text:'No kernel holds more than one operator.'},box);return;}

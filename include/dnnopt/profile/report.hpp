@@ -118,7 +118,9 @@ struct profile_report {
   std::vector<kernel_event> events;  ///< ordered by enqueue
   std::vector<run_event> run_events;
   std::vector<memory_block> memory;
-  std::uint64_t arena_bytes = 0;
+  std::uint64_t arena_bytes = 0;              ///< planned for intermediates
+  std::uint64_t arena_lower_bound_bytes = 0;  ///< no plan of this execution order needs less
+  std::uint64_t arena_allocated_bytes = 0;    ///< counted by the allocator besides weights, inputs and outputs
   device_ceilings ceilings;
 };
 

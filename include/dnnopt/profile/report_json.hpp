@@ -69,6 +69,9 @@ namespace dnnopt::profile {
   result["e2e_ms"] = report.e2e.mean_ns * 1e-6;
   result["e2e"] = to_json(report.e2e);
   result["kernels"] = report.kernels;
+  result["arena_bytes"] = report.arena_bytes;
+  result["arena_lower_bound_bytes"] = report.arena_lower_bound_bytes;
+  result["intermediate_device_bytes"] = report.arena_allocated_bytes;
   result["operators"] = rows(report.by_operator);
   result["kernel_rows"] = rows(report.by_kernel);
   result["other_rows"] = rows(report.by_other);

@@ -221,6 +221,20 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   return lower_patches(site, false);
 }
 
+/// Defines dnnopt_load_weight(z, m, c, kd, kh, kw).
+inline void define_plane_weights(kernel_builder& b, const element_site& s, const convolution_shape& c) {
+  const index_expr z = b.index("z", c.batch * c.group);
+  const index_expr channel = mod(z, c.group) * c.outputs + b.index("m", c.outputs);
+  const std::array<index_expr, 3> k{b.index("kd", c.axes[0].kernel), b.index("kh", c.axes[1].kernel),
+                                    b.index("kw", c.axes[2].kernel)};
+  b.define_function("dnnopt_load_weight", compute_type::real, std::vector<std::string>{"z", "m", "c", "kd", "kh", "kw"},
+                    [&] {
+                      std::vector<index_expr> at{channel, b.index("c", c.channels)};
+                      at.insert(at.end(), k.end() - static_cast<std::ptrdiff_t>(c.rank), k.end());
+                      return b.emit(s.n().inputs[1], at);
+                    });
+}
+
 /// Thin groups: so little is summed per output channel that packing patches costs more than it saves.
 [[nodiscard]] inline std::string reject_convolution_rows(const lowering_site& site) {
   if (std::string why = reject_convolution_panels(site); !why.empty()) return why;
@@ -250,16 +264,7 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   const index_expr z = b.index("z", c.batch * c.group);
   const index_expr m = b.index("m", c.outputs);
   const index_expr channel = mod(z, c.group) * c.outputs + m;
-  {
-    const std::array<index_expr, 3> k{b.index("kd", c.axes[0].kernel), b.index("kh", c.axes[1].kernel),
-                                      b.index("kw", c.axes[2].kernel)};
-    b.define_function("dnnopt_load_weight", compute_type::real,
-                      std::vector<std::string>{"z", "m", "c", "kd", "kh", "kw"}, [&] {
-                        std::vector<index_expr> at{channel, b.index("c", c.channels)};
-                        at.insert(at.end(), k.end() - static_cast<std::ptrdiff_t>(c.rank), k.end());
-                        return b.emit(n.inputs[1], at);
-                      });
-  }
+  define_plane_weights(b, s, c);
   const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output),
                                     b.index("ow", c.axes[2].output)};
   std::vector<index_expr> at{floordiv(z, c.group), channel};

@@ -56,7 +56,7 @@ struct lowering_row {
 
 /// The names of all kernels that dnnopt's own lowerings make: kernel_plan::version, and with "dnnopt_" before it the
 /// name of the kernel in profiles and logs.
-inline constexpr std::array<std::string_view, 17> kernel_versions{
+inline constexpr std::array<std::string_view, 18> kernel_versions{
     "map",
     "pack",
     "scatter_copy",
@@ -71,6 +71,7 @@ inline constexpr std::array<std::string_view, 17> kernel_versions{
     "convolution_panels_packed",
     "convolution_tiles",
     "convolution_rows",
+    "window_planes",
     "attention_items",
     "attention_groups",
     "attention_output",

@@ -14,6 +14,7 @@
 #include <dnnopt/backend/codegen/lower_rows.hpp>
 #include <dnnopt/backend/codegen/lower_scatter.hpp>
 #include <dnnopt/backend/codegen/lower_top_k.hpp>
+#include <dnnopt/backend/codegen/lower_windows.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 
 namespace dnnopt::codegen {
@@ -22,6 +23,7 @@ namespace dnnopt::codegen {
 inline constexpr std::array lowering_table{
     lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
     lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
+    lowering_row{computation_kind::convolution, "window_planes", reject_window_planes, lower_window_planes},
     lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
     lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,
                  lower_convolution_panels},
@@ -34,6 +36,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::normalization, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::reduction, "row_items", reject_row_items, lower_row_items},
     lowering_row{computation_kind::reduction, "row_groups", reject_rows, lower_row_groups},
+    lowering_row{computation_kind::pooling, "window_planes", reject_window_planes, lower_window_planes},
     lowering_row{computation_kind::pooling, "row_items", reject_row_items, lower_row_items},
     lowering_row{computation_kind::pooling, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},

@@ -26,6 +26,11 @@ inline constexpr std::string_view convolution_rows =
 #include <dnnopt/backend/kernels/convolution_rows.cl>
     "#endif\n";
 
+inline constexpr std::string_view window_planes =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/window_planes.cl>
+    "#endif\n";
+
 inline constexpr std::string_view row_items =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/row_items.cl>

@@ -9,8 +9,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "memory_csv.hpp"
+#include "plan_store.hpp"
 #include "usage.hpp"
 
 namespace dnnopt::memory {
@@ -117,6 +119,30 @@ namespace dnnopt::memory {
           {"offsets", std::move(offsets)},
           {"objects", plan.object_ids},
           {"object_bytes", plan.object_sizes}};
+}
+
+/// All plans of a store: `offsets{key: {offsets[], strategy, proved}}` and `orders{key: {order[], proved}}`.
+[[nodiscard]] inline nlohmann::json plans_to_json(const plan_store& store) {
+  nlohmann::json document{{"offsets", nlohmann::json::object()}, {"orders", nlohmann::json::object()}};
+  for (const auto& [key, plan] : store.offsets())
+    document["offsets"][key] = {{"offsets", plan.offsets}, {"strategy", plan.strategy}, {"proved", plan.proved}};
+  for (const auto& [key, plan] : store.orders())
+    document["orders"][key] = {{"order", plan.order}, {"proved", plan.proved}};
+  return document;
+}
+
+/// Adds plans as plans_to_json writes them. Whether one fits is checked when it is looked up. Throws error(bad_file).
+inline void plans_from_json(const nlohmann::json& document, plan_store& store) {
+  try {
+    for (const auto& [key, plan] : document.at("offsets").items())
+      store.put(key, plan_store::stored_offsets{plan.at("offsets").get<std::vector<std::int64_t>>(),
+                                                plan.at("strategy").get<std::string>(), plan.at("proved").get<bool>()});
+    for (const auto& [key, plan] : document.at("orders").items())
+      store.put(key, plan_store::stored_order{plan.at("order").get<std::vector<std::uint32_t>>(),
+                                              plan.at("proved").get<bool>()});
+  } catch (const nlohmann::json::exception& fault) {
+    throw error(errc::bad_file, "kept memory plans: " + std::string(fault.what()));
+  }
 }
 
 }  // namespace dnnopt::memory

@@ -57,6 +57,24 @@ inline std::string emit_max_pool(kernel_builder& b, node_id id, std::size_t outp
   return output == 0 ? best : where;
 }
 
+/// How many elements of the window of an average at spatial index `at` count, in OpenCL C: it follows per dim, those
+/// inside the input, or inside its padding as well.
+[[nodiscard]] inline std::string pooled_count(const element_site& s, std::span<const window_axis> axes,
+                                              std::span<const index_expr> at) {
+  const bool padding_counts = s.attributes().get_int("count_include_pad", 0) != 0;
+  std::string count;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const window_axis& axis = axes[i];
+    const index_expr first = at[i] * axis.stride - axis.pad_begin;
+    const index_expr low = padding_counts ? index_expr(0) - axis.pad_begin : index_expr(0);
+    const index_expr high = padding_counts ? axis.input + axis.pad_end : axis.input;
+    const index_expr skipped = max(ceildiv(low - first, axis.dilation), 0);
+    const index_expr reached = min(ceildiv(high - first, axis.dilation), axis.kernel);
+    count += (count.empty() ? "" : " * ") + index_source(reached - skipped);
+  }
+  return count;
+}
+
 inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t output,
                                      std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
@@ -67,19 +85,7 @@ inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t 
                [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
                  b.line(sum + " += " + s.read(0, pixel(s, at)) + ";");
                });
-  // How many elements of a window count follows per dim: those inside the input, or inside its padding as well.
-  const bool padding_counts = s.attributes().get_int("count_include_pad", 0) != 0;
-  std::string count;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const window_axis& axis = axes[i];
-    const index_expr first = s.index[2 + i] * axis.stride - axis.pad_begin;
-    const index_expr low = padding_counts ? index_expr(0) - axis.pad_begin : index_expr(0);
-    const index_expr high = padding_counts ? axis.input + axis.pad_end : axis.input;
-    const index_expr skipped = max(ceildiv(low - first, axis.dilation), 0);
-    const index_expr reached = min(ceildiv(high - first, axis.dilation), axis.kernel);
-    count += (count.empty() ? "" : " * ") + index_source(reached - skipped);
-  }
-  return s.result(sum + " / (" + count + ")");
+  return s.result(sum + " / (" + pooled_count(s, axes, std::span<const index_expr>(s.index).subspan(2)) + ")");
 }
 
 inline std::string emit_lp_pool(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {

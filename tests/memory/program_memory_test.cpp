@@ -1,0 +1,292 @@
+// The memory of whole programs: execution order, writing in place, the arena against the allocator's count, limits.
+#include <dnnopt/dnnopt.hpp>
+#include <dnnopt/passes/memory/plan_check.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+using namespace dnnopt;
+
+namespace {
+
+/// A graph under construction; values are float32 and shapes come from shape propagation.
+struct network {
+  op_set ops = standard_ops();
+  graph g;
+
+  value_id input(std::string name, shape dims) { return g.add_input(std::move(name), dtype::float32, std::move(dims)); }
+  value_id node(std::string_view op, std::vector<value_id> inputs, attribute_map attributes = {}) {
+    const std::string name = std::string(op) + std::to_string(g.node_count());
+    const value_id out = g.add_value(name);
+    g.add_node(ops.at("", op), name, std::move(inputs), {out}, std::move(attributes));
+    return out;
+  }
+  value_id concat(std::vector<value_id> inputs, std::int64_t axis) {
+    attribute_map attributes;
+    attributes.set("axis", axis);
+    return node("Concat", std::move(inputs), attributes);
+  }
+  value_id weights(dim_list dims) {
+    tensor t(dtype::float32, std::move(dims));
+    std::mt19937 random(static_cast<unsigned>(g.value_count()));
+    for (float& x : t.mutable_data<float>()) x = static_cast<float>(random() % 2000) / 1000.0F - 1.0F;
+    return g.add_constant("w" + std::to_string(g.value_count()), std::move(t));
+  }
+  model finish(value_id output) {
+    g.name = "test";
+    g.add_output(output);
+    model m;
+    m.main = g;
+    m.ops = ops;
+    return m;
+  }
+};
+
+/// Branches of unequal width that meet: the order of the graph is not the best one.
+model branches(network& n) {
+  const value_id x = n.input("x", {1, 8, 16, 16});
+  std::vector<value_id> small;
+  std::vector<value_id> large;
+  for (int i = 0; i < 3; ++i) large.push_back(n.node("Conv", {x, n.weights({32, 8, 1, 1})}));
+  for (const value_id v : large) small.push_back(n.node("Conv", {v, n.weights({4, 32, 1, 1})}));
+  return n.finish(n.node("Conv", {n.concat(small, 1), n.weights({4, 12, 1, 1})}));
+}
+
+/// A residual chain of products and element-wise operators, with a view.
+model residual(network& n, const index_expr& rows = 16) {
+  const value_id x = n.input("x", {rows, 64});
+  value_id h = n.node("MatMul", {x, n.weights({64, 64})});
+  for (int i = 0; i < 2; ++i) {
+    const value_id a = n.node("MatMul", {n.node("Relu", {h}), n.weights({64, 64})});
+    h = n.node("Add", {n.node("Tanh", {a}), h});
+  }
+  attribute_map flat;
+  flat.set("axis", std::int64_t{1});
+  return n.finish(n.node("Softmax", {n.node("Flatten", {h}, flat)}));
+}
+
+tensor random_input(dim_list dims, unsigned seed) {
+  tensor t(dtype::float32, std::move(dims));
+  std::mt19937 random(seed);
+  for (float& x : t.mutable_data<float>()) x = static_cast<float>(random() % 2000) / 1000.0F - 1.0F;
+  return t;
+}
+
+double largest_difference(const tensor& a, const tensor& b) {
+  REQUIRE(a.dims() == b.dims());
+  double most = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a.size()); ++i) {
+    const double d = static_cast<double>(a.data<float>()[i]) - static_cast<double>(b.data<float>()[i]);
+    most = std::max(most, d == d ? std::abs(d) : 1e30);
+  }
+  return most;
+}
+
+compile_options plain(std::string passes = "none") {
+  compile_options options;
+  options.passes = "rdp" + (passes == "none" ? std::string() : "," + passes);
+  options.programs.on_disk = false;
+  options.require_device = true;
+  return options;
+}
+
+/// Every plan of a session holds, and the allocator counts what the plan says.
+void check_memory(const session& s) {
+  const run_memory& memory = s.executor()->memory();
+  memory::check_plan(memory.usages, memory.plan);
+  CHECK(memory.arena_bytes == static_cast<std::size_t>(memory.plan.bytes));
+  const auto live = s.context()->memory().figures().live_bytes;
+  CHECK(live - s.executor()->weight_bytes() - s.executor()->caller_bytes() == memory.arena_bytes);
+}
+
+/// Outputs on the device equal the reference's, with freed regions poisoned or not; returns the session.
+session check_runs(const model& m, const compile_options& options, const std::vector<tensor>& inputs) {
+  session s = compile(m, options);
+  compile_options reference = options;
+  reference.device = "reference";
+  session expected = compile(m, reference);
+  for (const bool poisoned : {false, true, false})
+    for (const tensor& x : inputs) {
+      s.executor()->poison_freed(poisoned);
+      const named_tensors got = s.run({{"x", x}});
+      const named_tensors want = expected.run({{"x", x}});
+      CHECK(largest_difference(got[0], want[0]) < 1e-4);
+      check_memory(s);
+    }
+  return s;
+}
+
+std::size_t shared_records(const run_memory& memory) {
+  std::size_t shared = 0;
+  for (value_id v = 0; v < memory.homes.size(); ++v) shared += memory.homes[v] != v ? 1U : 0U;
+  return shared;
+}
+
+}  // namespace
+
+TEST_CASE("order and parts: branches meet in a concatenation that needs no kernel", "[memory]") {
+  network n;
+  const model m = branches(n);
+  compile_options own = plain();
+  own.memory.reorder = false;
+  own.memory.write_in_place = false;
+  const std::vector<tensor> inputs{random_input({1, 8, 16, 16}, 1), random_input({1, 8, 16, 16}, 2)};
+  const session before = check_runs(m, own, inputs);
+  const session after = check_runs(m, plain(), inputs);
+  CHECK(after.report().memory.parts.joined == 1);
+  CHECK(after.executor()->executed().kernel_count() + 1 == before.executor()->executed().kernel_count());
+  CHECK(after.report().memory.schedule.decision == order_decision::searched);
+  CHECK(after.report().memory.schedule.proved);
+  CHECK(before.executor()->memory().arena_bytes == 3 * 32768 + 4096);
+  // One wide branch at a time, and the joined output that its result goes to.
+  CHECK(after.executor()->memory().arena_bytes == 32768 + 12288);
+  CHECK(after.executor()->memory().arena_bytes == after.executor()->memory().lower_bound_bytes);
+}
+
+TEST_CASE("kernels write over inputs that die in them, at equal offsets only", "[memory]") {
+  network n;
+  const model m = residual(n);
+  const session s = check_runs(m, plain(), {random_input({16, 64}, 3)});
+  // Tanh over its input, and Add over one of its two: nothing but the matrix products and Softmax needs new memory.
+  CHECK(shared_records(s.executor()->memory()) >= 4);
+  CHECK(s.executor()->memory().arena_bytes <= 2 * 16 * 64 * 4 + 4096);
+
+  network reversed;
+  const value_id x = reversed.input("x", {4, 4});
+  const value_id y = reversed.node("Relu", {x});
+  const value_id z = reversed.node("Add", {reversed.node("Transpose", {y}), y});
+  const session moved = check_runs(reversed.finish(reversed.node("Relu", {z})), plain(), {random_input({4, 4}, 4)});
+  for (const placed_node& step : moved.executor()->executed().steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      for (const codegen::overwrite_pair& pair : plan.overwrites)
+        CHECK_FALSE(step.lowered.kernels.front().source.find("restrict b" + std::to_string(pair.input)) !=
+                    std::string::npos);
+}
+
+TEST_CASE("several shapes share one arena, and plans of the run are quick", "[memory]") {
+  network n;
+  const model m = residual(n, n.g.expressions().symbol("rows"));
+  const session s =
+      check_runs(m, plain(), {random_input({16, 64}, 5), random_input({40, 64}, 6), random_input({3, 64}, 7)});
+  CHECK(s.report().memory.schedule.decision != order_decision::searched);
+  CHECK(s.executor()->memory().strategy == "quick");
+}
+
+TEST_CASE("symbolic sizes: an order that is best for all values is found by comparing expressions", "[memory]") {
+  network n;
+  const index_expr rows = n.g.expressions().symbol("rows", {1, 4096});
+  const value_id x = n.input("x", {rows, 8});
+  std::vector<value_id> large;
+  for (int i = 0; i < 3; ++i) large.push_back(n.node("MatMul", {x, n.weights({8, 64})}));
+  value_id sum = no_value;
+  for (const value_id v : large) {
+    const value_id small = n.node("MatMul", {v, n.weights({64, 4})});
+    sum = sum == no_value ? small : n.node("Add", {sum, small});
+  }
+  const model m = n.finish(n.node("Relu", {sum}));
+  const session s = check_runs(m, plain(), {random_input({16, 8}, 1)});
+  const program_schedule& schedule = s.report().memory.schedule;
+  CHECK(schedule.decision == order_decision::symbolic);
+  CHECK(schedule.proved);
+  CHECK(schedule.peak < schedule.peak_before);
+}
+
+TEST_CASE("a memory limit orders for itself, and what cannot fit is refused by name", "[memory]") {
+  network n;
+  const model m = branches(n);
+  compile_options options = plain();
+  const session free = compile(m, options);
+  const std::uint64_t weights = free.executor()->weight_bytes();
+  const std::uint64_t io = (8 + 4) * 16 * 16 * 4;
+  const std::uint64_t arena = 32768 + 12288;
+  // Weights are packed while what they are packed from is still there; the arena comes later.
+  options.memory_limit = weights + io + arena;
+  session fits = compile(m, options);
+  CHECK(fits.run({{"x", random_input({1, 8, 16, 16}, 1)}}).size() == 1);
+  CHECK(fits.context()->memory().figures().peak_bytes <= options.memory_limit);
+  options.memory_limit -= 4096;
+  try {
+    (void)compile(m, options);
+    FAIL("the limit was not noticed");
+  } catch (const error& e) {
+    const std::string text = e.what();
+    INFO(text);
+    CHECK(e.code() == errc::memory_limit);
+    CHECK(text.find(std::to_string(options.memory_limit)) != std::string::npos);
+    CHECK(text.find("no order of its operators needs less than " + std::to_string(arena)) != std::string::npos);
+    CHECK(text.find("'Conv") != std::string::npos);
+    CHECK(text.find("32768") != std::string::npos);
+  }
+}
+
+TEST_CASE("plans are kept, and kept plans are checked", "[memory]") {
+  network n;
+  const model m = branches(n);
+  compile_options options = plain();
+  options.memory.store = std::make_shared<memory::plan_store>();
+  session first = compile(m, options);
+  (void)first.run({{"x", random_input({1, 8, 16, 16}, 1)}});
+  CHECK(options.memory.store->orders().size() == 1);
+  CHECK(options.memory.store->offsets().size() >= 1);
+  compile_options again = plain();
+  again.memory.store = std::make_shared<memory::plan_store>();
+  for (const auto& [key, order] : options.memory.store->orders()) again.memory.store->put(key, order);
+  // Plans of another model under this one's keys are not believed.
+  for (const auto& [key, plan] : options.memory.store->offsets()) {
+    memory::plan_store::stored_offsets wrong = plan;
+    std::fill(wrong.offsets.begin(), wrong.offsets.end(), 0);
+    again.memory.store->put(key, wrong);
+  }
+  again.memory.budget = 0;
+  session second = compile(m, again);
+  (void)second.run({{"x", random_input({1, 8, 16, 16}, 1)}});
+  check_memory(second);
+  CHECK(second.report().memory.schedule.peak == first.report().memory.schedule.peak);
+}
+
+TEST_CASE("a strategy is named by the application; an unknown name is refused", "[memory]") {
+  network n;
+  const model m = residual(n);
+  compile_options options = plain();
+  options.memory.strategy = "naive";
+  session s = compile(m, options);
+  (void)s.run({{"x", random_input({16, 64}, 1)}});
+  CHECK(s.executor()->memory().strategy == "naive");
+  check_memory(s);
+  options.memory.strategy = "best_guess";
+  CHECK_THROWS_WITH(compile(m, options), Catch::Contains("best_guess") && Catch::Contains("greedy_by_size"));
+}
+
+TEST_CASE("random networks: every plan holds and poisoned memory changes nothing", "[memory][property]") {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    network n;
+    std::vector<value_id> values{n.input("x", {1, 4, 32})};
+    const auto any = [&] { return values[values.size() - 1 - random() % std::min<std::size_t>(values.size(), 4)]; };
+    for (int i = 0; i < 14; ++i) {
+      switch (random() % 5) {
+        case 0:
+          values.push_back(n.node("Relu", {any()}));
+          break;
+        case 1:
+          values.push_back(n.node("Add", {any(), any()}));
+          break;
+        case 2:
+          values.push_back(n.node("MatMul", {any(), n.weights({32, 32})}));
+          break;
+        case 3: {
+          const value_id joined = n.concat({any(), any()}, random() % 2 == 0 ? 1 : 2);
+          values.push_back(n.node("Mul", {any(), n.node("ReduceMax", {n.node("Tanh", {joined})})}));
+          break;
+        }
+        default:
+          values.push_back(n.node("Softmax", {any()}));
+      }
+    }
+    // Of one shape again.
+    const value_id total = n.node("Sum", std::vector<value_id>(values.end() - 3, values.end()));
+    (void)check_runs(n.finish(n.node("Tanh", {total})), plain(), {random_input({1, 4, 32}, seed)});
+  }
+}
