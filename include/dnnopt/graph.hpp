@@ -77,6 +77,7 @@ struct fused_block {
   std::vector<value_id> outputs;     ///< values of members that are stored, for other blocks or as graph outputs
   node_id anchor = no_node;          ///< the member that element-wise operators and views surround; no_node: none
   std::vector<node_id> before;  ///< members that could be a block of their own before the rest, where a device needs it
+  std::vector<node_id> after;   ///< the same behind the rest
   std::vector<std::string> why_not;  ///< what does not join it, and why
 };
 
@@ -336,6 +337,7 @@ class graph {
     for (fused_block& block : blocks_) {
       for (node_id& id : block.members) id = moved_nodes[id];
       for (node_id& id : block.before) id = moved_nodes[id];
+      for (node_id& id : block.after) id = moved_nodes[id];
       for (value_id& id : block.outputs) id = moved[id];
       if (block.anchor != no_node) block.anchor = moved_nodes[block.anchor];
     }

@@ -210,7 +210,7 @@ class placer {
             throw;
           failed_[b] = true;
           why_split_[v] = e.what();
-          if (!block.before.empty()) split(block, e.what());
+          if (!block.before.empty() || !block.after.empty()) split(block, e.what());
           for (const value_id out : block.outputs) work_.push_back(out);
           return;
         }
@@ -231,32 +231,44 @@ class placer {
     finish(std::move(unit));
   }
 
-  /// Makes two blocks of one: the members that stand before, and the rest.
+  /// Makes two blocks of one: the members that stand before, and the rest; what stands behind goes first.
   void split(const fused_block& block, const std::string& why) {
+    const bool behind = !block.after.empty();
+    std::vector<node_id> early = block.before;
+    if (behind) {
+      early.clear();
+      for (const node_id id : block.members)
+        if (std::find(block.after.begin(), block.after.end(), id) == block.after.end()) early.push_back(id);
+    }
     const auto stands_before = [&](node_id id) {
-      return std::find(block.before.begin(), block.before.end(), id) != block.before.end();
+      return std::find(early.begin(), early.end(), id) != early.end();
     };
     fused_block first;
     fused_block second;
-    second.anchor = block.anchor;
-    second.outputs = block.outputs;
+    (behind ? first : second).anchor = block.anchor;
+    if (behind) first.before = block.before;
+    for (const value_id out : block.outputs)
+      (stands_before(g_.value_at(out).producer) ? first : second).outputs.push_back(out);
     second.why_not = block.why_not;
-    second.why_not.push_back("in one kernel with what stands before it: " + why);
+    second.why_not.push_back("in one kernel with the block before it: " + why);
     // Views are computed by whoever reads them.
     for (const node_id id : block.members) {
       const bool before = stands_before(id);
       if (before || g_.node_at(id).op->kind == computation_kind::view) first.members.push_back(id);
       if (!before) second.members.push_back(id);
     }
-    for (const node_id id : block.before)
+    for (const node_id id : early)
       for (const value_id out : g_.node_at(id).outputs) {
-        if (out == no_value) continue;
+        if (out == no_value || std::find(first.outputs.begin(), first.outputs.end(), out) != first.outputs.end()) continue;
         const auto& uses = g_.value_at(out).uses;
-        if (std::any_of(uses.begin(), uses.end(), [&](const value_use& use) { return !stands_before(use.node); }))
+        if (std::any_of(uses.begin(), uses.end(), [&](const value_use& use) {
+              return !stands_before(use.node) &&
+                     std::find(block.members.begin(), block.members.end(), use.node) != block.members.end();
+            }))
           first.outputs.push_back(out);
       }
     // Views behind what stands before belong to the reader alone.
-    std::erase_if(first.members, [&](node_id id) { return !stands_before(id) && !leads_to(id, block.before); });
+    std::erase_if(first.members, [&](node_id id) { return !stands_before(id) && !leads_to(id, early); });
     split_.push_back(std::move(first));
     split_.push_back(std::move(second));
     for (std::size_t i = split_.size() - 2; i < split_.size(); ++i) {

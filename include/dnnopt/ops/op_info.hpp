@@ -81,6 +81,8 @@ struct op_info {
   /// Output 0 is input 0 less its mean (or as it is), times the reciprocal of its deviation over the dims from attribute
   /// "axis" on, times input 1, plus input 2 where given: two numbers per row tell all that a reader needs to know.
   bool normalizes_rows = false;
+  /// Output 0 reduces every plane of input 0, all dims from the third on, to one element.
+  bool reduces_planes = false;
   bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
   bool random = false;    ///< two evaluations differ, so it is never folded or merged
 };
@@ -162,6 +164,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { &Op::evaluate; }) row.evaluate = &Op::evaluate;
     if constexpr (requires { Op::element_cost; }) row.element_cost = Op::element_cost;
     if constexpr (requires { Op::normalizes_rows; }) row.normalizes_rows = Op::normalizes_rows;
+    if constexpr (requires { Op::reduces_planes; }) row.reduces_planes = Op::reduces_planes;
     if constexpr (requires { Op::branches; }) row.branches = Op::branches;
     if constexpr (requires { Op::random; }) row.random = Op::random;
   }

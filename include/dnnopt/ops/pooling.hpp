@@ -57,6 +57,7 @@ struct max_pool_op : sliding_pool_classes {
 
 /// Pools over all spatial dims.
 struct global_pool_classes : pooling_classes {
+  static constexpr bool reduces_planes = true;
   static constexpr op_arity arity{1, 1};
   static constexpr int since = 22;
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,6 +47,7 @@ class fuse_blocks {
     if (options.views) w.store_views_that_must_be();
     if (options.prologues) w.join_predecessors();
     if (options.prologues) w.join_normalizations();
+    if (options.prologues) w.join_plane_reductions();
     if (options.views) w.store_through_views();
     pass_result result;
     result.edits = w.joins;
@@ -331,6 +334,7 @@ class fuse_blocks {
         if (product.op->kind != computation_kind::matrix_product) continue;
         std::vector<value_id> sources;
         p.stored_sources(product.inputs[0], sources);
+        std::erase_if(sources, [&](value_id v) { return g.facts(v).is_constant() || g.facts(v).elements; });
         if (sources.size() != 1 || sources[0] != n.outputs[0]) continue;
         const shape& rows = *g.facts(product.inputs[0]).dims;
         if (rows.empty() || !(rows.back() == dims.back()) || !g.facts(product.inputs[1]).is_constant()) continue;
@@ -338,6 +342,50 @@ class fuse_blocks {
         p.merge(b, to);
         ++joins;
       }
+    }
+
+    /// A reduction of whole planes joins the convolution that computes them: each plane is finished by one work-group,
+    /// which knows all its elements.
+    void join_plane_reductions() {
+      for (block_id b = 0; b < p.block_count(); ++b) {
+        const fusion::planner::block& block = p.at(b);
+        if (!block.alive || block.fixed || block.anchor == no_node || block.members.size() != 1) continue;
+        const node& n = g.node_at(block.anchor);
+        if (!reduces_planes(block.anchor)) continue;
+        const value_id planes = n.inputs[0];
+        const block_id to = p.owner_of_value(planes);
+        if (to == fusion::no_block || p.at(to).fixed || p.at(to).anchor == no_node || !p.at(to).after.empty()) continue;
+        const node& anchor = g.node_at(p.at(to).anchor);
+        if (anchor.op->kind != computation_kind::convolution || !derived.contains(planes) ||
+            derived.at(planes) != no_node)
+          continue;
+        const shape& dims = *g.facts(planes).dims;
+        const auto plane = element_count(shape(dims.begin() + 2, dims.end())).as_constant();
+        const shape& weights = *g.facts(anchor.inputs[1]).dims;
+        const bool single = weights.size() > 1 && weights[1] == index_expr(1);
+        if (!plane || *plane == 0 || (!single && *plane > fusion::largest_reduced_plane)) continue;
+        for (const value_id out : n.outputs) derived.erase(out);
+        p.append(b, to);
+        ++joins;
+      }
+    }
+
+    [[nodiscard]] bool reduces_planes(node_id id) const {
+      const node& n = g.node_at(id);
+      if (n.op->reduces_planes) return true;
+      if (n.op->kind != computation_kind::reduction || !g.facts(n.inputs[0]).dims) return false;
+      const facts_of_node facts(g, id);
+      std::optional<std::vector<std::int64_t>> axes;
+      if (n.attributes.contains("axes"))
+        axes = n.attributes.get_ints("axes");
+      else if (facts->has(1))
+        axes = facts->integers(1);
+      if (!axes) return false;
+      const std::size_t rank = g.facts(n.inputs[0]).dims->size();
+      if (rank < 3 || axes->size() != rank - 2) return false;
+      std::set<std::size_t> distinct;
+      for (const std::int64_t axis : *axes) distinct.insert(normalize_axis(axis, rank));
+      return distinct.size() == rank - 2 && *distinct.begin() == 2;
     }
 
     /// Where a value is read through one view only, its block stores it as the reader wants it.

@@ -347,6 +347,8 @@ class kernel_builder {
   [[nodiscard]] const std::pair<std::string, std::string>* moments_of(node_id id, std::span<const index_expr> index) {
     if (!moments_ || moments_->id != id) return nullptr;
     if (moments_->asked.empty()) moments_->asked.assign(index.begin(), index.end());
+    if (!std::equal(index.begin(), index.end(), moments_->asked.begin(), moments_->asked.end()))
+      throw error(errc::unsupported, "rows of '" + node_at(id).name + "' are read by two index maps");
     return &moments_->names;
   }
   /// The index at which an element of the node of bind_moments was asked for; empty where none was.
@@ -437,13 +439,16 @@ class kernel_builder {
   /// `finish()` returns the anchor's element at `index` made from `value` (a bias added, say). Outputs of the anchor's
   /// node other than `anchor` are stored by functions of their own. Every other block output is reached from the anchor
   /// by element-wise operators and invertible views. Errors: unsupported where one is not.
+  /// With `total` the function returns the element of `planes`, which the frame reduces to elements of `total`.
   template <class Finish>
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
-                    std::span<const std::string> names, compute_type type, Finish&& finish) {
-    define_procedure(name, names, type, [&] {
+                    std::span<const std::string> names, compute_type type, Finish&& finish,
+                    value_id total = no_value, value_id planes = no_value) {
+    const auto store_outputs = [&] {
       accesses_.runs_once();
       bind(anchor, index, finish());
       for (const value_id out : block_.outputs) {
+        if (out == total) continue;
         if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
         std::vector<index_expr> at(index.begin(), index.end());
         if (reaches(anchor, out))
@@ -453,6 +458,14 @@ class kernel_builder {
                       "output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
         store(out, offset_of(out, at), emit(out, at));
       }
+    };
+    if (total == no_value) {
+      define_procedure(name, names, type, store_outputs);
+      return;
+    }
+    define_scalar_function(name, names, type, [&] {
+      store_outputs();
+      return emit(planes, index_from_anchor(anchor, index, planes));
     });
   }
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,

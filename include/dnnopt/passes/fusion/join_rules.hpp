@@ -3,6 +3,7 @@
 #define DNNOPT_PASSES_FUSION_JOIN_RULES_HPP
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 #include <dnnopt/ops/classes.hpp>
@@ -33,6 +34,9 @@ inline constexpr std::array prologue_table{
     if (row.kind == kind) return &row;
   return nullptr;
 }
+
+/// Planes of at most so many elements are reduced by the work-group that computes them, where a frame divides planes.
+inline constexpr std::int64_t largest_reduced_plane = 256;
 
 /// Kinds of anchors whose frames can go on with element-wise operators and store through views: each output element is
 /// finished by one work-item, which knows its index.

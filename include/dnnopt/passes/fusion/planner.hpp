@@ -35,6 +35,7 @@ class planner {
     bool alive = true;
     int cost = 0;  ///< of one element, without the anchor
     std::vector<node_id> before;  ///< members that were a block with an anchor of their own
+    std::vector<node_id> after;   ///< the same, reading the anchor's result
     std::vector<std::string> why_not;
   };
 
@@ -180,6 +181,12 @@ class planner {
     a.alive = false;
     a.members.clear();
   }
+  /// Moves all members of block `from` behind the anchor of block `to`. Precondition as for merge.
+  void append(block_id from, block_id to) {
+    blocks_[to].after.insert(blocks_[to].after.end(), blocks_[from].members.begin(), blocks_[from].members.end());
+    blocks_[from].anchor = no_node;
+    merge(from, to);
+  }
   /// Makes a view part of a block, so that the block stores it.
   void adopt(node_id view, block_id b) {
     owner_[view] = b;
@@ -236,6 +243,7 @@ class planner {
                 [&](node_id x, node_id y) { return position_[x] < position_[y]; });
       made.anchor = blocks_[b].anchor;
       made.before = blocks_[b].before;
+      made.after = blocks_[b].after;
       made.why_not = blocks_[b].why_not;
       plan.push_back(std::move(made));
     }
