@@ -73,9 +73,9 @@ struct node {
 /// Nodes that run as one: the unit of DNNFusion's fusion plan. A node may be a member of several blocks, each of which
 /// computes it for itself (views that are only index maps).
 struct fused_block {
-  std::vector<node_id> members;      ///< in topological order
-  std::vector<value_id> outputs;     ///< values of members that are stored, for other blocks or as graph outputs
-  node_id anchor = no_node;          ///< the member that element-wise operators and views surround; no_node: none
+  std::vector<node_id> members;   ///< in topological order
+  std::vector<value_id> outputs;  ///< values of members that are stored, for other blocks or as graph outputs
+  node_id anchor = no_node;       ///< the member that element-wise operators and views surround; no_node: none
   std::vector<node_id> before;  ///< members that could be a block of their own before the rest, where a device needs it
   std::vector<node_id> after;   ///< the same behind the rest
   std::vector<std::string> why_not;  ///< what does not join it, and why

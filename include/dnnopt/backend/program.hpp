@@ -240,9 +240,7 @@ class placer {
       for (const node_id id : block.members)
         if (std::find(block.after.begin(), block.after.end(), id) == block.after.end()) early.push_back(id);
     }
-    const auto stands_before = [&](node_id id) {
-      return std::find(early.begin(), early.end(), id) != early.end();
-    };
+    const auto stands_before = [&](node_id id) { return std::find(early.begin(), early.end(), id) != early.end(); };
     fused_block first;
     fused_block second;
     (behind ? first : second).anchor = block.anchor;
@@ -259,7 +257,8 @@ class placer {
     }
     for (const node_id id : early)
       for (const value_id out : g_.node_at(id).outputs) {
-        if (out == no_value || std::find(first.outputs.begin(), first.outputs.end(), out) != first.outputs.end()) continue;
+        if (out == no_value || std::find(first.outputs.begin(), first.outputs.end(), out) != first.outputs.end())
+          continue;
         const auto& uses = g_.value_at(out).uses;
         if (std::any_of(uses.begin(), uses.end(), [&](const value_use& use) {
               return !stands_before(use.node) &&

@@ -78,8 +78,9 @@ struct op_info {
   /// Where a kind without an element expression by itself has one: about what one element costs next to an addition. 0:
   /// the kind says it.
   int element_cost = 0;
-  /// Output 0 is input 0 less its mean (or as it is), times the reciprocal of its deviation over the dims from attribute
-  /// "axis" on, times input 1, plus input 2 where given: two numbers per row tell all that a reader needs to know.
+  /// Output 0 is input 0 less its mean (or as it is), times the reciprocal of its deviation over the dims from
+  /// attribute "axis" on, times input 1, plus input 2 where given: two numbers per row tell all that a reader needs to
+  /// know.
   bool normalizes_rows = false;
   /// Output 0 reduces every plane of input 0, all dims from the third on, to one element.
   bool reduces_planes = false;

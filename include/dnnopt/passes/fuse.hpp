@@ -263,6 +263,11 @@ class fuse_blocks {
         }
       }
       std::sort(readers.begin(), readers.end(), [&](block_id x, block_id y) { return p.at(x).first < p.at(y).first; });
+      if (readers.size() > 1 && !outputs && spreads(b, values) && every_reader_takes(b, readers)) {
+        p.inline_block(b);
+        ++joins;
+        return;
+      }
       for (const block_id reader : readers) {
         const bool only = readers.size() == 1 && !outputs;
         const std::string why = reject_before(b, reader, values, only);
@@ -274,6 +279,33 @@ class fuse_blocks {
         p.remark(b, "does not join '" + g.node_at(p.at(reader).members.front()).name + "': " + why);
         if (only) return;
       }
+    }
+
+    /// Whether a block is cheap and made of far fewer elements than it stores.
+    [[nodiscard]] bool spreads(block_id b, const std::vector<value_id>& values) const {
+      const fusion::planner::block& block = p.at(b);
+      if (block.cost > fusion::inline_limit || values.size() != 1) return false;
+      for (const node_id id : block.members)
+        if (p.role_at(id) != fusion::role::element) return false;
+      const auto stored = element_count(*g.facts(values[0]).dims).as_constant();
+      std::int64_t read = 0;
+      for (const node_id id : block.members)
+        for (const value_id in : g.node_at(id).inputs) {
+          if (in == no_value || p.owner_of_value(in) == b) continue;
+          const auto count = element_count(*g.facts(in).dims).as_constant();
+          if (!count) return false;
+          read += *count;
+        }
+      return stored && read * 2 <= *stored;
+    }
+    [[nodiscard]] bool every_reader_takes(block_id b, const std::vector<block_id>& readers) const {
+      if (readers.size() > fusion::most_inlining_readers) return false;
+      return std::all_of(readers.begin(), readers.end(), [&](block_id r) {
+        if (p.at(r).fixed) return false;
+        if (p.at(r).anchor == no_node) return true;
+        const fusion::prologue_row* row = fusion::find_prologue(g.node_at(p.at(r).anchor).op->kind);
+        return row != nullptr && row->reads * p.at(b).cost <= fusion::prologue_limit;
+      });
     }
 
     [[nodiscard]] std::string reject_before(block_id b, block_id reader, const std::vector<value_id>& values,

@@ -411,7 +411,8 @@ class kernel_builder {
   /// Defines a function as above that returns the element of `id` at `index`; `more` are further parameters.
   void define_load(std::string_view name, value_id id, std::span<const index_expr> index,
                    std::span<const std::string> names, std::string_view more = "") {
-    define_function(name, computed_as(id), names, [&] { return emit(id, index); }, more);
+    define_function(
+        name, computed_as(id), names, [&] { return emit(id, index); }, more);
   }
   /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)`; `body()` returns the C name of the
   /// result.
@@ -442,8 +443,8 @@ class kernel_builder {
   /// With `total` the function returns the element of `planes`, which the frame reduces to elements of `total`.
   template <class Finish>
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
-                    std::span<const std::string> names, compute_type type, Finish&& finish,
-                    value_id total = no_value, value_id planes = no_value) {
+                    std::span<const std::string> names, compute_type type, Finish&& finish, value_id total = no_value,
+                    value_id planes = no_value) {
     const auto store_outputs = [&] {
       accesses_.runs_once();
       bind(anchor, index, finish());

@@ -5,12 +5,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/backend/codegen/emitters/convolution.hpp>
 #include <dnnopt/backend/codegen/matrix_frame.hpp>
+#include <dnnopt/backend/codegen/plane_totals.hpp>
 
 namespace dnnopt::codegen {
 
@@ -136,10 +138,12 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
     for (const index_expr& i : own.b.index_at(shape(w.begin() + 1, w.end()), inner)) at.push_back(i);
     return at;
   };
+  const std::optional<plane_total> total = plane_total_in(site.block);
   const bool packed = panels && is_constant_in(site.block, n.inputs[1]);
   panel_sizes p;
   if (panels) {
     p = choose_panels(site, e, packed, false);
+    if (total) cover_columns(p, site, e, packed, false);
     b.define("DNNOPT_CONVOLUTION", 1);
     define_panels(b, p, e);
     define_windows(b, c);
@@ -192,8 +196,10 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   const index_expr channel = mod(z, c.group) * c.outputs + m;
   std::vector<index_expr> at{floordiv(z, c.group), channel};
   for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), position)) at.push_back(i);
-  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
-                 [&] { return biased(b, s, channel); });
+  b.define_store(
+      "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
+      [&] { return biased(b, s, channel); }, total ? total->result : no_value, total ? total->planes : no_value);
+  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
   kernel_plan plan;
   if (panels) {
     plan =
@@ -201,6 +207,8 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
     launch_panels(plan, p, e);
   } else {
     const tile_sizes t = choose_tiles(site, e);
+    if (total && (!e.columns.is_constant() || e.columns.constant() > t.group_columns * t.item_columns))
+      throw error(errc::unsupported, "planes are larger than a tile");
     define_tiles(b, t, e);
     b.define("DNNOPT_A_INNER_FIRST", 1);
     b.define("DNNOPT_B_INNER_FIRST", 0);
@@ -258,6 +266,11 @@ inline void define_plane_weights(kernel_builder& b, const element_site& s, const
   const std::int64_t planes = (c.batch * c.group * c.outputs).as_constant().value_or(1);
   // A work-item takes whole planes where there are many, so that its weights serve many rows.
   std::int64_t per_item = planes >= 4 * units ? rows.as_constant().value_or(64) : 8;
+  const std::optional<plane_total> total = plane_total_in(site.block);
+  if (total) {
+    if (!rows.is_constant()) throw error(errc::unsupported, "the extent of planes is not known before execution");
+    per_item = rows.constant();
+  }
   per_item = std::max<std::int64_t>(per_item, 1);
   b.define("DNNOPT_ROWS", per_item);
   define_image_load(b, s, c);
@@ -274,8 +287,10 @@ inline void define_plane_weights(kernel_builder& b, const element_site& s, const
   } else {
     at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
   }
-  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"},
-                 compute_type::real, [&] { return biased(b, s, channel); });
+  b.define_store(
+      "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real,
+      [&] { return biased(b, s, channel); }, total ? total->result : no_value, total ? total->planes : no_value);
+  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
   kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_rows, "convolution_rows");
   plan.global = {ceildiv(rows, per_item), c.outputs, c.batch * c.group};
   plan.local = {1, 1, 1};

@@ -7,10 +7,20 @@
 #include <string>
 #include <vector>
 
-#include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/backend/codegen/lowering_row.hpp>
 #include <dnnopt/backend/kernels/sources.hpp>
 
 namespace dnnopt::codegen {
+
+/// An element expression of one anchor inside that of another would compute the inner one once for each use.
+[[nodiscard]] inline std::string reject_map(const lowering_site& site) {
+  std::size_t anchors = 0;
+  for (const node_id id : site.block.members) {
+    const op_info& op = *site.block.g.node_at(id).op;
+    anchors += is_element_kind(op.kind) || op.element_cost != 0 ? 0 : 1;
+  }
+  return anchors > 1 ? "more than one member needs a frame" : "";
+}
 
 /// Lowers a block whose outputs are all element expressions (emitters, scalar expressions, views). Outputs of as many
 /// elements share a kernel; each further count gets a kernel of its own.

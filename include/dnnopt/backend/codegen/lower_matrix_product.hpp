@@ -183,12 +183,11 @@ inline void orient(contraction& c, bool first_is_constant) {
   return no_node;
 }
 
-/// Defines the load of rows that are normalized first: dnnopt_load_a(z, m, k, moments) and dnnopt_row_load(z, m, k), the
-/// element before normalization, from which the frame takes the moments of a row once.
-/// Errors: unsupported where a row of the product is no row of the normalization.
-inline void define_normalized_rows(kernel_builder& b, node_id norm, value_id operand,
-                                   std::span<const index_expr> index, const index_expr& k,
-                                   std::span<const std::string> names) {
+/// Defines the load of rows that are normalized first: dnnopt_load_a(z, m, k, moments) and dnnopt_row_load(z, m, k),
+/// the element before normalization, from which the frame takes the moments of a row once. Errors: unsupported where a
+/// row of the product is no row of the normalization.
+inline void define_normalized_rows(kernel_builder& b, node_id norm, value_id operand, std::span<const index_expr> index,
+                                   const index_expr& k, std::span<const std::string> names) {
   const node& n = b.node_at(norm);
   const auto refuse = [&](std::string_view why) {
     return error(errc::unsupported, "node '" + n.name + "' can't stand before the product: " + std::string(why));
@@ -282,7 +281,8 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
     if (a_packed) throw error(errc::unsupported, "constants are normalized before execution");
     define_normalized_rows(b, norm, first, c.operand_index(b, 0, z, m, k), k, product_names_a);
   }
-  if (!a_packed && norm == no_node) b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
+  if (!a_packed && norm == no_node)
+    b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
   if (!b_packed) b.define_load("dnnopt_load_b", second, c.operand_index(b, 1, z, col, k), product_names_b);
   const std::vector<index_expr> at = c.output_index(b, z, m, col);
   b.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -104,6 +105,7 @@ inline constexpr std::array window_operators{
   const index_expr m = b.index("m", c.outputs);
   const index_expr channel = mod(z, c.group) * c.outputs + m;
   if (family == window_family::weighted_sum) define_plane_weights(b, s, c);
+  const std::optional<plane_total> total = plane_total_in(site.block);
   const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output),
                                     b.index("ow", c.axes[2].output)};
   std::vector<index_expr> at{floordiv(z, c.group), channel};
@@ -113,13 +115,16 @@ inline constexpr std::array window_operators{
   } else {
     at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
   }
-  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"},
-                 compute_type::real, [&] {
-                   if (family == window_family::weighted_sum) return biased(b, s, channel);
-                   if (family == window_family::greatest) return std::string("value");
-                   return b.let(compute_type::real,
-                                "value / (float)(" + pooled_count(s, pool_windows(s), std::span(at).subspan(2)) + ")");
-                 });
+  b.define_store(
+      "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real,
+      [&] {
+        if (family == window_family::weighted_sum) return biased(b, s, channel);
+        if (family == window_family::greatest) return std::string("value");
+        return b.let(compute_type::real,
+                     "value / (float)(" + pooled_count(s, pool_windows(s), std::span(at).subspan(2)) + ")");
+      },
+      total ? total->result : no_value, total ? total->planes : no_value);
+  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
 
   // Rows of a block: what is staged stays in the first-level cache, and halos are read twice only where planes are
   // large. Several small planes share a work-item, as long as every core has some.
@@ -134,7 +139,8 @@ inline constexpr std::array window_operators{
   const std::int64_t planes = (c.batch * c.group * c.outputs).as_constant().value_or(64);
   const auto bytes = [&](std::int64_t rows) { return 4 * pitch * ((rows + halo) * phases + rows); };
   std::int64_t rows = out_rows;
-  while (rows > 1 && (bytes(rows) > 24576 || planes * ((out_rows + rows - 1) / rows) < 4 * units))
+  // Whoever reduces planes computes them whole, block after block.
+  while (rows > 1 && (bytes(rows) > 24576 || (!total && planes * ((out_rows + rows - 1) / rows) < 4 * units)))
     rows = (rows + 1) / 2;
   const std::int64_t blocks = (out_rows + rows - 1) / rows;
   const std::int64_t window = height.kernel * width.kernel;
@@ -143,6 +149,7 @@ inline constexpr std::array window_operators{
                                     : std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(rows * pitch * window, 1),
                                                                1, std::max<std::int64_t>(1, planes / (6 * units)));
   b.define("DNNOPT_ROWS", rows);
+  b.define("DNNOPT_BLOCKS", total ? blocks : 1);
   b.define("DNNOPT_PLANES", per_item);
   b.define("DNNOPT_UNROLL", std::clamp<std::int64_t>((rows * pitch + 15) / 16, 1, 4));
   const std::uint64_t local =
@@ -150,7 +157,7 @@ inline constexpr std::array window_operators{
   if (static_cast<std::uint64_t>(bytes(rows)) + 1024 > local)
     throw error(errc::unsupported, "one row of windows takes more than the local memory");
   kernel_plan plan = b.finish(kernels::prelude, kernels::window_planes, "window_planes");
-  plan.global = {index_expr(blocks), ceildiv(c.batch * c.group * c.outputs, per_item), index_expr(1)};
+  plan.global = {index_expr(total ? 1 : blocks), ceildiv(c.batch * c.group * c.outputs, per_item), index_expr(1)};
   plan.local = {1, 1, 1};
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.window() * 2;
   lowered_node result;

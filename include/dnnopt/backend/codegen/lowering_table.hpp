@@ -41,7 +41,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::pooling, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
-    lowering_row{std::nullopt, "map", [](const lowering_site&) { return std::string(); },
+    lowering_row{std::nullopt, "map", reject_map,
                  [](const lowering_site& s) { return lower_map(s.block, s.options.emitters); }},
 };
 

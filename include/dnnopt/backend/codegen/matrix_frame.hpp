@@ -115,6 +115,31 @@ struct product_extents {
   return p;
 }
 
+/// Widens blocks to all columns, for a frame that reduces whole rows of the result. Errors: unsupported where that
+/// takes more than the local memory.
+inline void cover_columns(panel_sizes& p, const lowering_site& site, const product_extents& e, bool a_packed,
+                          bool b_packed) {
+  if (!e.columns.is_constant()) throw error(errc::unsupported, "the extent of planes is not known before execution");
+  p.block_columns = round_up(e.columns.constant(), p.columns());
+  const std::int64_t k = e.inner.as_constant().value_or(std::int64_t{1} << 30);
+  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0
+                                  ? 32768
+                                  : site.options.device->local_memory_bytes;
+  const auto bytes = [&] {
+    const std::int64_t partial = p.block_inner < k ? p.block_rows * p.block_columns : 0;
+    return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) +
+                                           (b_packed ? 0 : p.block_columns * p.block_inner)));
+  };
+  while (bytes() > local) {
+    if (p.block_inner > 32)
+      p.block_inner = std::max<std::int64_t>(32, p.block_inner / 2);
+    else if (p.block_rows > p.rows)
+      p.block_rows = round_up(p.block_rows / 2, p.rows);
+    else
+      throw error(errc::unsupported, "planes take more than the local memory");
+  }
+}
+
 /// Whether a value is a constant or computed from constants alone by members of the block.
 [[nodiscard]] inline bool is_constant_in(const block_view& block, value_id id) {
   const value& v = block.g.value_at(id);

@@ -43,6 +43,11 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_ROWS 8
 #endif
 
+// Planes are reduced as well: dnnopt_store returns what is taken, and dnnopt_store_total(z, m, value) ends a plane.
+#ifndef DNNOPT_TOTALS
+#define DNNOPT_TOTALS 0
+#endif
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   const int z = (int)get_global_id(2);
   const int m = (int)get_global_id(1);
@@ -54,6 +59,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
       for (int kh = 0; kh < DNNOPT_KH; ++kh)
         for (int kw = 0; kw < DNNOPT_KW; ++kw)
           weights[((c * DNNOPT_KD + kd) * DNNOPT_KH + kh) * DNNOPT_KW + kw] = dnnopt_load_weight(DNNOPT_ARGUMENTS, z, m, c, kd, kh, kw);
+#if DNNOPT_TOTALS
+  float total = DNNOPT_FIRST;
+#endif
   for (int row = row_begin; row < row_end; ++row) {
     const int oh = row % DNNOPT_OH;
     const int od = row / DNNOPT_OH;
@@ -82,9 +90,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
             }
           }
         }
+#if DNNOPT_TOTALS
+      for (int j = 0; j < run; ++j) total = DNNOPT_TAKE(total, dnnopt_store(DNNOPT_ARGUMENTS, z, m, od, oh, begin + j, sum[j]));
+#else
       for (int j = 0; j < run; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m, od, oh, begin + j, sum[j]);
+#endif
     }
   }
+#if DNNOPT_TOTALS
+  dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(total));
+#endif
 }
 #ifdef __cplusplus
 )CLC"

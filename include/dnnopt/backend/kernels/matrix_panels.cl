@@ -64,6 +64,17 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_ROW_MOMENTS 0
 #endif
 
+// Rows of the result are reduced as well: dnnopt_store returns what is taken, and dnnopt_store_total(z, m, value) ends a
+// row. Then a block holds all columns.
+#ifndef DNNOPT_TOTALS
+#define DNNOPT_TOTALS 0
+#endif
+#if DNNOPT_TOTALS
+#define DNNOPT_STORE(z, m, n, value) totals[(m) - m_begin] = DNNOPT_TAKE(totals[(m) - m_begin], dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value))
+#else
+#define DNNOPT_STORE(z, m, n, value) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value)
+#endif
+
 #define DNNOPT_JOIN_(a, b) a##b
 #define DNNOPT_JOIN(a, b) DNNOPT_JOIN_(a, b)
 #define DNNOPT_FLOATS DNNOPT_JOIN(float, DNNOPT_VECTOR)
@@ -217,6 +228,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   __local float partial[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS];
 #endif
   float tile[DNNOPT_ROWS * DNNOPT_COLUMNS];
+#if DNNOPT_TOTALS
+  float totals[DNNOPT_ROW_PANELS * DNNOPT_ROWS];
+  for (int m = m_begin; m < m_end; ++m) totals[m - m_begin] = DNNOPT_FIRST;
+#endif
 #if DNNOPT_ROW_MOMENTS
   float2 moments[DNNOPT_ROW_PANELS * DNNOPT_ROWS];
   for (int m = m_begin; m < m_end; ++m) moments[m - m_begin] = dnnopt_moments(DNNOPT_ARGUMENTS, z, m, inner);
@@ -279,15 +294,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         const int height = min(DNNOPT_ROWS, m_end - m);
         if (n + DNNOPT_COLUMNS <= n_end) {
           for (int r = 0; r < height; ++r)
-            for (int j = 0; j < DNNOPT_COLUMNS; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
+            for (int j = 0; j < DNNOPT_COLUMNS; ++j) DNNOPT_STORE(z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
         } else {
           for (int r = 0; r < height; ++r)
-            for (int j = 0; j < n_end - n; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
+            for (int j = 0; j < n_end - n; ++j) DNNOPT_STORE(z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
         }
       }
     }
     k_begin += count;
   } while (k_begin < inner);
+#if DNNOPT_TOTALS
+  for (int m = m_begin; m < m_end; ++m) dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(totals[m - m_begin]));
+#endif
 }
 #ifdef __cplusplus
 )CLC"

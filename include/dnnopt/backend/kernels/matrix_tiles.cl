@@ -59,6 +59,12 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_LOAD_ROW(z, m, k, i) dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k)
 #endif
 
+// Rows of the result are reduced as well: dnnopt_store returns what is taken, and dnnopt_store_total(z, m, value) ends a
+// row. Then a tile holds all columns.
+#ifndef DNNOPT_TOTALS
+#define DNNOPT_TOTALS 0
+#endif
+
 __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   // One more column keeps neighbouring rows in different banks.
   __local float a_tile[DNNOPT_TILE_INNER][DNNOPT_TILE_ROWS + 1];
@@ -137,12 +143,31 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
+#if DNNOPT_TOTALS
+  __local float shares[DNNOPT_GROUP_ROWS][DNNOPT_GROUP_COLUMNS];
+  for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i) {
+    const int m = m_begin + row + i * DNNOPT_GROUP_ROWS;
+    float share = DNNOPT_FIRST;
+    for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) {
+      const int n = n_begin + column + j * DNNOPT_GROUP_COLUMNS;
+      if (m < DNNOPT_M && n < DNNOPT_N) share = DNNOPT_TAKE(share, dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j]));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    shares[row][column] = share;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (column == 0 && m < DNNOPT_M) {
+      for (int j = 1; j < DNNOPT_GROUP_COLUMNS; ++j) share = DNNOPT_COMBINE(share, shares[row][j]);
+      dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(share));
+    }
+  }
+#else
   for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
     for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) {
       const int m = m_begin + row + i * DNNOPT_GROUP_ROWS;
       const int n = n_begin + column + j * DNNOPT_GROUP_COLUMNS;
       if (m < DNNOPT_M && n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j]);
     }
+#endif
 }
 #ifdef __cplusplus
 )CLC"

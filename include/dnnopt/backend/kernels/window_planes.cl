@@ -45,6 +45,14 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_UNROLL
 #define DNNOPT_UNROLL 4
 #endif
+// Blocks of rows that a work-item computes one after the other.
+#ifndef DNNOPT_BLOCKS
+#define DNNOPT_BLOCKS 1
+#endif
+// Planes are reduced as well: dnnopt_store returns what is taken, and dnnopt_store_total(z, m, value) ends a plane.
+#ifndef DNNOPT_TOTALS
+#define DNNOPT_TOTALS 0
+#endif
 
 #define DNNOPT_PHASES_H (DNNOPT_SH < (DNNOPT_KH - 1) * DNNOPT_DH + 1 ? DNNOPT_SH : (DNNOPT_KH - 1) * DNNOPT_DH + 1)
 #define DNNOPT_PHASES_W (DNNOPT_SW < (DNNOPT_KW - 1) * DNNOPT_DW + 1 ? DNNOPT_SW : (DNNOPT_KW - 1) * DNNOPT_DW + 1)
@@ -62,14 +70,18 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   __local float staged[DNNOPT_PHASES_H * DNNOPT_PHASES_W * DNNOPT_PHASE + DNNOPT_LANES];
   __local float result[DNNOPT_ROWS * DNNOPT_PITCH + DNNOPT_LANES];
-  const int row_begin = (int)get_global_id(0) * DNNOPT_ROWS;
-  const int rows = min(DNNOPT_ROWS, DNNOPT_OH - row_begin);
-  const int in_rows = rows + (DNNOPT_KH - 1) * DNNOPT_DH / DNNOPT_SH;
   const int plane_begin = (int)get_global_id(1) * DNNOPT_PLANES;
   const int plane_end = min(plane_begin + DNNOPT_PLANES, (int)(DNNOPT_Z * DNNOPT_M));
   for (int plane = plane_begin; plane < plane_end; ++plane) {
     const int z = plane / DNNOPT_M;
     const int m = plane % DNNOPT_M;
+#if DNNOPT_TOTALS
+    float total = DNNOPT_FIRST;
+#endif
+    for (int block = 0; block < DNNOPT_BLOCKS; ++block) {
+    const int row_begin = ((int)get_global_id(0) * DNNOPT_BLOCKS + block) * DNNOPT_ROWS;
+    const int rows = min(DNNOPT_ROWS, DNNOPT_OH - row_begin);
+    const int in_rows = rows + (DNNOPT_KH - 1) * DNNOPT_DH / DNNOPT_SH;
     for (int ph = 0; ph < DNNOPT_PHASES_H; ++ph)
       for (int i = 0; i < in_rows; ++i) {
         const int h = (row_begin + i) * DNNOPT_SH + ph - DNNOPT_PH;
@@ -135,7 +147,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
       _Pragma("unroll") for (int u = 0; u < DNNOPT_UNROLL; ++u) vstore16(sum[u], u, result + lane);
     }
     for (int r = 0; r < rows; ++r)
+#if DNNOPT_TOTALS
+      for (int j = 0; j < DNNOPT_OW; ++j) total = DNNOPT_TAKE(total, dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, j, result[r * DNNOPT_PITCH + j]));
+#else
       for (int j = 0; j < DNNOPT_OW; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, j, result[r * DNNOPT_PITCH + j]);
+#endif
+    }
+#if DNNOPT_TOTALS
+    dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(total));
+#endif
   }
 }
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #define DNNOPT_PASSES_FUSION_JOIN_RULES_HPP
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -20,6 +21,11 @@ struct prologue_row {
 /// A join pays where `reads` times the cost of one element stays at or below this. Above, the element is computed once
 /// and stored.
 inline constexpr int prologue_limit = 40;
+
+/// An expression of several readers is computed by each where it costs at most this and is made of half the elements
+/// that it would store (a mask spread from positions).
+inline constexpr int inline_limit = 3;
+inline constexpr std::size_t most_inlining_readers = 64;
 
 inline constexpr std::array prologue_table{
     prologue_row{computation_kind::softmax, 3, true},       prologue_row{computation_kind::normalization, 3, true},

@@ -33,7 +33,7 @@ class planner {
     std::size_t last = 0;
     bool fixed = false;  ///< joins nothing
     bool alive = true;
-    int cost = 0;  ///< of one element, without the anchor
+    int cost = 0;                 ///< of one element, without the anchor
     std::vector<node_id> before;  ///< members that were a block with an anchor of their own
     std::vector<node_id> after;   ///< the same, reading the anchor's result
     std::vector<std::string> why_not;
@@ -51,6 +51,7 @@ class planner {
     position_.assign(g.node_limit(), 0);
     owner_.assign(g.node_limit(), no_block);
     roles_.assign(g.node_limit(), role::alone);
+    inlined_.assign(g.node_limit(), false);
     const std::vector<bool> brings = bringers_of_symbols(g, order_);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       position_[order_[i]] = i;
@@ -72,8 +73,19 @@ class planner {
   [[nodiscard]] std::size_t block_count() const noexcept { return blocks_.size(); }
   [[nodiscard]] std::size_t position(node_id id) const { return position_[id]; }
 
-  /// A view that no block stores yet.
-  [[nodiscard]] bool is_virtual(node_id id) const { return roles_[id] == role::view && owner_[id] == no_block; }
+  /// A view that no block stores yet, or an expression that each reader computes.
+  [[nodiscard]] bool is_virtual(node_id id) const {
+    return owner_[id] == no_block && (roles_[id] == role::view || inlined_[id]);
+  }
+  /// Dissolves a block of expressions: whoever reads its values computes them for itself.
+  void inline_block(block_id b) {
+    for (const node_id id : blocks_[b].members) {
+      owner_[id] = no_block;
+      inlined_[id] = true;
+    }
+    blocks_[b].alive = false;
+    blocks_[b].members.clear();
+  }
 
   /// Follows `v` back through views that no block stores, as long as each has one input that moves.
   [[nodiscard]] path trace(value_id v) const {
@@ -262,6 +274,7 @@ class planner {
   std::vector<std::size_t> position_;
   std::vector<block_id> owner_;
   std::vector<role> roles_;
+  std::vector<bool> inlined_;
   std::vector<block> blocks_;
   mutable std::unordered_set<value_id> outputs_;
   bool keep_views_;
