@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -45,7 +48,12 @@ struct message {
     return *this;
   }
 
+  /// The bytes to import. Where DNNOPT_WRITE_CORPUS names a folder they are written there as well, for the fuzzer.
   [[nodiscard]] std::span<const std::byte> bytes() const {
+    if (const char* const folder = std::getenv("DNNOPT_WRITE_CORPUS"))
+      std::ofstream(std::string(folder) + "/test_" + std::to_string(std::hash<std::string>()(data)) + ".onnx",
+                    std::ios::binary)
+          << data;
     return {reinterpret_cast<const std::byte*>(data.data()), data.size()};
   }
 };
