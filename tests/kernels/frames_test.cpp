@@ -19,7 +19,9 @@ struct frames : kernel_bench {
     const kernel_run got = run(c, form, want);
     INFO(c.op << " as " << version);
     REQUIRE_FALSE(got.versions.empty());
-    CHECK(got.versions.back() == version);
+    // Sums of split inner elements are added by a kernel of their own.
+    const bool split = got.versions.back() == "matrix_partials" && got.versions.size() > 1;
+    CHECK((got.versions.back() == version || (split && got.versions[got.versions.size() - 2] == version)));
     for (const std::string& ran : got.versions)
       CHECK(std::find(codegen::kernel_versions.begin(), codegen::kernel_versions.end(), ran) !=
             codegen::kernel_versions.end());
@@ -55,6 +57,27 @@ TEST_CASE_METHOD(frames, "matrix products in panels and tiles equal the referenc
 TEST_CASE_METHOD(frames, "matrix products longer than one block of inner elements keep partial sums") {
   check(matmul({25, 700}, {700, 37}, false), device_form::vectors, "matrix_panels");
   check(matmul({25, 700}, {700, 37}, true), device_form::vectors, "matrix_panels_packed");
+  // In tiles, several work-groups share the inner elements.
+  check(matmul({25, 700}, {700, 37}, true), device_form::groups, "matrix_partials");
+  check(matmul({3, 5, 1999}, {3, 1999, 7}, false), device_form::groups, "matrix_partials");
+}
+
+TEST_CASE_METHOD(frames, "matrix products in tiles read four neighbours at once where they can") {
+  for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{
+           {{68, 64}, {64, 132}}, {{2, 36, 20}, {2, 20, 68}}, {{130, 12}, {12, 130}}, {{64, 7}, {7, 64}}})
+    check(matmul(a, b, false), device_form::groups, "matrix_tiles");
+  for (const std::int64_t left : {0, 1})
+    for (const std::int64_t right : {0, 1}) {
+      node_case c{"Gemm",
+                  {f32(left != 0 ? dim_list{40, 36} : dim_list{36, 40}, 1),
+                   f32(right != 0 ? dim_list{68, 40} : dim_list{40, 68}, 2)},
+                  {},
+                  {},
+                  1};
+      c.attributes.set("transA", left);
+      c.attributes.set("transB", right);
+      check(c, device_form::groups, "matrix_tiles");
+    }
 }
 
 TEST_CASE_METHOD(frames, "matrix products of other element types") {
@@ -125,7 +148,7 @@ TEST_CASE_METHOD(frames, "convolutions in panels, rows and tiles equal the refer
     c.attributes.set("dilations", f.dilations);
     c.attributes.set("group", f.group);
     check(c, device_form::vectors, f.vectors.empty() ? "convolution_panels_packed" : f.vectors);
-    check(c, device_form::groups, "convolution_tiles");
+    check(c, device_form::groups, f.w[0] / f.group < 4 && f.group > 1 ? "map" : "convolution_tiles");
     c.constant = {};
     check(c, device_form::vectors, f.vectors.empty() ? "convolution_panels" : f.vectors);
   }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/emitters/convolution.hpp>
-#include <dnnopt/backend/codegen/matrix_frame.hpp>
 #include <dnnopt/backend/codegen/plane_totals.hpp>
+#include <dnnopt/backend/codegen/tile_frame.hpp>
 
 namespace dnnopt::codegen {
 
@@ -192,35 +192,57 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
       return element;
     });
   }
-  const shape& out = s.out_dims();
-  const index_expr channel = mod(z, c.group) * c.outputs + m;
-  std::vector<index_expr> at{floordiv(z, c.group), channel};
-  for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), position)) at.push_back(i);
-  b.define_store(
-      "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
-      [&] { return biased(b, s, channel); }, total ? total->result : no_value, total ? total->planes : no_value);
-  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
-  kernel_plan plan;
-  if (panels) {
-    plan =
-        b.finish(kernels::prelude, kernels::matrix_panels, packed ? "convolution_panels_packed" : "convolution_panels");
-    launch_panels(plan, p, e);
-  } else {
-    const tile_sizes t = choose_tiles(site, e);
-    if (total && (!e.columns.is_constant() || e.columns.constant() > t.group_columns * t.item_columns))
-      throw error(errc::unsupported, "planes are larger than a tile");
-    define_tiles(b, t, e);
+  const auto define_store = [&](kernel_builder& own) {
+    const element_site site_of(own, site.anchor, 0, {});
+    const convolution_shape x = convolution_of(site_of);
+    const product_extents extents{x.batch * x.group, x.outputs, x.positions(), x.channels * x.window()};
+    const index_expr image = own.index("z", extents.batch);
+    const index_expr channel = mod(image, x.group) * x.outputs + own.index("m", extents.rows);
+    const shape& out = site_of.out_dims();
+    std::vector<index_expr> at{floordiv(image, x.group), channel};
+    for (const index_expr& i : own.index_at(shape(out.begin() + 2, out.end()), own.index("n", extents.columns)))
+      at.push_back(i);
+    own.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
+                     [&] { return biased(own, site_of, channel); }, total ? total->result : no_value,
+                     total ? total->planes : no_value);
+    if (total) define_plane_total(own, *total, at, std::vector<std::string>{"z", "m"});
+    return extents;
+  };
+  if (!panels) {
+    if (total) throw error(errc::unsupported, "tiles do not reduce planes");
     b.define("DNNOPT_A_INNER_FIRST", 1);
     b.define("DNNOPT_B_INNER_FIRST", 0);
-    plan = b.finish(kernels::prelude, kernels::matrix_tiles, "convolution_tiles");
-    launch_tiles(plan, t, e);
+    b.define("DNNOPT_A_WIDTH", define_load4(b, "dnnopt_load4_a", n.inputs[1],
+                                            b.offset_of(n.inputs[1], weight_index(s, c, mod(z, c.group), m, k)), k,
+                                            e.inner, std::vector<std::string>{"z", "m", "k"}));
+    if (c.pointwise) {
+      const shape& x = s.dims(0);
+      std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + k};
+      for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), position)) at.push_back(i);
+      b.define("DNNOPT_B_WIDTH", define_load4(b, "dnnopt_load4_b", n.inputs[0], b.offset_of(n.inputs[0], at), position,
+                                              e.columns, std::vector<std::string>{"z", "k", "n"}));
+    }
+    finish_tiles(result, b, site, choose_tiles(site, e), e, "convolution_tiles", define_store);
+    return result;
   }
+  (void)define_store(b);
+  kernel_plan plan =
+      b.finish(kernels::prelude, kernels::matrix_panels, packed ? "convolution_panels_packed" : "convolution_panels");
+  launch_panels(plan, p, e);
   result.kernels.push_back(std::move(plan));
   return result;
 }
 
 [[nodiscard]] inline std::string reject_convolution_panels(const lowering_site& site) {
   return site.prefers_vectors() ? reject_convolution(site) : "the device does not prefer wide vectors";
+}
+/// Thin groups have no tiles to speak of: an element per work-item reads its few inputs itself.
+[[nodiscard]] inline std::string reject_convolution_tiles(const lowering_site& site) {
+  if (std::string why = reject_convolution(site); !why.empty()) return why;
+  const shape& w = *site.input(1).dims;
+  const std::int64_t group = site.anchor_node().attributes.get_int("group", 1);
+  if (group > 1 && w[0].constant() / group < 4) return "fewer than four output channels per group";
+  return {};
 }
 [[nodiscard]] inline lowered_node lower_convolution_panels(const lowering_site& site) {
   return lower_patches(site, true);

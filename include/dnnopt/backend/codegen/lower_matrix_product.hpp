@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/matrix_frame.hpp>
+#include <dnnopt/backend/codegen/tile_frame.hpp>
 #include <dnnopt/ops/einsum_equation.hpp>
 
 namespace dnnopt::codegen {
@@ -284,20 +284,35 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
   if (!a_packed && norm == no_node)
     b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
   if (!b_packed) b.define_load("dnnopt_load_b", second, c.operand_index(b, 1, z, col, k), product_names_b);
-  const std::vector<index_expr> at = c.output_index(b, z, m, col);
-  b.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real,
-                 [&] { return finished_product(b, site, at); });
-  kernel_plan plan;
-  if (panels) {
-    plan = b.finish(kernels::prelude, kernels::matrix_panels,
-                    a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
-    launch_panels(plan, p, e);
-  } else {
-    const tile_sizes t = choose_tiles(site, e);
-    define_tiles(b, t, e);
-    plan = b.finish(kernels::prelude, kernels::matrix_tiles, "matrix_tiles");
-    launch_tiles(plan, t, e);
+  const auto define_store = [&](kernel_builder& own) {
+    contraction again = contraction_of(own, site).value();
+    if (panels) orient(again, false);
+    const product_extents x{element_count(again.extents_of(again.batch)), element_count(again.extents_of(again.rows)),
+                            element_count(again.extents_of(again.columns)),
+                            element_count(again.extents_of(again.inner))};
+    const std::vector<index_expr> at =
+        again.output_index(own, own.index("z", x.batch), own.index("m", x.rows), own.index("n", x.columns));
+    own.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real,
+                     [&] { return finished_product(own, site, at); });
+    return x;
+  };
+  if (!panels) {
+    if (norm != no_node) throw error(errc::unsupported, "tiles do not normalize rows");
+    const auto width = [&](std::size_t which, std::string_view name, value_id id, const index_expr& outer,
+                           const index_expr& extent, std::span<const std::string> names) {
+      const bool along = inner_first(c, which);
+      return define_load4(b, name, id, b.offset_of(id, c.operand_index(b, which, z, outer, k)), along ? k : outer,
+                          along ? e.inner : extent, names);
+    };
+    b.define("DNNOPT_A_WIDTH", width(0, "dnnopt_load4_a", first, m, e.rows, product_names_a));
+    b.define("DNNOPT_B_WIDTH", width(1, "dnnopt_load4_b", second, col, e.columns, product_names_b));
+    finish_tiles(result, b, site, choose_tiles(site, e), e, "matrix_tiles", define_store);
+    return result;
   }
+  (void)define_store(b);
+  kernel_plan plan = b.finish(kernels::prelude, kernels::matrix_panels,
+                              a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
+  launch_panels(plan, p, e);
   result.kernels.push_back(std::move(plan));
   return result;
 }

@@ -56,7 +56,7 @@ struct lowering_row {
 
 /// The names of all kernels that dnnopt's own lowerings make: kernel_plan::version, and with "dnnopt_" before it the
 /// name of the kernel in profiles and logs.
-inline constexpr std::array<std::string_view, 18> kernel_versions{
+inline constexpr std::array<std::string_view, 19> kernel_versions{
     "map",
     "pack",
     "scatter_copy",
@@ -67,6 +67,7 @@ inline constexpr std::array<std::string_view, 18> kernel_versions{
     "matrix_panels",
     "matrix_panels_packed",
     "matrix_tiles",
+    "matrix_partials",
     "convolution_panels",
     "convolution_panels_packed",
     "convolution_tiles",

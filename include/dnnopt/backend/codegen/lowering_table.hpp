@@ -27,7 +27,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
     lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,
                  lower_convolution_panels},
-    lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution, lower_convolution_tiles},
+    lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution_tiles, lower_convolution_tiles},
     lowering_row{computation_kind::attention, "attention_items", reject_attention_items, lower_attention_items},
     lowering_row{computation_kind::attention, "attention_groups", reject_attention, lower_attention_groups},
     lowering_row{computation_kind::softmax, "row_items", reject_row_items, lower_row_items},

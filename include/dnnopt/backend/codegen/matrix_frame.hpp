@@ -1,4 +1,5 @@
-// Owns what matrix products and convolutions share: block sizes by device facts, packed constant operands, launches.
+// Owns what matrix products and convolutions share on devices with wide vectors: block sizes, packed operands,
+// launches.
 #ifndef DNNOPT_BACKEND_CODEGEN_MATRIX_FRAME_HPP
 #define DNNOPT_BACKEND_CODEGEN_MATRIX_FRAME_HPP
 
@@ -190,53 +191,6 @@ inline void define_panels(kernel_builder& b, const panel_sizes& p, const product
 inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product_extents& e) {
   plan.global = {ceildiv(e.columns, p.block_columns), ceildiv(e.rows, p.block_rows), e.batch};
   plan.local = {1, 1, 1};
-  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
-}
-
-/// Adds the definitions of the tile frame, for devices whose work-items share local memory.
-struct tile_sizes {
-  std::int64_t group_rows = 16;
-  std::int64_t group_columns = 16;
-  std::int64_t item_rows = 4;
-  std::int64_t item_columns = 4;
-  std::int64_t inner = 16;
-};
-
-/// Small matrices get small tiles, so that the device is filled.
-[[nodiscard]] inline tile_sizes choose_tiles(const lowering_site& site, const product_extents& e) {
-  tile_sizes t;
-  const std::int64_t units =
-      site.options.device == nullptr ? 16 : std::max<std::int64_t>(site.options.device->compute_units, 1);
-  const std::int64_t large = 1 << 12;
-  const auto groups = [&] {
-    const std::int64_t m = e.rows.as_constant().value_or(large);
-    const std::int64_t n = e.columns.as_constant().value_or(large);
-    return e.batch.as_constant().value_or(1) * ((m + t.group_rows * t.item_rows - 1) / (t.group_rows * t.item_rows)) *
-           ((n + t.group_columns * t.item_columns - 1) / (t.group_columns * t.item_columns));
-  };
-  if (groups() < 2 * units) t.item_rows = 2;
-  if (groups() < 2 * units) t.item_columns = 2;
-  const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0
-                               ? 256
-                               : site.options.device->max_work_group_size;
-  while (static_cast<std::size_t>(t.group_rows * t.group_columns) > most && t.group_rows > 1) t.group_rows /= 2;
-  while (static_cast<std::size_t>(t.group_rows * t.group_columns) > most && t.group_columns > 1) t.group_columns /= 2;
-  return t;
-}
-inline void define_tiles(kernel_builder& b, const tile_sizes& t, const product_extents& e) {
-  b.define("DNNOPT_M", e.rows);
-  b.define("DNNOPT_N", e.columns);
-  b.define("DNNOPT_K", e.inner);
-  b.define("DNNOPT_GROUP_ROWS", t.group_rows);
-  b.define("DNNOPT_GROUP_COLUMNS", t.group_columns);
-  b.define("DNNOPT_ITEM_ROWS", t.item_rows);
-  b.define("DNNOPT_ITEM_COLUMNS", t.item_columns);
-  b.define("DNNOPT_TILE_INNER", t.inner);
-}
-inline void launch_tiles(kernel_plan& plan, const tile_sizes& t, const product_extents& e) {
-  plan.global = {ceildiv(e.columns, t.group_columns * t.item_columns) * t.group_columns,
-                 ceildiv(e.rows, t.group_rows * t.item_rows) * t.group_rows, e.batch};
-  plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows), 1};
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
 }
 

@@ -3,9 +3,14 @@ R"CLC(
 #endif
 // Matrix product on devices whose work-items run in step and share local memory (GPUs): a work-group computes a tile of
 // the result, its work-items DNNOPT_ITEM_ROWS by DNNOPT_ITEM_COLUMNS elements each, from tiles of both operands that it
-// loads to local memory together.
+// loads to local memory together. There are two of each: while one is used, the next is on its way in registers.
 //
 //   result(z, m, n) = sum over k of a(z, m, k) * b(z, k, n);   dnnopt_store(z, m, n, result)
+//
+// Hooks: dnnopt_load_a(z, m, k), dnnopt_load_b(z, k, n), dnnopt_store. Where DNNOPT_A_WIDTH (DNNOPT_B_WIDTH) is 4,
+// dnnopt_load4_a (dnnopt_load4_b) returns four neighbours in memory, which are within the matrix or beyond it together.
+// DNNOPT_SPLITS > 1: that many work-groups share the inner elements, DNNOPT_SPLIT_INNER each, and
+// dnnopt_store_partial(split, z, m, n, value) keeps their sums apart.
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
@@ -24,12 +29,14 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_GROUP_COLUMNS
 #define DNNOPT_GROUP_COLUMNS 16
 #endif
+// Multiples of 4.
 #ifndef DNNOPT_ITEM_ROWS
 #define DNNOPT_ITEM_ROWS 4
 #endif
 #ifndef DNNOPT_ITEM_COLUMNS
 #define DNNOPT_ITEM_COLUMNS 4
 #endif
+// A multiple of 4 such that the work-items share the loads of either tile evenly.
 #ifndef DNNOPT_TILE_INNER
 #define DNNOPT_TILE_INNER 16
 #endif
@@ -40,134 +47,158 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_B_INNER_FIRST
 #define DNNOPT_B_INNER_FIRST 0
 #endif
+#ifndef DNNOPT_A_WIDTH
+#define DNNOPT_A_WIDTH 1
+#endif
+#ifndef DNNOPT_B_WIDTH
+#define DNNOPT_B_WIDTH 1
+#endif
+#ifndef DNNOPT_SPLITS
+#define DNNOPT_SPLITS 1
+#endif
 
 #define DNNOPT_TILE_ROWS (DNNOPT_GROUP_ROWS * DNNOPT_ITEM_ROWS)
 #define DNNOPT_TILE_COLUMNS (DNNOPT_GROUP_COLUMNS * DNNOPT_ITEM_COLUMNS)
 #define DNNOPT_ITEMS (DNNOPT_GROUP_ROWS * DNNOPT_GROUP_COLUMNS)
-
-// Rows of a are normalized first: 1 by mean and deviation, 2 by root mean square. Then dnnopt_row_load(z, m, k) is the
-// element before, and dnnopt_load_a takes the moments of the row as well.
-#ifndef DNNOPT_ROW_MOMENTS
-#define DNNOPT_ROW_MOMENTS 0
-#endif
-#if DNNOPT_ROW_MOMENTS
-#define DNNOPT_LOAD_ROW(z, m, k, i) dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k, moments[i])
-// Work-items that share a row read neighbours of it.
-#define DNNOPT_TEAM (DNNOPT_ITEMS < 32 ? DNNOPT_ITEMS : 32)
-#define DNNOPT_TEAMS (DNNOPT_ITEMS / DNNOPT_TEAM)
+// Vectors of 4 from one inner element to the next; one more keeps neighbouring ones in different banks.
+#define DNNOPT_A_PITCH (DNNOPT_TILE_ROWS / 4 + 1)
+#define DNNOPT_B_PITCH (DNNOPT_TILE_COLUMNS / 4 + 1)
+#define DNNOPT_A_LOADS (DNNOPT_TILE_ROWS * DNNOPT_TILE_INNER / DNNOPT_ITEMS / DNNOPT_A_WIDTH)
+#define DNNOPT_B_LOADS (DNNOPT_TILE_COLUMNS * DNNOPT_TILE_INNER / DNNOPT_ITEMS / DNNOPT_B_WIDTH)
+#define DNNOPT_UNROLLED(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
+#if DNNOPT_A_WIDTH == 4
+#define DNNOPT_A_TYPE float4
+#define DNNOPT_A_LOAD dnnopt_load4_a
 #else
-#define DNNOPT_LOAD_ROW(z, m, k, i) dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k)
+#define DNNOPT_A_TYPE float
+#define DNNOPT_A_LOAD dnnopt_load_a
+#endif
+#if DNNOPT_B_WIDTH == 4
+#define DNNOPT_B_TYPE float4
+#define DNNOPT_B_LOAD dnnopt_load4_b
+#else
+#define DNNOPT_B_TYPE float
+#define DNNOPT_B_LOAD dnnopt_load_b
 #endif
 
-// Rows of the result are reduced as well: dnnopt_store returns what is taken, and dnnopt_store_total(z, m, value) ends a
-// row. Then a tile holds all columns.
-#ifndef DNNOPT_TOTALS
-#define DNNOPT_TOTALS 0
+// Where load number i of a work-item lies in a tile: `outer` is a row of a or a column of b.
+#define DNNOPT_PLACE(i, inner_first, extent, width)                                                  \
+  const int e = item + (i) * DNNOPT_ITEMS;                                                           \
+  const int k = (inner_first) ? e % (DNNOPT_TILE_INNER / (width)) * (width) : e / ((extent) / (width)); \
+  const int outer = (inner_first) ? e / (DNNOPT_TILE_INNER / (width)) : e % ((extent) / (width)) * (width);
+
+#define DNNOPT_FETCH(k_begin)                                                                                            \
+  DNNOPT_UNROLLED(i, DNNOPT_A_LOADS) {                                                                                   \
+    DNNOPT_PLACE(i, DNNOPT_A_INNER_FIRST, DNNOPT_TILE_ROWS, DNNOPT_A_WIDTH)                                              \
+    a_next[i] = m_begin + outer < DNNOPT_M && (k_begin) + k < k_end ? DNNOPT_A_LOAD(DNNOPT_ARGUMENTS, z, m_begin + outer, (k_begin) + k) : (DNNOPT_A_TYPE)(0.0f); \
+  }                                                                                                                      \
+  DNNOPT_UNROLLED(i, DNNOPT_B_LOADS) {                                                                                   \
+    DNNOPT_PLACE(i, DNNOPT_B_INNER_FIRST, DNNOPT_TILE_COLUMNS, DNNOPT_B_WIDTH)                                           \
+    b_next[i] = n_begin + outer < DNNOPT_N && (k_begin) + k < k_end ? DNNOPT_B_LOAD(DNNOPT_ARGUMENTS, z, (k_begin) + k, n_begin + outer) : (DNNOPT_B_TYPE)(0.0f); \
+  }
+
+#define DNNOPT_KEEP_1(tile, pitch, inner_first, from) ((__local float*)(tile))[k * (pitch) * 4 + outer] = from;
+#define DNNOPT_KEEP_4(tile, pitch, inner_first, from)                   \
+  if (inner_first) {                                                    \
+    ((__local float*)(tile))[(k + 0) * (pitch) * 4 + outer] = (from).x; \
+    ((__local float*)(tile))[(k + 1) * (pitch) * 4 + outer] = (from).y; \
+    ((__local float*)(tile))[(k + 2) * (pitch) * 4 + outer] = (from).z; \
+    ((__local float*)(tile))[(k + 3) * (pitch) * 4 + outer] = (from).w; \
+  } else {                                                              \
+    (tile)[k * (pitch) + outer / 4] = from;                             \
+  }
+#if DNNOPT_A_WIDTH == 4
+#define DNNOPT_KEEP_A DNNOPT_KEEP_4
+#else
+#define DNNOPT_KEEP_A DNNOPT_KEEP_1
 #endif
+#if DNNOPT_B_WIDTH == 4
+#define DNNOPT_KEEP_B DNNOPT_KEEP_4
+#else
+#define DNNOPT_KEEP_B DNNOPT_KEEP_1
+#endif
+
+#define DNNOPT_KEEP(which)                                                                            \
+  DNNOPT_UNROLLED(i, DNNOPT_A_LOADS) {                                                                \
+    DNNOPT_PLACE(i, DNNOPT_A_INNER_FIRST, DNNOPT_TILE_ROWS, DNNOPT_A_WIDTH)                           \
+    DNNOPT_KEEP_A(a_tile + (which) * (DNNOPT_TILE_INNER * DNNOPT_A_PITCH), DNNOPT_A_PITCH, DNNOPT_A_INNER_FIRST, a_next[i]) \
+  }                                                                                                   \
+  DNNOPT_UNROLLED(i, DNNOPT_B_LOADS) {                                                                \
+    DNNOPT_PLACE(i, DNNOPT_B_INNER_FIRST, DNNOPT_TILE_COLUMNS, DNNOPT_B_WIDTH)                        \
+    DNNOPT_KEEP_B(b_tile + (which) * (DNNOPT_TILE_INNER * DNNOPT_B_PITCH), DNNOPT_B_PITCH, DNNOPT_B_INNER_FIRST, b_next[i]) \
+  }
 
 __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
-  // One more column keeps neighbouring rows in different banks.
-  __local float a_tile[DNNOPT_TILE_INNER][DNNOPT_TILE_ROWS + 1];
-  __local float b_tile[DNNOPT_TILE_INNER][DNNOPT_TILE_COLUMNS + 1];
+  __local float4 a_tile[2 * DNNOPT_TILE_INNER * DNNOPT_A_PITCH];
+  __local float4 b_tile[2 * DNNOPT_TILE_INNER * DNNOPT_B_PITCH];
+#if DNNOPT_SPLITS > 1
+  const int split = (int)get_group_id(2) % DNNOPT_SPLITS;
+  const int z = (int)get_group_id(2) / DNNOPT_SPLITS;
+  const int k_first = split * DNNOPT_SPLIT_INNER;
+  const int k_end = min(k_first + DNNOPT_SPLIT_INNER, (int)(DNNOPT_K));
+#else
   const int z = (int)get_group_id(2);
+  const int k_first = 0;
+  const int k_end = DNNOPT_K;
+#endif
   const int m_begin = (int)get_group_id(1) * DNNOPT_TILE_ROWS;
   const int n_begin = (int)get_group_id(0) * DNNOPT_TILE_COLUMNS;
   const int row = (int)get_local_id(1);
   const int column = (int)get_local_id(0);
   const int item = row * DNNOPT_GROUP_COLUMNS + column;
-#if DNNOPT_ROW_MOMENTS
-  __local float2 moments[DNNOPT_TILE_ROWS];
-  __local float team_sums[DNNOPT_ITEMS];
-  for (int first = 0; first < DNNOPT_TILE_ROWS; first += DNNOPT_TEAMS) {
-    const int own = first + item / DNNOPT_TEAM;
-    const int m = min(m_begin + own, (int)(DNNOPT_M) - 1);
-    const int lane = item % DNNOPT_TEAM;
-    const bool leads = lane == 0 && own < DNNOPT_TILE_ROWS && item < DNNOPT_TEAMS * DNNOPT_TEAM;
-    float mean = 0.0f;
-#if DNNOPT_ROW_MOMENTS == 1
-    float total = 0.0f;
-    for (int k = lane; k < DNNOPT_K; k += DNNOPT_TEAM) total += dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k);
-    team_sums[item] = total;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int l = 0; l < DNNOPT_TEAM; ++l) mean += team_sums[min(item - lane + l, DNNOPT_ITEMS - 1)];
-    mean /= (float)(DNNOPT_K);
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-    float squares = 0.0f;
-    for (int k = lane; k < DNNOPT_K; k += DNNOPT_TEAM) {
-      const float d = dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k) - mean;
-      squares = fma(d, d, squares);
+  float4 sum[DNNOPT_ITEM_ROWS][DNNOPT_ITEM_COLUMNS / 4];
+  DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) sum[i][j] = (float4)(0.0f);
+  DNNOPT_A_TYPE a_next[DNNOPT_A_LOADS];
+  DNNOPT_B_TYPE b_next[DNNOPT_B_LOADS];
+  DNNOPT_FETCH(k_first)
+  DNNOPT_KEEP(0)
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int which = 0;
+  for (int k_begin = k_first; k_begin < k_end; k_begin += DNNOPT_TILE_INNER) {
+    const int more = k_begin + DNNOPT_TILE_INNER < k_end;
+    if (more) {
+      DNNOPT_FETCH(k_begin + DNNOPT_TILE_INNER)
     }
-    team_sums[item] = squares;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (leads) {
-      float all = 0.0f;
-      for (int l = 0; l < DNNOPT_TEAM; ++l) all += team_sums[item + l];
-      moments[own] = (float2)(mean, 1.0f / sqrt(all / (float)(DNNOPT_K) + DNNOPT_EPSILON));
+    __local const float4* a_from = a_tile + which * (DNNOPT_TILE_INNER * DNNOPT_A_PITCH) + row;
+    __local const float4* b_from = b_tile + which * (DNNOPT_TILE_INNER * DNNOPT_B_PITCH) + column;
+    DNNOPT_UNROLLED(k, DNNOPT_TILE_INNER) {
+      float4 a[DNNOPT_ITEM_ROWS / 4];
+      float4 b[DNNOPT_ITEM_COLUMNS / 4];
+      DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS / 4) a[i] = a_from[k * DNNOPT_A_PITCH + i * DNNOPT_GROUP_ROWS];
+      DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) b[j] = b_from[k * DNNOPT_B_PITCH + j * DNNOPT_GROUP_COLUMNS];
+      DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS / 4) DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
+        sum[4 * i + 0][j] = fma((float4)(a[i].x), b[j], sum[4 * i + 0][j]);
+        sum[4 * i + 1][j] = fma((float4)(a[i].y), b[j], sum[4 * i + 1][j]);
+        sum[4 * i + 2][j] = fma((float4)(a[i].z), b[j], sum[4 * i + 2][j]);
+        sum[4 * i + 3][j] = fma((float4)(a[i].w), b[j], sum[4 * i + 3][j]);
+      }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-#endif
-  float sum[DNNOPT_ITEM_ROWS][DNNOPT_ITEM_COLUMNS];
-  for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
-    for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) sum[i][j] = 0.0f;
-  for (int k_begin = 0; k_begin < DNNOPT_K; k_begin += DNNOPT_TILE_INNER) {
-    for (int e = item; e < DNNOPT_TILE_ROWS * DNNOPT_TILE_INNER; e += DNNOPT_ITEMS) {
-#if DNNOPT_A_INNER_FIRST
-      const int k = e % DNNOPT_TILE_INNER;
-      const int m = e / DNNOPT_TILE_INNER;
-#else
-      const int m = e % DNNOPT_TILE_ROWS;
-      const int k = e / DNNOPT_TILE_ROWS;
-#endif
-      a_tile[k][m] = m_begin + m < DNNOPT_M && k_begin + k < DNNOPT_K ? DNNOPT_LOAD_ROW(z, m_begin + m, k_begin + k, m) : 0.0f;
-    }
-    for (int e = item; e < DNNOPT_TILE_COLUMNS * DNNOPT_TILE_INNER; e += DNNOPT_ITEMS) {
-#if DNNOPT_B_INNER_FIRST
-      const int k = e % DNNOPT_TILE_INNER;
-      const int n = e / DNNOPT_TILE_INNER;
-#else
-      const int n = e % DNNOPT_TILE_COLUMNS;
-      const int k = e / DNNOPT_TILE_COLUMNS;
-#endif
-      b_tile[k][n] = n_begin + n < DNNOPT_N && k_begin + k < DNNOPT_K ? dnnopt_load_b(DNNOPT_ARGUMENTS, z, k_begin + k, n_begin + n) : 0.0f;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < DNNOPT_TILE_INNER; ++k) {
-      float a[DNNOPT_ITEM_ROWS];
-      float b[DNNOPT_ITEM_COLUMNS];
-      for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i) a[i] = a_tile[k][row + i * DNNOPT_GROUP_ROWS];
-      for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) b[j] = b_tile[k][column + j * DNNOPT_GROUP_COLUMNS];
-      for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
-        for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) sum[i][j] = fma(a[i], b[j], sum[i][j]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-#if DNNOPT_TOTALS
-  __local float shares[DNNOPT_GROUP_ROWS][DNNOPT_GROUP_COLUMNS];
-  for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i) {
-    const int m = m_begin + row + i * DNNOPT_GROUP_ROWS;
-    float share = DNNOPT_FIRST;
-    for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) {
-      const int n = n_begin + column + j * DNNOPT_GROUP_COLUMNS;
-      if (m < DNNOPT_M && n < DNNOPT_N) share = DNNOPT_TAKE(share, dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j]));
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    shares[row][column] = share;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (column == 0 && m < DNNOPT_M) {
-      for (int j = 1; j < DNNOPT_GROUP_COLUMNS; ++j) share = DNNOPT_COMBINE(share, shares[row][j]);
-      dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(share));
+    if (more) {
+      which ^= 1;
+      DNNOPT_KEEP(which)
+      barrier(CLK_LOCAL_MEM_FENCE);
     }
   }
+#if DNNOPT_SPLITS > 1
+#define DNNOPT_STORE(value) dnnopt_store_partial(DNNOPT_ARGUMENTS, split, z, m, n, value)
 #else
-  for (int i = 0; i < DNNOPT_ITEM_ROWS; ++i)
-    for (int j = 0; j < DNNOPT_ITEM_COLUMNS; ++j) {
-      const int m = m_begin + row + i * DNNOPT_GROUP_ROWS;
-      const int n = n_begin + column + j * DNNOPT_GROUP_COLUMNS;
-      if (m < DNNOPT_M && n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j]);
-    }
+#define DNNOPT_STORE(value) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value)
 #endif
+  DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) {
+    const int m = m_begin + (i / 4 * DNNOPT_GROUP_ROWS + row) * 4 + i % 4;
+    if (m < DNNOPT_M) {
+      DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
+        int n = n_begin + (j * DNNOPT_GROUP_COLUMNS + column) * 4;
+        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].x);
+        ++n;
+        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].y);
+        ++n;
+        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].z);
+        ++n;
+        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].w);
+      }
+    }
+  }
 }
 #ifdef __cplusplus
 )CLC"

@@ -21,6 +21,11 @@ inline constexpr std::string_view matrix_tiles =
 #include <dnnopt/backend/kernels/matrix_tiles.cl>
     "#endif\n";
 
+inline constexpr std::string_view matrix_partials =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/matrix_partials.cl>
+    "#endif\n";
+
 inline constexpr std::string_view convolution_rows =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/convolution_rows.cl>

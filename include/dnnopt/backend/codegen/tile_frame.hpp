@@ -1,0 +1,177 @@
+// Owns what matrix products and convolutions share on devices whose work-items share local memory: tiles, splits,
+// loads.
+#ifndef DNNOPT_BACKEND_CODEGEN_TILE_FRAME_HPP
+#define DNNOPT_BACKEND_CODEGEN_TILE_FRAME_HPP
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/matrix_frame.hpp>
+
+namespace dnnopt::codegen {
+
+/// Sizes of kernels/matrix_tiles.cl.
+struct tile_sizes {
+  std::int64_t group_rows = 16;
+  std::int64_t group_columns = 16;
+  std::int64_t item_rows = 4;
+  std::int64_t item_columns = 4;
+  std::int64_t inner = 16;
+  /// Share of a compute unit's arithmetic that a full unit reaches with such tiles: what an inner element costs in
+  /// reads of local memory beside its multiply-adds.
+  double share = 0.5;
+  std::int64_t splits = 1;       ///< work-groups that share the inner elements of one tile
+  std::int64_t split_inner = 0;  ///< inner elements of each
+
+  [[nodiscard]] constexpr std::int64_t items() const noexcept { return group_rows * group_columns; }
+  [[nodiscard]] constexpr std::int64_t rows() const noexcept { return group_rows * item_rows; }
+  [[nodiscard]] constexpr std::int64_t columns() const noexcept { return group_columns * item_columns; }
+  [[nodiscard]] constexpr std::int64_t local_bytes() const noexcept {
+    return 2 * inner * (rows() + 4 + columns() + 4) * 4;
+  }
+};
+
+/// The tiles that are chosen among: for fat matrices first, for thin ones last.
+inline constexpr std::array tile_table{
+    tile_sizes{16, 16, 8, 8, 8, 0.80}, tile_sizes{8, 16, 8, 8, 8, 0.74},   tile_sizes{16, 8, 8, 8, 8, 0.74},
+    tile_sizes{8, 8, 8, 8, 8, 0.66},   tile_sizes{16, 16, 4, 4, 16, 0.50}, tile_sizes{8, 8, 4, 4, 16, 0.40},
+    tile_sizes{4, 16, 4, 4, 16, 0.36}, tile_sizes{16, 4, 4, 4, 16, 0.36},
+};
+
+/// The tiles of least estimated time. A compute unit gets its share of the arithmetic once enough work-items are on it
+/// to hide waiting; splits of the inner elements bring more work-groups, and cost another launch and the sums' traffic.
+[[nodiscard]] inline tile_sizes choose_tiles(const lowering_site& site, const product_extents& e) {
+  const device_info* device = site.options.device;
+  const auto units = static_cast<double>(device == nullptr ? 16 : std::max<std::uint32_t>(device->compute_units, 1));
+  const auto most = static_cast<std::int64_t>(
+      device == nullptr || device->max_work_group_size == 0 ? 256 : device->max_work_group_size);
+  const auto local = static_cast<std::int64_t>(
+      device == nullptr || device->local_memory_bytes == 0 ? 16384 : device->local_memory_bytes);
+  const double m = static_cast<double>(e.rows.as_constant().value_or(1024));
+  const double n = static_cast<double>(e.columns.as_constant().value_or(1024));
+  const double k = static_cast<double>(e.inner.as_constant().value_or(1024));
+  const double z = static_cast<double>(e.batch.as_constant().value_or(1));
+  const bool fixed = e.rows.is_constant() && e.columns.is_constant() && e.inner.is_constant() && e.batch.is_constant();
+  // In multiply-adds of one compute unit: what a launch takes, and what waiting for memory costs at the start of a
+  // tile.
+  constexpr double launch = 500000;
+  constexpr double start = 120000;
+  tile_sizes best = tile_table.back();
+  double least = 0;
+  for (const tile_sizes& row : tile_table) {
+    if (row.items() > most || row.local_bytes() > local) continue;
+    const double tiles =
+        z * std::ceil(m / static_cast<double>(row.rows())) * std::ceil(n / static_cast<double>(row.columns()));
+    for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+      if (splits > 1 && (!fixed || k < static_cast<double>(splits * 64))) break;
+      const std::int64_t split_inner =
+          round_up(static_cast<std::int64_t>(std::ceil(k / static_cast<double>(splits))), row.inner);
+      const double groups = tiles * static_cast<double>(splits);
+      const double per_unit = std::ceil(groups / units);
+      const double filled = std::min(1.0, per_unit * static_cast<double>(row.items()) / 384.0);
+      double cost = per_unit * static_cast<double>(row.rows() * row.columns()) * static_cast<double>(split_inner) /
+                        (row.share * filled) +
+                    start;
+      if (splits > 1) cost += launch + 4 * z * m * n * static_cast<double>(splits) / units;
+      if (least == 0 || cost < least) {
+        least = cost;
+        best = row;
+        best.splits = splits;
+        best.split_inner = split_inner;
+      }
+    }
+  }
+  return best;
+}
+
+/// Four neighbours at once: `offset` in the buffer of `id` as `index` runs, where `index` (a symbol of `extent` values)
+/// counts neighbours in memory that start at multiples of four. Defines `name`(names...) and returns 4, or 1.
+[[nodiscard]] inline int define_load4(kernel_builder& b, std::string_view name, value_id id, const index_expr& offset,
+                                      const index_expr& index, const index_expr& extent,
+                                      std::span<const std::string> names) {
+  if (b.is_member_value(id) || b.g().facts(id).type != dtype::float32 || !(mod(extent, 4) == index_expr(0)) ||
+      !fits_int(offset.range()))
+    return 1;
+  const index_expr quarter = b.index("q_" + std::string(name), floordiv(extent, 4));
+  const auto at = [&](std::int64_t j) {
+    return substitute(offset, [&](const index_expr& symbol) { return symbol == index ? quarter * 4 + j : symbol; });
+  };
+  const index_expr first = at(0);
+  if (!(mod(first, 4) == index_expr(0))) return 1;
+  for (std::int64_t j = 1; j < 4; ++j)
+    if (!(at(j) == first + j)) return 1;
+  std::string text = "static inline float4 " + std::string(name) + "(DNNOPT_PARAMETERS";
+  for (const std::string& n : names) text += ", const int " + n;
+  b.add_function(text + ") { return *(__global const float4*)(" + b.pointer(id, false) + " + " + index_source(offset) +
+                 "); }\n");
+  return 4;
+}
+
+/// Ends a kernel of the tile frame: `define_store(builder)` defines dnnopt_store(z, m, n, value) in the symbols of that
+/// builder and returns the extents in them. Where the inner elements are split, sums go to a scratch buffer, and a
+/// second kernel adds them and stores.
+template <class DefineStore>
+void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& site, const tile_sizes& t,
+                  const product_extents& e, std::string_view version, DefineStore&& define_store) {
+  b.define("DNNOPT_M", e.rows);
+  b.define("DNNOPT_N", e.columns);
+  b.define("DNNOPT_K", e.inner);
+  b.define("DNNOPT_GROUP_ROWS", t.group_rows);
+  b.define("DNNOPT_GROUP_COLUMNS", t.group_columns);
+  b.define("DNNOPT_ITEM_ROWS", t.item_rows);
+  b.define("DNNOPT_ITEM_COLUMNS", t.item_columns);
+  b.define("DNNOPT_TILE_INNER", t.inner);
+  b.define("DNNOPT_SPLITS", t.splits);
+  const std::vector<std::string> partial_names{"split", "z", "m", "n"};
+  const auto partial_at = [&](kernel_builder& own, const product_extents& x) {
+    const index_expr split = own.index("split", t.splits);
+    return ((split * x.batch + own.index("z", x.batch)) * x.rows + own.index("m", x.rows)) * x.columns +
+           own.index("n", x.columns);
+  };
+  if (t.splits > 1) {
+    b.define("DNNOPT_SPLIT_INNER", t.split_inner);
+    const std::size_t number = result.scratch.size();
+    result.scratch.push_back({e.batch * e.rows * e.columns * t.splits * 4, false});
+    b.define_procedure("dnnopt_store_partial", partial_names, compute_type::real, [&] {
+      b.line(b.scratch(number, dtype::float32, true) + "[" + index_source(partial_at(b, e)) + "] = value;");
+    });
+  } else {
+    (void)define_store(b);
+  }
+  kernel_plan plan = b.finish(kernels::prelude, kernels::matrix_tiles, version);
+  plan.global = {ceildiv(e.columns, t.columns()) * t.group_columns, ceildiv(e.rows, t.rows()) * t.group_rows,
+                 e.batch * t.splits};
+  plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows), 1};
+  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
+  result.kernels.push_back(std::move(plan));
+  if (t.splits == 1) return;
+  kernel_builder last(site.block, site.options.emitters);
+  const product_extents own = define_store(last);
+  last.define("DNNOPT_M", own.rows);
+  last.define("DNNOPT_N", own.columns);
+  last.define("DNNOPT_SPLITS", t.splits);
+  last.define_function("dnnopt_load_partial", compute_type::real, partial_names, [&] {
+    return last.let(compute_type::real, last.scratch(result.scratch.size() - 1, dtype::float32, false) + "[" +
+                                            index_source(partial_at(last, own)) + "]");
+  });
+  kernel_plan sums = last.finish(kernels::prelude, kernels::matrix_partials, "matrix_partials");
+  const std::int64_t width =
+      std::min<std::int64_t>(64, site.options.device == nullptr || site.options.device->max_work_group_size == 0
+                                     ? 64
+                                     : static_cast<std::int64_t>(site.options.device->max_work_group_size));
+  sums.global = {ceildiv(own.columns, width) * width, own.rows, own.batch};
+  sums.local = {static_cast<std::size_t>(width), 1, 1};
+  result.kernels.push_back(std::move(sums));
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_TILE_FRAME_HPP
