@@ -178,6 +178,39 @@ TEST_CASE("random graphs with views and in-place operations: the search equals b
   CHECK(in_place > 50);
 }
 
+TEST_CASE("random lifetimes with views and in-place operations: nothing alive is overwritten", "[memory][property]") {
+  std::size_t shared = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    INFO("seed " << seed);
+    const auto graph = random_graph(6 + seed % 20, seed, true);
+    schedule_options options;
+    options.budget = 5.0;
+    options.alignment = seed % 3 == 0 ? 4 : 1;
+    const auto plan = plan_schedule(graph, options);
+    check_plan(plan.records.usages, plan.offsets);
+    // Memory as it would be: operations find what they read as it was left, then write what is new.
+    std::vector<std::uint32_t> memory(static_cast<std::size_t>(plan.offsets.bytes), 0);
+    std::vector<bool> written(graph.bytes.size(), false);
+    std::vector<std::uint32_t> records(plan.records.usages.size(), 0);
+    for (std::uint32_t s = 0; s < graph.bytes.size(); ++s)
+      shared += ++records[plan.records.record_of_storage[s]] == 2 ? 1U : 0U;
+    const auto region = [&](std::uint32_t storage, auto&& visit) {
+      const auto begin = static_cast<std::size_t>(plan.offsets.offsets[plan.records.record_of_storage[storage]]);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(graph.bytes[storage]); ++i) visit(memory.at(begin + i));
+    };
+    for (const std::uint32_t op : plan.order.order) {
+      for (const std::uint32_t storage : graph.operations[op].storages)
+        if (written[storage]) region(storage, [&](std::uint32_t held) { REQUIRE(held == storage + 1); });
+      for (const std::uint32_t storage : graph.operations[op].storages) {
+        if (written[storage]) continue;
+        written[storage] = true;
+        region(storage, [&](std::uint32_t& held) { held = storage + 1; });
+      }
+    }
+  }
+  CHECK(shared > 100);
+}
+
 TEST_CASE("redrawn orders are orders of no larger peak", "[memory][property]") {
   std::size_t different = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {

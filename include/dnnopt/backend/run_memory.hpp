@@ -17,6 +17,7 @@
 #include <dnnopt/backend/program_storage.hpp>
 #include <dnnopt/passes/memory/bounds.hpp>
 #include <dnnopt/passes/memory/plan.hpp>
+#include <dnnopt/passes/memory/plan_check.hpp>
 #include <dnnopt/passes/memory/plan_store.hpp>
 #include <dnnopt/passes/memory/usage.hpp>
 
@@ -108,8 +109,8 @@ struct run_memory {
 };
 
 /// Lifetimes over the program's steps and the arena for all sizes that `symbols` decide. Values whose size only the run
-/// tells stay outside and are allocated when they are made.
-/// Complexity: that of `planner` beyond O(V + E).
+/// tells stay outside and are allocated when they are made. Every plan is checked: no live value may be overwritten.
+/// Errors: what memory::check_plan throws. Complexity: that of `planner` beyond O(V + E).
 [[nodiscard]] inline run_memory plan_run_memory(const program& p, const symbol_values& symbols, std::size_t alignment,
                                                 const offset_planner& planner = plan_by_default) {
   const graph& g = *p.g;
@@ -193,6 +194,8 @@ struct run_memory {
     }
   if (records.usages.empty()) return result;
   result.plan = planner(records.usages);
+  // Cheap beside planning, and a planner may be the application's own.
+  memory::check_plan(records.usages, result.plan);
   for (planned_value& planned : result.planned)
     planned.offset += static_cast<std::size_t>(result.plan.offsets[planned.record]);
   result.arena_bytes = static_cast<std::size_t>(result.plan.bytes);
