@@ -19,12 +19,12 @@
 namespace dnnopt {
 
 /// Before: two nodes of one operator with equal attributes that read the same values.
-/// After: readers of the second read the first; the second is gone. Constants of up to `largest_constant` bytes that
-/// are equal are merged first. Conditions: the operator is deterministic and has no bodies; an output that is a graph
-/// output keeps its node. O(V + E) expected.
+/// After: readers of the second read the first; the second is gone. Constants of up to `largest_constant` elements
+/// that are equal are merged first; larger ones are weights, on whose values no edit may depend. Conditions: the
+/// operator is deterministic and has no bodies; an output that is a graph output keeps its node. O(V + E) expected.
 struct merge_equal {
   static constexpr std::string_view name = "merge_equal";
-  std::size_t largest_constant = 4096;
+  std::int64_t largest_constant = 63;
 
   pass_result run(graph& g) const {
     pass_result result;
@@ -56,7 +56,7 @@ struct merge_equal {
     for (value_id id = 0; id < count; ++id) {
       const value_facts& facts = g.facts(id);
       if (!facts.is_constant() || facts.type == dtype::string || g.value_at(id).uses.empty()) continue;
-      if (facts.constant.byte_size() > largest_constant || g.is_output(id)) continue;
+      if (facts.constant.size() > largest_constant || g.is_output(id)) continue;
       const auto bytes = facts.constant.bytes();
       std::string key = std::string(name_of(facts.type)) + to_string(facts.constant.dims()) + ":";
       key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());

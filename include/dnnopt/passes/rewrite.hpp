@@ -10,7 +10,10 @@
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/op_info.hpp>
 #include <dnnopt/passes/pass.hpp>
+#include <dnnopt/passes/rewriting/associative_rules.hpp>
 #include <dnnopt/passes/rewriting/canonicalization_rules.hpp>
+#include <dnnopt/passes/rewriting/commutative_rules.hpp>
+#include <dnnopt/passes/rewriting/distributive_rules.hpp>
 #include <dnnopt/passes/rewriting/engine.hpp>
 #include <dnnopt/passes/rewriting/linear_rules.hpp>
 #include <dnnopt/passes/rewriting/recognition_rules.hpp>
@@ -25,18 +28,37 @@ namespace dnnopt {
   return rewriting::engine(rules, options).run(g);
 }
 
+namespace detail {
+template <class... Tables>
+[[nodiscard]] std::vector<rewriting::rewrite_rule> joined(const Tables&... tables) {
+  std::vector<rewriting::rewrite_rule> all;
+  (all.insert(all.end(), tables.begin(), tables.end()), ...);
+  return all;
+}
+}  // namespace detail
+
+/// The rules of `recognize`: canonicalization, recognition, and operands in order.
+[[nodiscard]] inline std::vector<rewriting::rewrite_rule> export_rules() {
+  std::vector<rewriting::rewrite_rule> all =
+      detail::joined(rewriting::canonicalization_rules, rewriting::recognition_rules);
+  for (const rewriting::rewrite_rule& rule : rewriting::commutative_rules)
+    if (rule.ends == rewriting::progress::normal_form) all.push_back(rule);
+  return all;
+}
+
+/// The rules of `rewrite`: DNNFusion's three families.
+[[nodiscard]] inline std::vector<rewriting::rewrite_rule> algebraic_rules() {
+  return detail::joined(rewriting::associative_rules, rewriting::distributive_rules, rewriting::commutative_rules,
+                        rewriting::linear_rules);
+}
+
 /// Brings exporters' spellings to one form and recognises the operators that they take apart.
 struct recognize {
   static constexpr std::string_view name = "recognize";
   const op_set* ops = nullptr;  ///< where the rules' operators are found; never null when it runs
   rewriting::rewrite_options options{};
 
-  pass_result run(graph& g) const {
-    std::vector<rewriting::rewrite_rule> table(rewriting::canonicalization_rules.begin(),
-                                               rewriting::canonicalization_rules.end());
-    table.insert(table.end(), rewriting::recognition_rules.begin(), rewriting::recognition_rules.end());
-    return apply_rules(g, table, *ops, options);
-  }
+  pass_result run(graph& g) const { return apply_rules(g, export_rules(), *ops, options); }
 };
 
 /// Lowers the work by the algebra of operators: the associative, distributive and commutative families.
@@ -45,7 +67,7 @@ struct rewrite {
   const op_set* ops = nullptr;  ///< where the rules' operators are found; never null when it runs
   rewriting::rewrite_options options{};
 
-  pass_result run(graph& g) const { return apply_rules(g, rewriting::linear_rules, *ops, options); }
+  pass_result run(graph& g) const { return apply_rules(g, algebraic_rules(), *ops, options); }
 };
 
 static_assert(Pass<recognize> && Pass<rewrite>);

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <dnnopt/graph.hpp>
@@ -99,6 +100,16 @@ namespace detail {
   return false;
 }
 
+/// Whether two attributes of numbers, lists of numbers or texts are equal; others count as different.
+[[nodiscard]] inline bool same_attribute(const attribute& a, const attribute& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* v = std::get_if<std::int64_t>(&a)) return *v == std::get<std::int64_t>(b);
+  if (const auto* v = std::get_if<float>(&a)) return *v == std::get<float>(b);
+  if (const auto* v = std::get_if<std::string>(&a)) return *v == std::get<std::string>(b);
+  if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a)) return *v == std::get<std::vector<std::int64_t>>(b);
+  return false;
+}
+
 [[nodiscard]] inline bool keeps_dims(const node& n) { return n.attributes.get_int("keepdims", 1) != 0; }
 
 }  // namespace detail
@@ -176,6 +187,25 @@ inline constexpr std::array condition_table{
                     const auto a = detail::aggregated_axes(s.g, s.node_at(0));
                     const auto b = detail::aggregated_axes(s.g, s.node_at(1));
                     return a && b && *a == *b && detail::keeps_dims(s.node_at(0)) == detail::keeps_dims(s.node_at(1));
+                  }},
+    // same_attribute(r, q, key): two labelled nodes have an equal integer attribute.
+    condition_row{"same_attribute",
+                  [](const condition_site& s) {
+                    const attribute* a = s.node_at(0).attributes.find(s.arguments[2]);
+                    const attribute* b = s.node_at(1).attributes.find(s.arguments[2]);
+                    return a != nullptr && b != nullptr && detail::same_attribute(*a, *b);
+                  }},
+    // same_attributes(r, q): two labelled nodes have equal attributes of numbers and texts.
+    condition_row{"same_attributes",
+                  [](const condition_site& s) {
+                    const attribute_map& a = s.node_at(0).attributes;
+                    const attribute_map& b = s.node_at(1).attributes;
+                    if (a.size() != b.size()) return false;
+                    for (const auto& [key, held] : a) {
+                      const attribute* other = b.find(key);
+                      if (other == nullptr || !detail::same_attribute(held, *other)) return false;
+                    }
+                    return true;
                   }},
     // row_of(w, a): w is a vector as long as a's last dim.
     condition_row{"row_of",

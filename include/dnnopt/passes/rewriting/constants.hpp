@@ -68,13 +68,15 @@ inline constexpr std::int64_t largest_uniform_constant = 63;
   return is_floating(type) && std::isfinite(exact) && std::abs(number - exact) <= step * std::abs(exact);
 }
 
-/// Whether two values hold the same: one value, or constants of equal type, dims and bytes.
+/// Whether two values hold the same: one value, or small constants of equal type, dims and bytes.
 [[nodiscard]] inline bool same_value(const graph& g, value_id a, value_id b) {
   if (a == b) return true;
   if (a == no_value || b == no_value) return false;
   const tensor& x = g.facts(a).constant;
   const tensor& y = g.facts(b).constant;
-  if (x.empty() || y.empty() || x.type() != y.type() || x.dims() != y.dims() || x.type() == dtype::string) return false;
+  if (x.empty() || y.empty() || x.size() > largest_uniform_constant || x.type() != y.type() || x.dims() != y.dims() ||
+      x.type() == dtype::string)
+    return false;
   const auto left = x.bytes();
   const auto right = y.bytes();
   return left.data() == right.data() || std::equal(left.begin(), left.end(), right.begin());

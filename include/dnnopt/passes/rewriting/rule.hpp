@@ -25,6 +25,12 @@ enum class meaning : std::uint8_t { kept, changed };
 enum class progress : std::uint8_t { lowers_work, normal_form };
 
 /// One rule. Texts are as parse_term and parse_conditions take them.
+///
+/// `example` names operands for which the rule fires, `counterexample` operands of the same pattern for which it must
+/// not; both are "variable=operand ..." with operands such as "3x4" (a float input of that shape), "+3x4" (above 0),
+/// "i3x4", "u3x4" and "b3x4" (integers, unsigned, booleans), "#3x4" (a constant), "#=0.5" (a constant number), "#[1,
+/// 2]" (an int64 constant), and "label.attribute=number" or "=[...]" for attributes. A variable that is not named is a
+/// float input of shape 3x4, an optional one is absent.
 struct rewrite_rule {
   std::string_view name;
   rule_family family;
@@ -32,6 +38,8 @@ struct rewrite_rule {
   std::string_view pattern;      ///< what is replaced
   std::string_view replacement;  ///< by what; its variables occur in the pattern
   std::string_view condition;    ///< the domain: a list of conditions, empty where the law always holds
+  std::string_view example{};
+  std::string_view counterexample{};
   meaning floating_point = meaning::kept;
   progress ends = progress::lowers_work;
 };
@@ -41,6 +49,51 @@ struct rewrite_rule {
                                         "recognition"};
   return names[static_cast<unsigned>(family)];
 }
+
+namespace detail {
+constexpr rewrite_rule associative(std::string_view name, std::string_view pattern, std::string_view replacement,
+                                   std::string_view condition = "", std::string_view example = "",
+                                   std::string_view counterexample = "", meaning floating_point = meaning::kept) {
+  return {name,    rule_family::associative, "associativity", pattern, replacement, condition,
+          example, counterexample,           floating_point};
+}
+constexpr rewrite_rule distributive(std::string_view name, std::string_view pattern, std::string_view replacement,
+                                    std::string_view condition = "", std::string_view example = "",
+                                    std::string_view counterexample = "", meaning floating_point = meaning::kept) {
+  return {name,
+          rule_family::distributive,
+          "distributivity",
+          pattern,
+          replacement,
+          condition,
+          example,
+          counterexample,
+          floating_point};
+}
+constexpr rewrite_rule commutative(std::string_view name, std::string_view pattern, std::string_view replacement,
+                                   std::string_view condition = "", std::string_view example = "",
+                                   std::string_view counterexample = "", meaning floating_point = meaning::kept,
+                                   progress ends = progress::lowers_work) {
+  return {name,    rule_family::commutative, "commutativity", pattern, replacement, condition,
+          example, counterexample,           floating_point,  ends};
+}
+constexpr rewrite_rule canonical(std::string_view name, std::string_view property, std::string_view pattern,
+                                 std::string_view replacement, std::string_view condition = "",
+                                 std::string_view example = "", std::string_view counterexample = "",
+                                 progress ends = progress::lowers_work) {
+  return {name,          rule_family::canonicalization,
+          property,      pattern,
+          replacement,   condition,
+          example,       counterexample,
+          meaning::kept, ends};
+}
+constexpr rewrite_rule recognition(std::string_view name, std::string_view pattern, std::string_view replacement,
+                                   std::string_view condition = "", std::string_view example = "",
+                                   std::string_view counterexample = "", meaning floating_point = meaning::kept) {
+  return {name,    rule_family::recognition, "definition",  pattern, replacement, condition,
+          example, counterexample,           floating_point};
+}
+}  // namespace detail
 
 /// A rule ready to match: its terms parsed, its operators found.
 struct compiled_rule {
