@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs one fuzz target under AddressSanitizer and UBSan, then prints which share of the code under test its corpus runs.
 # usage: tools/fuzz.sh [TARGET [SECONDS]]   (default: onnx_import_fuzz 600)
-# The corpus starts from the graphs of bench/zoo and bench/light and grows in build/fuzz/corpus/TARGET.
+# The corpus starts from the graphs of the zoo, of the light models, of ONNX's node tests and of the importer's own tests, and
+# grows in build/fuzz/corpus/TARGET. Fails on a finding and where the corpus runs less than 85% of the lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${1:-onnx_import_fuzz}
@@ -17,13 +18,20 @@ if [ ${#missing[@]} -gt 0 ]; then
   exit 1
 fi
 
-tools/build.sh fuzz "$target" "${target}_coverage"
+tools/build.sh fuzz "$target" "${target}_coverage" dnnopt_onnx_tests
+seeds=build/fuzz/seeds/$target
 corpus=build/fuzz/corpus/$target
-mkdir -p "$corpus"
-"build/fuzz/bin/$target" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -max_len=2000000 \
-  -print_final_stats=1 -artifact_prefix="$corpus/../" "$corpus" bench/zoo bench/zoo/dynamic bench/light
+rm -rf "$seeds"
+mkdir -p "$seeds" "$corpus"
+python3 tests/fuzz/write_corpus.py "$seeds"
+DNNOPT_WRITE_CORPUS=$PWD/$seeds build/fuzz/bin/dnnopt_onnx_tests >/dev/null
+echo "$(ls "$seeds" | wc -l) seeds"
+"build/fuzz/bin/$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -max_len=2000000 \
+  -print_final_stats=1 -artifact_prefix="$corpus/../" "$corpus" "$seeds"
 
-LLVM_PROFILE_FILE=build/fuzz/$target.profraw "build/fuzz/bin/${target}_coverage" -runs=0 \
-  "$corpus" bench/zoo bench/zoo/dynamic bench/light 2>/dev/null
+LLVM_PROFILE_FILE=build/fuzz/$target.profraw "build/fuzz/bin/${target}_coverage" -runs=0 "$corpus" "$seeds" 2>/dev/null
 llvm-profdata-14 merge -sparse "build/fuzz/$target.profraw" -o "build/fuzz/$target.profdata"
-llvm-cov-14 report "build/fuzz/bin/${target}_coverage" -instr-profile="build/fuzz/$target.profdata" include/dnnopt/onnx
+report=$(llvm-cov-14 report "build/fuzz/bin/${target}_coverage" -instr-profile="build/fuzz/$target.profdata" include/dnnopt/onnx)
+echo "lines run by the corpus:"
+awk 'NF > 9 { printf "  %-24s %5s lines, %5s missed, %s\n", $1, $8, $9, $10 }' <<<"$report"
+awk '$1 == "TOTAL" { share = $10 + 0 } END { if (share < 85) { print "less than 85%"; exit 1 } }' <<<"$report"
