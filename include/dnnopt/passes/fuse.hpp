@@ -48,6 +48,7 @@ class fuse_blocks {
     if (options.prologues) w.join_predecessors();
     if (options.prologues) w.join_normalizations();
     if (options.prologues) w.join_plane_reductions();
+    if (options.prologues) w.join_vector_products();
     if (options.views) w.store_through_views();
     pass_result result;
     result.edits = w.joins;
@@ -400,6 +401,62 @@ class fuse_blocks {
         p.append(b, to);
         ++joins;
       }
+    }
+
+    /// A product of one vector per image joins the product of its result: a squeeze-excite block's tail is one launch.
+    void join_vector_products() {
+      for (block_id b = 0; b < p.block_count(); ++b) {
+        const fusion::planner::block& block = p.at(b);
+        if (!block.alive || block.fixed || !block.before.empty() || !block.after.empty()) continue;
+        const auto own = vector_macs(block.anchor);
+        if (!own) continue;
+        block_id to = fusion::no_block;
+        bool alone = true;
+        value_id result = no_value;
+        for (const node_id id : block.members)
+          for (const value_id out : g.node_at(id).outputs) {
+            if (out == no_value) continue;
+            alone = alone && !p.reaches_output(out);
+            std::vector<node_id> nodes;
+            p.readers(out, nodes);
+            for (const node_id reader : nodes) {
+              if (p.owner(reader) == b) continue;
+              alone = alone && (result == no_value || result == out) && p.owner(reader) != fusion::no_block &&
+                      p.at(p.owner(reader)).anchor == reader && (to == fusion::no_block || to == p.owner(reader));
+              to = p.owner(reader);
+              result = out;
+            }
+          }
+        if (!alone || to == fusion::no_block || p.at(to).fixed || !p.at(to).before.empty() || !p.at(to).after.empty())
+          continue;
+        const auto next = vector_macs(p.at(to).anchor);
+        if (!next || *own + *next > fusion::most_chained_macs) continue;
+        if (g.node_at(p.at(to).anchor).inputs[0] != result || !derived.contains(result) ||
+            derived.at(result) != no_node)
+          continue;
+        for (const node_id id : block.members)
+          for (const value_id out : g.node_at(id).outputs)
+            if (out != no_value) derived.erase(out);
+        p.merge(b, to);
+        ++joins;
+      }
+    }
+
+    /// The multiply-accumulates of a product of one vector per image with constant weights; nothing where it is none.
+    [[nodiscard]] std::optional<std::int64_t> vector_macs(node_id id) const {
+      if (id == no_node) return std::nullopt;
+      const node& n = g.node_at(id);
+      const bool convolution = n.op->kind == computation_kind::convolution;
+      if ((!convolution && n.op->kind != computation_kind::matrix_product) || n.inputs.size() < 2 ||
+          !g.facts(n.inputs[1]).is_constant() || n.attributes.get_int("group", 1) != 1)
+        return std::nullopt;
+      const shape& x = *g.facts(n.inputs[0]).dims;
+      const shape& y = *g.facts(n.outputs[0]).dims;
+      if (x.size() < 2 || y.size() != x.size() || (!convolution && x.size() != 2)) return std::nullopt;
+      for (std::size_t k = 2; k < x.size(); ++k)
+        if (!(x[k] == index_expr(1)) || !(y[k] == index_expr(1))) return std::nullopt;
+      if (!x[1].is_constant() || !y[1].is_constant() || !(x[0] == y[0])) return std::nullopt;
+      return x[1].constant() * y[1].constant();
     }
 
     [[nodiscard]] bool reduces_planes(node_id id) const {

@@ -36,9 +36,11 @@ DNNOPT_INLINE lower_options default_lower_options(const device_info* device) {
 DNNOPT_INLINE lowered_node lower(const block_view& block, const lower_options& options) {
   const lowering_site site = make_lowering_site(block, options);
   std::string reasons;
+  const bool two_products = has_two_products(block);
   const auto attempt = [&](const lowering_row& row) -> std::optional<lowered_node> {
     if (row.kind && (site.anchor == no_node || block.g.node_at(site.anchor).op->kind != *row.kind)) return std::nullopt;
-    std::string why = row.reject(site);
+    std::string why =
+        two_products == row.two_products ? row.reject(site) : two_products ? "one product at a time" : "one product only";
     if (why.empty()) {
       try {
         return row.lower(site);

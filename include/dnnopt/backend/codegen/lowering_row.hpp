@@ -52,11 +52,13 @@ struct lowering_row {
   std::string (*reject)(const lowering_site&);
   /// Errors: unsupported where it turns out that it cannot.
   lowered_node (*lower)(const lowering_site&);
+  /// Whether it computes two products, one of the other's result; the other rows take one each.
+  bool two_products = false;
 };
 
 /// The names of all kernels that dnnopt's own lowerings make: kernel_plan::version, and with "dnnopt_" before it the
 /// name of the kernel in profiles and logs.
-inline constexpr std::array<std::string_view, 19> kernel_versions{
+inline constexpr std::array<std::string_view, 20> kernel_versions{
     "map",
     "pack",
     "scatter_copy",
@@ -73,6 +75,7 @@ inline constexpr std::array<std::string_view, 19> kernel_versions{
     "convolution_tiles",
     "convolution_rows",
     "window_planes",
+    "vector_chain",
     "attention_items",
     "attention_groups",
     "attention_output",
@@ -83,6 +86,19 @@ inline constexpr std::array<std::string_view, 19> kernel_versions{
   return kind == computation_kind::element_wise || kind == computation_kind::view ||
          kind == computation_kind::indexed_read || kind == computation_kind::generator ||
          kind == computation_kind::shape_query;
+}
+
+/// Whether a block holds more than one product (of matrices, of patches, of attention).
+[[nodiscard]] inline bool has_two_products(const block_view& block) {
+  std::size_t products = 0;
+  for (const node_id id : block.members) {
+    const computation_kind kind = block.g.node_at(id).op->kind;
+    products += kind == computation_kind::convolution || kind == computation_kind::matrix_product ||
+                        kind == computation_kind::attention
+                    ? 1
+                    : 0;
+  }
+  return products > 1;
 }
 
 /// Finds the anchor of a block.

@@ -14,6 +14,7 @@
 #include <dnnopt/backend/codegen/lower_rows.hpp>
 #include <dnnopt/backend/codegen/lower_scatter.hpp>
 #include <dnnopt/backend/codegen/lower_top_k.hpp>
+#include <dnnopt/backend/codegen/lower_vector_chain.hpp>
 #include <dnnopt/backend/codegen/lower_windows.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 
@@ -21,6 +22,8 @@ namespace dnnopt::codegen {
 
 /// The lowerings that dnnopt brings, best first. The last one takes every block whose elements are expressions.
 inline constexpr std::array lowering_table{
+    lowering_row{computation_kind::matrix_product, "vector_chain", reject_vector_chain, lower_vector_chain, true},
+    lowering_row{computation_kind::convolution, "vector_chain", reject_vector_chain, lower_vector_chain, true},
     lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
     lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
     lowering_row{computation_kind::convolution, "window_planes", reject_window_planes, lower_window_planes},

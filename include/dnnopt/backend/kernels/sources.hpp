@@ -36,6 +36,11 @@ inline constexpr std::string_view window_planes =
 #include <dnnopt/backend/kernels/window_planes.cl>
     "#endif\n";
 
+inline constexpr std::string_view vector_chain =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/vector_chain.cl>
+    "#endif\n";
+
 inline constexpr std::string_view row_items =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/row_items.cl>

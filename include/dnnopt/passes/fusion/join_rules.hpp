@@ -44,6 +44,10 @@ inline constexpr std::array prologue_table{
 /// Planes of at most so many elements are reduced by the work-group that computes them, where a frame divides planes.
 inline constexpr std::int64_t largest_reduced_plane = 256;
 
+/// Two products of one vector, one after the other, take at most so many multiply-accumulates together: one work-group
+/// computes both.
+inline constexpr std::int64_t most_chained_macs = 600000;
+
 /// Kinds of anchors whose frames can go on with element-wise operators and store through views: each output element is
 /// finished by one work-item, which knows its index.
 inline constexpr std::array epilogue_kinds{
