@@ -132,13 +132,15 @@ struct pattern_graph {
       const term_node& n = t.nodes[i];
       const std::string name(n.name);
       if (n.kind == term_node::form::number) {
-        const double changed = i == mutated ? n.number * 1.5 + 0.25 : n.number;
+        const double other = numbers == dtype::boolean ? 1 - n.number : n.number * 1.5 + 0.25;
+        const double changed = i == mutated ? other : n.number;
         made.push_back(g.add_constant("n" + std::to_string(i),
                                       tensor_of(numbers, number_dims(known, taken), number_list(known, changed))));
       } else if (n.kind == term_node::form::integers) {
-        made.push_back(
-            g.add_constant("n" + std::to_string(i),
-                           tensor::of<std::int64_t>({static_cast<std::int64_t>(n.integers.size())}, n.integers)));
+        std::vector<std::int64_t> list = n.integers;
+        for (std::int64_t& v : list) v += i == mutated ? 1 : 0;
+        made.push_back(g.add_constant("n" + std::to_string(i),
+                                      tensor::of<std::int64_t>({static_cast<std::int64_t>(list.size())}, list)));
       } else if (n.kind == term_node::form::variable) {
         const auto given = known.find(name);
         if (given != known.end()) taken.insert(name);
@@ -302,7 +304,7 @@ TEST_CASE("no rule fires outside its domain") {
     for (std::size_t k = 0; k < compiled[i].pattern.nodes.size(); ++k) {
       const term_node& n = compiled[i].pattern.nodes[k];
       const bool repeated = n.kind == term_node::form::variable && !n.optional && !seen.insert(n.name).second;
-      if (n.kind != term_node::form::number && !repeated) continue;
+      if (n.kind != term_node::form::number && n.kind != term_node::form::integers && !repeated) continue;
       pattern_graph outside(compiled[i], rules[i].example, k);
       INFO("node " << k << " of the pattern changed");
       CHECK(fired(outside.g, rules[i], ops) == 0);
@@ -316,10 +318,18 @@ TEST_CASE("no rule fires outside its domain") {
         for (std::size_t k = 0; k < other.pattern_ops.size() && inner == SIZE_MAX; ++k)
           if (other.pattern_ops[k] != nullptr && other.pattern.nodes[k].children.size() == operands) inner = k;
       if (inner == SIZE_MAX) continue;
-      const op_info& instead = ops.at("", other.pattern.nodes[inner].children.size() == 1 ? "Identity" : "PRelu");
-      other.pattern_ops[inner] = &instead;
-      if (other.pattern.nodes[inner].children.size() == 2 && rules[i].example.find("b3x4") != std::string_view::npos)
-        other.pattern_ops[inner] = &ops.at("", other.pattern.nodes[inner].name == "Xor" ? "And" : "Xor");
+      const term_node& changed = other.pattern.nodes[inner];
+      const char* instead = "Identity";
+      if (changed.children.size() == 2) {
+        const auto known = parse_example(rules[i].example);
+        const auto second = known.find(other.pattern.nodes[changed.children[1]].name);
+        const dtype type = second == known.end() ? dtype::float32 : parse_operand(second->second).type;
+        instead = type == dtype::int64     ? "Gather"
+                  : type != dtype::boolean ? "PRelu"
+                  : changed.name == "Xor"  ? "And"
+                                           : "Xor";
+      }
+      other.pattern_ops[inner] = &ops.at("", instead);
       other.pattern.nodes[inner].attributes.clear();
       pattern_graph outside(other, rules[i].example);
       CHECK(fired(outside.g, rules[i], ops) == 0);
