@@ -297,7 +297,7 @@ class fuse_blocks {
           if (!count) return false;
           read += *count;
         }
-      return stored && read * 2 <= *stored;
+      return stored && (read * 2 <= *stored || *stored <= fusion::few_elements);
     }
     [[nodiscard]] bool every_reader_takes(block_id b, const std::vector<block_id>& readers) const {
       if (readers.size() > fusion::most_inlining_readers) return false;
@@ -456,6 +456,8 @@ class fuse_blocks {
       for (std::size_t k = 2; k < x.size(); ++k)
         if (!(x[k] == index_expr(1)) || !(y[k] == index_expr(1))) return std::nullopt;
       if (!x[1].is_constant() || !y[1].is_constant() || !(x[0] == y[0])) return std::nullopt;
+      // Rows of a matrix share weights: only few of them are better off one by one.
+      if (!convolution && (!x[0].is_constant() || x[0].constant() > fusion::most_chained_rows)) return std::nullopt;
       return x[1].constant() * y[1].constant();
     }
 

@@ -39,8 +39,9 @@ DNNOPT_INLINE lowered_node lower(const block_view& block, const lower_options& o
   const bool two_products = has_two_products(block);
   const auto attempt = [&](const lowering_row& row) -> std::optional<lowered_node> {
     if (row.kind && (site.anchor == no_node || block.g.node_at(site.anchor).op->kind != *row.kind)) return std::nullopt;
-    std::string why =
-        two_products == row.two_products ? row.reject(site) : two_products ? "one product at a time" : "one product only";
+    std::string why = two_products == row.two_products ? row.reject(site)
+                      : two_products                   ? "one product at a time"
+                                                       : "one product only";
     if (why.empty()) {
       try {
         return row.lower(site);

@@ -202,9 +202,10 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
     std::vector<index_expr> at{floordiv(image, x.group), channel};
     for (const index_expr& i : own.index_at(shape(out.begin() + 2, out.end()), own.index("n", extents.columns)))
       at.push_back(i);
-    own.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
-                     [&] { return biased(own, site_of, channel); }, total ? total->result : no_value,
-                     total ? total->planes : no_value);
+    own.define_store(
+        "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
+        [&] { return biased(own, site_of, channel); }, total ? total->result : no_value,
+        total ? total->planes : no_value);
     if (total) define_plane_total(own, *total, at, std::vector<std::string>{"z", "m"});
     return extents;
   };

@@ -50,7 +50,8 @@ struct vector_product {
   const shape& y = *block.g.facts(n.outputs[0]).dims;
   into.convolution = n.op->kind == computation_kind::convolution;
   if (into.convolution) {
-    if (n.attributes.get_int("group", 1) != 1 || n.attributes.contains("output_padding") || n.op->arity.most_inputs != 3)
+    if (n.attributes.get_int("group", 1) != 1 || n.attributes.contains("output_padding") ||
+        n.op->arity.most_inputs != 3)
       return "a grouped or transposed convolution";
     for (const shape* d : {&x, &w, &y})
       for (std::size_t k = 2; k < d->size(); ++k)
@@ -128,8 +129,8 @@ struct vector_chain {
   const std::size_t group = lanes ? 1 : std::min<std::size_t>(1024, std::bit_floor(most));
   b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));
   b.define("DNNOPT_TEAM", static_cast<std::int64_t>(std::min<std::size_t>(group, 32)));
-  b.define_load("dnnopt_load_x", first.inputs[0],
-                chain.first.input_index(z, k, b.dims(first.inputs[0]).size()), std::vector<std::string>{"z", "k"});
+  b.define_load("dnnopt_load_x", first.inputs[0], chain.first.input_index(z, k, b.dims(first.inputs[0]).size()),
+                std::vector<std::string>{"z", "k"});
   b.define_load("dnnopt_load_first", first.inputs[1],
                 chain.first.weight_index(first, h, k, b.dims(first.inputs[1]).size()),
                 std::vector<std::string>{"h", "k"});

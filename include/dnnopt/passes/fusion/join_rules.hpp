@@ -22,9 +22,10 @@ struct prologue_row {
 /// and stored.
 inline constexpr int prologue_limit = 40;
 
-/// An expression of several readers is computed by each where it costs at most this and is made of half the elements
-/// that it would store (a mask spread from positions).
+/// An expression of several readers is computed by each where it costs at most this, and is made of half the elements
+/// that it would store (a mask spread from positions) or stores few.
 inline constexpr int inline_limit = 3;
+inline constexpr std::int64_t few_elements = 4096;
 inline constexpr std::size_t most_inlining_readers = 64;
 
 inline constexpr std::array prologue_table{
@@ -47,6 +48,7 @@ inline constexpr std::int64_t largest_reduced_plane = 256;
 /// Two products of one vector, one after the other, take at most so many multiply-accumulates together: one work-group
 /// computes both.
 inline constexpr std::int64_t most_chained_macs = 600000;
+inline constexpr std::int64_t most_chained_rows = 4;
 
 /// Kinds of anchors whose frames can go on with element-wise operators and store through views: each output element is
 /// finished by one work-item, which knows its index.
