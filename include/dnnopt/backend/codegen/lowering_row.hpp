@@ -56,7 +56,7 @@ struct lowering_row {
 
 /// The names of all kernels that dnnopt's own lowerings make: kernel_plan::version, and with "dnnopt_" before it the
 /// name of the kernel in profiles and logs.
-inline constexpr std::array<std::string_view, 19> kernel_versions{
+inline constexpr std::array<std::string_view, 20> kernel_versions{
     "map",
     "pack",
     "scatter_copy",
@@ -74,6 +74,7 @@ inline constexpr std::array<std::string_view, 19> kernel_versions{
     "convolution_rows",
     "window_planes",
     "attention_items",
+    "attention_tiles",
     "attention_groups",
     "attention_output",
 };
