@@ -234,9 +234,15 @@ TEST_CASE_METHOD(frames, "attention equals the reference: masks, groups of heads
   const auto both = [&](const node_case& c) {
     const std::string last = c.outputs > 1 ? "attention_output" : "";
     check(c, device_form::vectors, last.empty() ? "attention_items" : last);
-    check(c, device_form::groups, last.empty() ? "attention_groups" : last);
+    check(c, device_form::groups, last.empty() ? "attention_tiles" : last);
   };
   both({"Attention", {f32({2, 3, 5, 7}, 1), f32({2, 3, 37, 7}, 2), f32({2, 3, 37, 13}, 3)}, {}, {}, 1});
+  both({"Attention", {f32({1, 2, 67, 16}, 1), f32({1, 2, 131, 16}, 2), f32({1, 2, 131, 83}, 3)}, {}, {}, 1});
+  both({"Attention", {f32({1, 1, 1, 33}, 1), f32({1, 1, 300, 33}, 2), f32({1, 1, 300, 64}, 3)}, {}, {}, 1});
+  both({"Attention", {f32({3, 1, 100, 8}, 1), f32({3, 1, 1, 8}, 2), f32({3, 1, 1, 1}, 3)}, {}, {}, 1});
+  // A row of keys or values that does not fit beside the others.
+  check({"Attention", {f32({1, 1, 3, 5}, 1), f32({1, 1, 7, 5}, 2), f32({1, 1, 7, 300}, 3)}, {}, {}, 1},
+        device_form::groups, "attention_groups");
   node_case masked{
       "Attention", {f32({1, 4, 5, 8}, 1), f32({1, 2, 7, 8}, 2), f32({1, 2, 7, 8}, 3), f32({5, 7}, 4)}, {}, {}, 1};
   masked.attributes.set("is_causal", std::int64_t{1});
@@ -254,6 +260,13 @@ TEST_CASE_METHOD(frames, "attention equals the reference: masks, groups of heads
     past.attributes.set("qk_matmul_output_mode", stage);
     both(past);
   }
+}
+
+TEST_CASE_METHOD(frames, "maps of many elements compute several per work-item") {
+  check({"Tanh", {f32({131, 257}, 1)}, {}, {}, 1}, device_form::groups, "map");
+  node_case transposed{"Transpose", {f32({7, 331, 19}, 1)}, {}, {}, 1};
+  transposed.attributes.set("perm", std::vector<std::int64_t>{2, 0, 1});
+  check(transposed, device_form::groups, "map");
 }
 
 TEST_CASE_METHOD(frames, "scatter and selection kernels equal the reference") {

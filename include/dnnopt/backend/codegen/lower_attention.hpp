@@ -173,7 +173,10 @@ class attention_site {
   return b.finish_items(kernels::prelude, statements, i, count, "attention_output");
 }
 
-[[nodiscard]] inline lowered_node lower_attention(const lowering_site& site, bool items) {
+/// The frames of attention kernels: kernels/attention_items.cl, attention_tiles.cl and attention_groups.cl.
+enum class attention_frame : std::uint8_t { items, tiles, groups };
+
+[[nodiscard]] inline lowered_node lower_attention(const lowering_site& site, attention_frame frame) {
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
@@ -207,25 +210,48 @@ class attention_site {
   b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "i", "v"});
   lowered_node result;
   kernel_plan plan;
-  if (items) {
+  if (frame == attention_frame::items) {
     const std::int64_t local = site.options.device->local_memory_bytes == 0
                                    ? 32768
                                    : static_cast<std::int64_t>(site.options.device->local_memory_bytes);
-    const std::int64_t size = a.e.size.constant() + a.e.value_size.constant();
-    std::int64_t queries = std::min<std::int64_t>(a.e.queries.as_constant().value_or(32), 32);
-    std::int64_t keys = 32;
-    while (queries > 1 && 4 * size * (queries + keys) > local) queries /= 2;
-    if (4 * size * (queries + keys) > local) keys = 16;
+    // All keys in one block where they are few, so that nothing is rescaled; as many queries as the local memory holds
+    // beside them, and as leave every core some work.
+    const std::int64_t size = a.e.size.constant();
+    const std::int64_t value_pitch = round_up(a.e.value_size.constant(), 16);
+    const std::int64_t key_count = std::max<std::int64_t>(a.e.keys.as_constant().value_or(1024), 1);
+    const std::int64_t query_count = std::max<std::int64_t>(a.e.queries.as_constant().value_or(96), 1);
+    const std::int64_t rows = query_count < 4 ? 2 : query_count < 9 ? 4 : 12;
+    std::int64_t keys = key_count <= 256 ? round_up(key_count, 32) : 128;
+    std::int64_t queries = round_up(std::min<std::int64_t>(query_count, 96), rows);
+    const auto bytes = [&] { return 4 * (queries * (size + keys + value_pitch) + keys * (size + value_pitch)); };
     const std::int64_t units = std::max<std::int64_t>(site.options.device->compute_units, 1);
-    while (queries > 4 &&
-           heads.as_constant().value_or(16) * ((a.e.queries.as_constant().value_or(64) + queries - 1) / queries) <
-               3 * units)
-      queries /= 2;
+    while (queries > rows && heads.as_constant().value_or(16) * ((query_count + queries - 1) / queries) < 3 * units)
+      queries = round_up(queries / 2, rows);
+    while (bytes() > local && keys > 32) keys = round_up(keys / 2, 32);
+    while (bytes() > local && queries > rows) queries = round_up(queries / 2, rows);
+    if (bytes() > local) throw error(errc::unsupported, "a block of keys takes more than the local memory");
+    b.define("DNNOPT_ROWS", rows);
     b.define("DNNOPT_QUERIES", queries);
     b.define("DNNOPT_KEYS", keys);
     plan = b.finish(kernels::prelude, kernels::attention_items, "attention_items");
     plan.global = {ceildiv(a.e.queries, queries), heads, index_expr(1)};
     plan.local = {1, 1, 1};
+  } else if (frame == attention_frame::tiles) {
+    // Rows of queries, of keys or values, and of scores, a vector of four longer than what they hold.
+    const std::int64_t size = a.e.size.constant();
+    const std::int64_t value_pitch = (a.e.value_size.constant() + 31) / 32 * 32 + 4;
+    const std::int64_t bytes = 4 * (size * 36 + std::max(size * 36, 32 * value_pitch) + 32 * 36 + 32);
+    const device_info* device = site.options.device;
+    const std::uint64_t local =
+        device == nullptr || device->local_memory_bytes == 0 ? 16384 : device->local_memory_bytes;
+    if (static_cast<std::uint64_t>(bytes) > local)
+      throw error(errc::unsupported, "a block takes more than the local memory");
+    if (a.e.value_size.constant() > 256) throw error(errc::unsupported, "rows of values take more than the registers");
+    if (device != nullptr && device->max_work_group_size != 0 && device->max_work_group_size < 64)
+      throw error(errc::unsupported, "work-groups of 64 are too large");
+    plan = b.finish(kernels::prelude, kernels::attention_tiles, "attention_tiles");
+    plan.global = {ceildiv(a.e.queries, 32) * 64, heads, index_expr(1)};
+    plan.local = {64, 1, 1};
   } else {
     const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0
                                  ? 256
@@ -249,10 +275,13 @@ class attention_site {
   return site.prefers_vectors() ? reject_attention(site) : "the device does not prefer wide vectors";
 }
 [[nodiscard]] inline lowered_node lower_attention_items(const lowering_site& site) {
-  return lower_attention(site, true);
+  return lower_attention(site, attention_frame::items);
+}
+[[nodiscard]] inline lowered_node lower_attention_tiles(const lowering_site& site) {
+  return lower_attention(site, attention_frame::tiles);
 }
 [[nodiscard]] inline lowered_node lower_attention_groups(const lowering_site& site) {
-  return lower_attention(site, false);
+  return lower_attention(site, attention_frame::groups);
 }
 
 }  // namespace dnnopt::codegen

@@ -3,6 +3,7 @@
 #define DNNOPT_BACKEND_CODEGEN_LOWER_MAP_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,9 +24,11 @@ namespace dnnopt::codegen {
 }
 
 /// Lowers a block whose outputs are all element expressions (emitters, scalar expressions, views). Outputs of as many
-/// elements share a kernel; each further count gets a kernel of its own.
+/// elements share a kernel; each further count gets a kernel of its own. Where there are at least `many` elements a
+/// work-item computes four, a work-group (of `group`) apart, so that more reads are under way at a time.
 /// Errors: unsupported where a member has no element expression.
-[[nodiscard]] inline lowered_node lower_map(const block_view& block, std::span<const emitter_row> emitters) {
+[[nodiscard]] inline lowered_node lower_map(const block_view& block, std::span<const emitter_row> emitters,
+                                            std::int64_t many = unbounded, std::int64_t group = 64) {
   lowered_node result;
   std::vector<value_id> pending = block.outputs;
   while (!pending.empty()) {
@@ -48,7 +51,23 @@ namespace dnnopt::codegen {
       b.store(out, i, element);
     }
     const std::string statements = b.take();
-    kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "map");
+    const bool several = count.is_constant() && count.constant() >= many && fits_int(count.range());
+    kernel_plan plan = several ? b.finish(kernels::prelude,
+                                          "__kernel __attribute__((reqd_work_group_size(" + std::to_string(group) +
+                                              ", 1, 1))) void "
+                                              "dnnopt_kernel(DNNOPT_PARAMETERS) {\n"
+                                              "  _Pragma(\"unroll\") for (int part = 0; part < 4; ++part) {\n"
+                                              "    const int i = ((int)get_group_id(0) * 4 + part) * " +
+                                              std::to_string(group) +
+                                              " + (int)get_local_id(0);\n"
+                                              "    if (i < " +
+                                              index_source(count) + ") {\n" + statements + "    }\n  }\n}\n",
+                                          "map")
+                               : b.finish_items(kernels::prelude, statements, i, count, "map");
+    if (several) {
+      plan.global[0] = ceildiv(count, 4 * group) * group;
+      plan.local = {static_cast<std::size_t>(group), 1, 1};
+    }
     result.kernels.push_back(std::move(plan));
     pending = std::move(later);
   }

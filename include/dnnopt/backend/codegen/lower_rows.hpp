@@ -207,12 +207,18 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0
                                ? 256
                                : site.options.device->max_work_group_size;
-  const std::uint64_t wanted = std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 2, 32, 256)));
+  // About eight elements per work-item keep reads in flight; rows that fit are read once and kept in registers.
+  const std::uint64_t wanted = std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 8, 32, 256)));
   const std::size_t group = std::min<std::size_t>(wanted, std::bit_floor(most));
+  const std::int64_t own = (length + static_cast<std::int64_t>(group) - 1) / static_cast<std::int64_t>(group);
+  const std::size_t group_rows = std::max<std::size_t>(1, std::min<std::size_t>(256, most) / group / 2);
   b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));
+  b.define("DNNOPT_GROUP_ROWS", static_cast<std::int64_t>(group_rows));
+  b.define("DNNOPT_OWN", element_count(rows.inner).is_constant() && own <= 16 ? own : 0);
   kernel_plan plan = b.finish(kernels::prelude, kernels::row_groups, "row_groups");
-  plan.global[0] = element_count(rows.outer) * static_cast<std::int64_t>(group);
-  plan.local = {group, 1, 1};
+  plan.global[0] = ceildiv(element_count(rows.outer), static_cast<std::int64_t>(group_rows)) *
+                   static_cast<std::int64_t>(group_rows * group);
+  plan.local = {group_rows * group, 1, 1};
   lowered_node result;
   result.kernels.push_back(std::move(plan));
   return result;

@@ -77,6 +77,7 @@ inline constexpr std::array<std::string_view, 20> kernel_versions{
     "window_planes",
     "vector_chain",
     "attention_items",
+    "attention_tiles",
     "attention_groups",
     "attention_output",
 };

@@ -2,7 +2,11 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_LOWERING_TABLE_HPP
 #define DNNOPT_BACKEND_CODEGEN_LOWERING_TABLE_HPP
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -20,6 +24,16 @@
 
 namespace dnnopt::codegen {
 
+/// Work-items take several elements each where even so all of a device that runs them in step is busy.
+[[nodiscard]] inline lowered_node lower_map_of_site(const lowering_site& s) {
+  const device_info* device = s.options.device;
+  if (device == nullptr || s.prefers_vectors() || device->max_work_group_size < 32)
+    return lower_map(s.block, s.options.emitters);
+  const std::int64_t busy = std::int64_t{2048} * std::max<std::uint32_t>(device->compute_units, 1);
+  return lower_map(s.block, s.options.emitters, 4 * busy,
+                   static_cast<std::int64_t>(std::bit_floor(std::min<std::size_t>(device->max_work_group_size, 256))));
+}
+
 /// The lowerings that dnnopt brings, best first. The last one takes every block whose elements are expressions.
 inline constexpr std::array lowering_table{
     lowering_row{computation_kind::matrix_product, "vector_chain", reject_vector_chain, lower_vector_chain, true},
@@ -32,6 +46,7 @@ inline constexpr std::array lowering_table{
                  lower_convolution_panels},
     lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution_tiles, lower_convolution_tiles},
     lowering_row{computation_kind::attention, "attention_items", reject_attention_items, lower_attention_items},
+    lowering_row{computation_kind::attention, "attention_tiles", reject_attention, lower_attention_tiles},
     lowering_row{computation_kind::attention, "attention_groups", reject_attention, lower_attention_groups},
     lowering_row{computation_kind::softmax, "row_items", reject_row_items, lower_row_items},
     lowering_row{computation_kind::softmax, "row_groups", reject_rows, lower_row_groups},
@@ -44,8 +59,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::pooling, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
-    lowering_row{std::nullopt, "map", reject_map,
-                 [](const lowering_site& s) { return lower_map(s.block, s.options.emitters); }},
+    lowering_row{std::nullopt, "map", reject_map, lower_map_of_site},
 };
 
 }  // namespace dnnopt::codegen

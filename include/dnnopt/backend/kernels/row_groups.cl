@@ -1,8 +1,9 @@
 #ifdef __cplusplus
 R"CLC(
 #endif
-// Softmax, normalizations and reductions on devices whose work-items run in step: a work-group computes one row, its
-// work-items elements DNNOPT_GROUP apart, and partial results meet in local memory.
+// Softmax, normalizations and reductions on devices whose work-items run in step: a work-group computes
+// DNNOPT_GROUP_ROWS rows, DNNOPT_GROUP work-items each, whose elements are DNNOPT_GROUP apart; partial results meet in
+// local memory. With DNNOPT_OWN > 0 a row has at most DNNOPT_OWN * DNNOPT_GROUP elements, which are read once and kept.
 //
 // Hooks: dnnopt_load(row, column), dnnopt_store(row, column, value), and for reductions dnnopt_store(row, value).
 // DNNOPT_FAMILY: 0 softmax, 1 logarithm of softmax, 2 normalization by mean and deviation, 3 by root mean square, 4 by a
@@ -28,6 +29,12 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int row, const int colu
 #ifndef DNNOPT_GROUP
 #define DNNOPT_GROUP 64
 #endif
+#ifndef DNNOPT_GROUP_ROWS
+#define DNNOPT_GROUP_ROWS 1
+#endif
+#ifndef DNNOPT_OWN
+#define DNNOPT_OWN 0
+#endif
 #ifndef DNNOPT_EPSILON
 #define DNNOPT_EPSILON 1e-5f
 #endif
@@ -48,24 +55,47 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int row, const int colu
 #define DNNOPT_STORE_INVERSE(row, inverse)
 #endif
 
-// Every work-item ends with the result; the barrier at the start lets the last reading of `shared` finish.
-#define DNNOPT_OVER_ROW(FIRST, TAKE, COMBINE, RESULT)                                                                     \
-  {                                                                                                                       \
-    float own = FIRST;                                                                                                    \
-    for (int j = item; j < length; j += DNNOPT_GROUP) own = TAKE(own, dnnopt_load(DNNOPT_ARGUMENTS, row, j));             \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                                         \
-    shared[item] = own;                                                                                                   \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                                         \
-    for (int half_group = DNNOPT_GROUP / 2; half_group > 0; half_group /= 2) {                                            \
-      if (item < half_group) shared[item] = COMBINE(shared[item], shared[item + half_group]);                             \
-      barrier(CLK_LOCAL_MEM_FENCE);                                                                                       \
-    }                                                                                                                     \
-    RESULT = shared[0];                                                                                                   \
+// Runs BODY for each of the work-item's elements: `j` is its column, `x` its value, DNNOPT_KEEP(v) replaces it.
+#if DNNOPT_OWN > 0
+#define DNNOPT_KEEP(v) kept[o] = (v)
+#define DNNOPT_FOR_EACH(BODY)                                \
+  _Pragma("unroll") for (int o = 0; o < DNNOPT_OWN; ++o) { \
+    const int j = item + o * DNNOPT_GROUP;                   \
+    if (j < length) {                                        \
+      const float x = kept[o];                               \
+      BODY;                                                  \
+    }                                                        \
+  }
+#else
+#define DNNOPT_KEEP(v)
+#define DNNOPT_FOR_EACH(BODY)                                    \
+  for (int j = item; j < length; j += DNNOPT_GROUP) {            \
+    const float x = dnnopt_load(DNNOPT_ARGUMENTS, row, j); \
+    BODY;                                                        \
+  }
+#endif
+
+// Every work-item of a row ends with the result; the barrier at the start lets the last reading of `shared` finish.
+#define DNNOPT_MEET(COMBINE, OWN, RESULT)                                                         \
+  {                                                                                               \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                 \
+    shared[item] = OWN;                                                                           \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                 \
+    for (int half_group = DNNOPT_GROUP / 2; half_group > 0; half_group /= 2) {                    \
+      if (item < half_group) shared[item] = COMBINE(shared[item], shared[item + half_group]);     \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                               \
+    }                                                                                             \
+    RESULT = shared[0];                                                                           \
+  }
+#define DNNOPT_OVER_ROW(FIRST, TAKE, COMBINE, RESULT) \
+  {                                                   \
+    float own = FIRST;                                \
+    DNNOPT_FOR_EACH(own = TAKE(own, x))               \
+    DNNOPT_MEET(COMBINE, own, RESULT)                 \
   }
 
 #define DNNOPT_LARGER(a, x) fmax(a, x)
 #define DNNOPT_PLUS(a, x) ((a) + (x))
-#define DNNOPT_PLUS_EXPONENTIAL(a, x) ((a) + exp((x) - top))
 #define DNNOPT_PLUS_NORM_TERM(a, x) dnnopt_plus_norm_term(a, x)
 
 static inline float dnnopt_plus_norm_term(float a, float x) { return a + DNNOPT_NORM_TERM(x); }
@@ -73,51 +103,62 @@ static inline float dnnopt_plus_square(float a, float x) { return fma(x, x, a); 
 static inline float dnnopt_take(float a, float x) { return DNNOPT_TAKE(a, x); }
 static inline float dnnopt_combine(float a, float x) { return DNNOPT_COMBINE(a, x); }
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
-  __local float shared[DNNOPT_GROUP];
-  const int row = (int)get_group_id(0);
-  const int item = (int)get_local_id(0);
-  const int length = DNNOPT_LENGTH;
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+  __local float shared_rows[DNNOPT_GROUP_ROWS * DNNOPT_GROUP];
+  const int item = (int)get_local_id(0) % DNNOPT_GROUP;
+  const int group_row = (int)get_local_id(0) / DNNOPT_GROUP;
+  __local float* shared = shared_rows + group_row * DNNOPT_GROUP;
+  const int row = (int)get_group_id(0) * DNNOPT_GROUP_ROWS + group_row;
+  // Work-items beyond the last row meet the others at the barriers, without elements.
+  const int length = row < DNNOPT_ROWS ? DNNOPT_LENGTH : 0;
+#if DNNOPT_OWN > 0
+  float kept[DNNOPT_OWN];
+  _Pragma("unroll") for (int o = 0; o < DNNOPT_OWN; ++o) {
+    const int j = item + o * DNNOPT_GROUP;
+    kept[o] = j < length ? dnnopt_load(DNNOPT_ARGUMENTS, row, j) : 0.0f;
+  }
+#endif
 #if DNNOPT_FAMILY == 5
   float sum;
   DNNOPT_OVER_ROW(DNNOPT_FIRST, dnnopt_take, dnnopt_combine, sum)
-  if (item == 0) dnnopt_store(DNNOPT_ARGUMENTS, row, DNNOPT_FINISH(sum));
+  if (item == 0 && row < DNNOPT_ROWS) dnnopt_store(DNNOPT_ARGUMENTS, row, DNNOPT_FINISH(sum));
 #elif DNNOPT_FAMILY == 0 || DNNOPT_FAMILY == 1
   float top;
   DNNOPT_OVER_ROW(-INFINITY, DNNOPT_LARGER, DNNOPT_LARGER, top)
   float sum;
-  DNNOPT_OVER_ROW(0.0f, DNNOPT_PLUS_EXPONENTIAL, DNNOPT_PLUS, sum)
+  {
+    float own = 0.0f;
+#if DNNOPT_FAMILY == 0
+    DNNOPT_FOR_EACH(const float e = exp(x - top); own += e; DNNOPT_KEEP(e))
+#else
+    DNNOPT_FOR_EACH(own += exp(x - top))
+#endif
+    DNNOPT_MEET(DNNOPT_PLUS, own, sum)
+  }
 #if DNNOPT_FAMILY == 0
   const float factor = 1.0f / sum;
-  for (int j = item; j < length; j += DNNOPT_GROUP)
-    dnnopt_store(DNNOPT_ARGUMENTS, row, j, exp(dnnopt_load(DNNOPT_ARGUMENTS, row, j) - top) * factor);
+#if DNNOPT_OWN > 0
+  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, x * factor))
+#else
+  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, exp(x - top) * factor))
+#endif
 #else
   const float shift = top + log(sum);
-  for (int j = item; j < length; j += DNNOPT_GROUP)
-    dnnopt_store(DNNOPT_ARGUMENTS, row, j, dnnopt_load(DNNOPT_ARGUMENTS, row, j) - shift);
+  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, x - shift))
 #endif
 #else
 #if DNNOPT_FAMILY == 2
   float mean;
   DNNOPT_OVER_ROW(0.0f, DNNOPT_PLUS, DNNOPT_PLUS, mean)
-  mean /= (float)length;
-  float factor = 0.0f;
+  mean /= (float)(DNNOPT_LENGTH);
+  float factor;
   {
     float own = 0.0f;
-    for (int j = item; j < length; j += DNNOPT_GROUP) {
-      const float deviation = dnnopt_load(DNNOPT_ARGUMENTS, row, j) - mean;
-      own = fma(deviation, deviation, own);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    shared[item] = own;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_group = DNNOPT_GROUP / 2; half_group > 0; half_group /= 2) {
-      if (item < half_group) shared[item] += shared[item + half_group];
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    factor = 1.0f / sqrt(shared[0] / (float)length + DNNOPT_EPSILON);
+    DNNOPT_FOR_EACH(own = fma(x - mean, x - mean, own))
+    DNNOPT_MEET(DNNOPT_PLUS, own, factor)
   }
-  if (item == 0) {
+  factor = 1.0f / sqrt(factor / (float)(DNNOPT_LENGTH) + DNNOPT_EPSILON);
+  if (item == 0 && row < DNNOPT_ROWS) {
     DNNOPT_STORE_MEAN(row, mean);
     DNNOPT_STORE_INVERSE(row, factor);
   }
@@ -125,15 +166,14 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_k
   const float mean = 0.0f;
   float factor;
   DNNOPT_OVER_ROW(0.0f, dnnopt_plus_square, DNNOPT_PLUS, factor)
-  factor = 1.0f / sqrt(factor / (float)length + DNNOPT_EPSILON);
+  factor = 1.0f / sqrt(factor / (float)(DNNOPT_LENGTH) + DNNOPT_EPSILON);
 #else
   const float mean = 0.0f;
   float factor;
   DNNOPT_OVER_ROW(0.0f, DNNOPT_PLUS_NORM_TERM, DNNOPT_PLUS, factor)
   factor = factor == 0.0f ? 0.0f : 1.0f / DNNOPT_NORM_ROOT(factor);
 #endif
-  for (int j = item; j < length; j += DNNOPT_GROUP)
-    dnnopt_store(DNNOPT_ARGUMENTS, row, j, (dnnopt_load(DNNOPT_ARGUMENTS, row, j) - mean) * factor);
+  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, (x - mean) * factor))
 #endif
 }
 #ifdef __cplusplus

@@ -56,6 +56,11 @@ inline constexpr std::string_view attention_items =
 #include <dnnopt/backend/kernels/attention_items.cl>
     "#endif\n";
 
+inline constexpr std::string_view attention_tiles =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/attention_tiles.cl>
+    "#endif\n";
+
 inline constexpr std::string_view attention_groups =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/attention_groups.cl>

@@ -215,7 +215,7 @@ namespace detail {
          " bytes</title></rect>"});
     // Seven pixels a letter is wide enough for a sans-serif of 11 pixels.
     const auto letters = static_cast<std::size_t>(std::max(0.0, (width - 8.0) / 7.0));
-    if (height < 13.0 || letters < 3) continue;
+    if (height < 13.0 || letters < std::min<std::size_t>(name.size(), 7)) continue;
     const std::string label = name.size() <= letters ? name : name.substr(0, letters - 2) + "..";
     put({R"(<text class=")", at_peak[i] != 0 ? "w" : "n", R"(" font-size="11" x=")", decimal(x(usage.lower) + 4.0),
          R"(" y=")", decimal(y(plan.offsets[i] + usage.size) + height / 2.0 + 4.0), R"(">)", detail::xml_text(label),

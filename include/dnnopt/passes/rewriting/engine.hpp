@@ -49,7 +49,8 @@ class engine {
   /// reach it. O((V + applications) log V) matches.
   pass_result run(graph& g) const {
     pass_result result;
-    for (const std::vector<node_id>& part : partitions(g)) rewrite_part(g, part, result);
+    const symbol_values nominal = nominal_symbols(g.expressions());
+    for (const std::vector<node_id>& part : partitions(g)) rewrite_part(g, part, nominal, result);
     return result;
   }
 
@@ -106,6 +107,23 @@ class engine {
     return deepest + 1;
   }
 
+  /// Whether the operators beneath a node are those that a pattern has beneath its root; most rules end here.
+  static bool may_match(const graph& g, const compiled_rule& rule, const node& n) {
+    const term_node& root = rule.pattern.nodes.back();
+    for (std::size_t i = 0; i < root.children.size(); ++i) {
+      const op_info* wanted = rule.pattern_ops[root.children[i]];
+      if (wanted == nullptr) continue;
+      bool found = false;
+      for (std::size_t k = 0; k < n.inputs.size() && !found; ++k) {
+        if (n.inputs[k] == no_value || (k != i && root.children.size() != 2)) continue;
+        const node_id producer = g.value_at(n.inputs[k]).producer;
+        found = producer != no_node && g.node_at(producer).op == wanted;
+      }
+      if (!found) return false;
+    }
+    return true;
+  }
+
   /// The rule with the largest gain at a node, the first of equal ones; nothing where none fires.
   std::optional<candidate> best_at(const graph& g, node_id id, const symbol_values& nominal) const {
     const node& n = g.node_at(id);
@@ -113,6 +131,7 @@ class engine {
     if (rules == by_root_.end() || n.outputs.empty() || n.outputs[0] == no_value) return std::nullopt;
     std::optional<candidate> best;
     for (const compiled_rule* rule : rules->second) {
+      if (!may_match(g, *rule, n)) continue;
       std::optional<planned_replacement> plan;
       auto match = match_rule(g, *rule, n.outputs[0], [&](const rule_match& m) {
         if (!conditions_hold(g, *rule, m)) return false;
@@ -128,8 +147,8 @@ class engine {
     return best;
   }
 
-  void rewrite_part(graph& g, const std::vector<node_id>& part, pass_result& result) const {
-    const symbol_values nominal = nominal_symbols(g.expressions());
+  void rewrite_part(graph& g, const std::vector<node_id>& part, const symbol_values& nominal,
+                    pass_result& result) const {
     std::priority_queue<queued> queue;
     const auto look_at = [&](node_id id) {
       if (g.node_at(id).removed) return;
