@@ -164,7 +164,9 @@ int optimize(const options& o) {
   result["passes"] = json::array();
   text_table passes({"pass", "edits", "ms"});
   for (const dnnopt::pass_report& pass : report.passes) {
-    result["passes"].push_back({{"name", pass.name}, {"edits", pass.edits}, {"seconds", pass.seconds}});
+    json row{{"name", pass.name}, {"edits", pass.edits}, {"seconds", pass.seconds}};
+    if (!pass.rules.empty()) row["rules"] = pass.rules;
+    result["passes"].push_back(std::move(row));
     passes.add({pass.name, std::to_string(pass.edits), fixed(pass.seconds * 1e3, 2)});
   }
   result["launches"] = launches;

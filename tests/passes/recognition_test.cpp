@@ -13,6 +13,7 @@
 #include <dnnopt/counter_random.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/passes/fold_batch_normalization.hpp>
+#include <dnnopt/passes/fold_padding.hpp>
 #include <dnnopt/passes/merge_equal.hpp>
 #include <dnnopt/passes/merge_siblings.hpp>
 #include <dnnopt/passes/recognize_attention.hpp>
@@ -298,4 +299,33 @@ TEST_CASE("a batch normalization without a convolution becomes a factor and an a
                                                                b.constant({3}, 53), b.constant(variance)})}));
   CHECK(run_and_compare(b, fold_batch_normalization{}) == 1);
   CHECK(b.count("BatchNormalization") == 0);
+}
+
+TEST_CASE("padding is folded into the window that ignores what it fills in") {
+  builder b;
+  const value_id x = b.input("x", {1, 2, 7, 6});
+  const value_id amounts = b.integers({0, 0, 1, 0, 0, 0, 0, 1});
+  const auto pad = [&](float v) { return b.node("Pad", {x, amounts, b.number(v)}); };
+  const std::vector<std::int64_t> square{3, 3};
+  SECTION("a convolution ignores zeros") {
+    b.g.add_output(b.node("Conv", {pad(0), b.constant({4, 2, 3, 3}, 61)}));
+    CHECK(run_and_compare(b, fold_padding{}) == 1);
+    CHECK(b.count("Pad") == 0);
+  }
+  SECTION("an average counts them") {
+    b.g.add_output(b.node("AveragePool", {pad(0)}, {{"kernel_shape", square}}));
+    CHECK(run_and_compare(b, fold_padding{}) == 1);
+  }
+  SECTION("a maximum ignores minus infinity") {
+    b.g.add_output(b.node("MaxPool", {pad(-std::numeric_limits<float>::infinity())}, {{"kernel_shape", square}}));
+    CHECK(run_and_compare(b, fold_padding{}) == 1);
+  }
+  SECTION("a maximum does not ignore zeros") {
+    b.g.add_output(b.node("MaxPool", {pad(0)}, {{"kernel_shape", square}}));
+    CHECK(run_and_compare(b, fold_padding{}) == 0);
+  }
+  SECTION("a convolution does not ignore ones") {
+    b.g.add_output(b.node("Conv", {pad(1), b.constant({4, 2, 3, 3}, 61)}));
+    CHECK(run_and_compare(b, fold_padding{}) == 0);
+  }
 }

@@ -20,11 +20,13 @@ namespace dnnopt {
 
 /// Before: two nodes of one operator with equal attributes that read the same values.
 /// After: readers of the second read the first; the second is gone. Constants of up to `largest_constant` elements
-/// that are equal are merged first; larger ones are weights, on whose values no edit may depend. Conditions: the
+/// that are equal are merged first, and those of up to `largest_choice` elements that are only compared or chosen from;
+/// others are weights, on whose values no edit may depend. Conditions: the
 /// operator is deterministic and has no bodies; an output that is a graph output keeps its node. O(V + E) expected.
 struct merge_equal {
   static constexpr std::string_view name = "merge_equal";
   std::int64_t largest_constant = 63;
+  std::int64_t largest_choice = 4096;
 
   pass_result run(graph& g) const {
     pass_result result;
@@ -56,7 +58,7 @@ struct merge_equal {
     for (value_id id = 0; id < count; ++id) {
       const value_facts& facts = g.facts(id);
       if (!facts.is_constant() || facts.type == dtype::string || g.value_at(id).uses.empty()) continue;
-      if (facts.constant.size() > largest_constant || g.is_output(id)) continue;
+      if (g.is_output(id) || facts.constant.size() > (is_choice(g, id) ? largest_choice : largest_constant)) continue;
       const auto bytes = facts.constant.bytes();
       std::string key = std::string(name_of(facts.type)) + to_string(facts.constant.dims()) + ":";
       key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -65,6 +67,16 @@ struct merge_equal {
       g.replace_uses(id, at->second);
       ++result.edits;
     }
+  }
+
+  /// Whether only element-wise operators without algebraic properties read a constant (Where, comparisons): what is
+  /// learned is added or multiplied.
+  static bool is_choice(const graph& g, value_id id) {
+    const auto& uses = g.value_at(id).uses;
+    return std::all_of(uses.begin(), uses.end(), [&](const value_use& use) {
+      const op_info& op = *g.node_at(use.node).op;
+      return op.kind == computation_kind::element_wise && op.properties == algebra::none;
+    });
   }
 
   static std::optional<std::string> key_of(const graph& g, node_id id) {
