@@ -58,7 +58,7 @@ struct lowering_row {
 
 /// The names of all kernels that dnnopt's own lowerings make: kernel_plan::version, and with "dnnopt_" before it the
 /// name of the kernel in profiles and logs.
-inline constexpr std::array<std::string_view, 20> kernel_versions{
+inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "map",
     "pack",
     "scatter_copy",
@@ -80,7 +80,7 @@ inline constexpr std::array<std::string_view, 20> kernel_versions{
     "attention_tiles",
     "attention_groups",
     "attention_output",
-};
+});
 
 /// Whether operators of the kind are computed as element expressions of their own, without a frame.
 [[nodiscard]] constexpr bool is_element_kind(computation_kind kind) noexcept {
