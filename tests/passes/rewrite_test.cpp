@@ -400,6 +400,42 @@ TEST_CASE("the largest reduction is applied first") {
   CHECK(result.rules.at("large") == 1);
 }
 
+TEST_CASE("the graphs of DNNFusion's Fig. 2") {
+  const op_set ops = standard_ops();
+  graph g;
+  const auto input = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    return g.add_input(name, dtype::float32, shape{rows, columns});
+  };
+  const value_id a = input("A", 3, 5);
+  const value_id b = input("B", 5, 4);
+  const value_id c = input("C", 3, 4);
+  const auto node = [&](const char* op, std::vector<value_id> inputs) { return append(g, ops.at("", op), op, inputs); };
+  const value_id product = node("MatMul", {a, b});
+  const auto count = [&](const char* op) {
+    std::size_t n = 0;
+    for (const node_id id : g.nodes()) n += g.node_at(id).op->name == op ? 1 : 0;
+    return n;
+  };
+  SECTION("(a): the product's reciprocal times that of itself times C") {
+    // The print's (A B)^-2 C ought to be (A B)^-2 C^-1. With reciprocals joined as well there is one of all.
+    const value_id left = node("Reciprocal", {product});
+    g.add_output(node("Mul", {left, node("Reciprocal", {node("Mul", {product, c})})}));
+    const pass_result result = apply_rules(g, algebraic_rules(), ops);
+    CHECK(result.rules.count("reciprocals_join") + result.rules.count("reciprocal_of_product") >= 1);
+    CHECK(count("Reciprocal") == 1);
+    CHECK(count("Mul") == 2);
+    CHECK(count("MatMul") == 1);
+  }
+  SECTION("(b): two products with C and D") {
+    const value_id d = input("D", 3, 4);
+    g.add_output(node("Add", {node("Mul", {product, c}), node("Mul", {product, d})}));
+    const pass_result result = apply_rules(g, algebraic_rules(), ops);
+    CHECK(result.rules.at("common_factor") == 1);
+    CHECK(count("Mul") == 1);
+    CHECK(count("Add") == 1);
+  }
+}
+
 TEST_CASE("the graph is cut at operators that no rule mentions") {
   const op_set ops = standard_ops();
   const std::vector<rewrite_rule> rules = algebraic_rules();
