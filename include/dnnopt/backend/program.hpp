@@ -133,7 +133,7 @@ class placer {
     order_ = g_.topological_order();
     position_.assign(g_.node_limit(), 0);
     for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
-    brings_ = fusion::bringers_of_symbols(g_, order_);
+    brings_ = fusion::bringers_of_symbols(g_, fusion::late_symbols(g_, order_));
     stored_by_.assign(g_.value_count(), none);
     blocks_ = &g_.blocks();
     for (std::size_t i = 0; i < blocks_->size(); ++i)
@@ -367,6 +367,11 @@ class placer {
   std::vector<std::size_t> stored_by(g.value_count(), units.size());
   for (std::size_t u = 0; u < units.size(); ++u)
     for (const value_id out : units[u].outputs) stored_by[out] = u;
+  // Whoever needs a size that only data tell runs after the node that tells it.
+  const auto late = fusion::late_symbols(g, order);
+  std::vector<std::size_t> unit_of(g.node_limit(), units.size());
+  for (std::size_t u = 0; u < units.size(); ++u)
+    for (const node_id id : units[u].members) unit_of[id] = u;
   std::vector<std::vector<std::size_t>> readers(units.size());
   std::vector<std::size_t> pending(units.size(), 0);
   for (std::size_t u = 0; u < units.size(); ++u) {
@@ -379,6 +384,10 @@ class placer {
           if (std::find(units[u].members.begin(), units[u].members.end(), producer) == units[u].members.end())
             sources.insert(stored_by[in]);
         }
+    if (!late.empty())
+      for (const node_id id : units[u].members)
+        for (const node_id bringer : fusion::size_sources(g, id, late))
+          if (unit_of[bringer] < units.size() && unit_of[bringer] != u) sources.insert(unit_of[bringer]);
     pending[u] = sources.size();
     for (const std::size_t source : sources) readers[source].push_back(u);
   }

@@ -159,6 +159,7 @@ class fuse_blocks {
         if (!same_extent(n.inputs[i], n.outputs[0])) return "it spreads the operand over more elements";
       }
       if (anchored && !derived.contains(way.root)) return "it reads what stands before the anchor";
+      for (const block_id source : p.size_sources_of(id)) others.push_back(source);
       if (p.depends_on(others, b)) return "another operand depends on the block";
       return {};
     }

@@ -52,7 +52,8 @@ class planner {
     owner_.assign(g.node_limit(), no_block);
     roles_.assign(g.node_limit(), role::alone);
     inlined_.assign(g.node_limit(), false);
-    const std::vector<bool> brings = bringers_of_symbols(g, order_);
+    late_ = late_symbols(g, order_);
+    const std::vector<bool> brings = bringers_of_symbols(g, late_);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       position_[order_[i]] = i;
       roles_[order_[i]] = role_of(g, order_[i], brings[order_[i]]);
@@ -162,7 +163,15 @@ class planner {
     return false;
   }
 
-  /// The blocks that a block reads, itself left out.
+  /// The blocks that tell sizes which a node needs.
+  [[nodiscard]] std::vector<block_id> size_sources_of(node_id id) const {
+    std::vector<block_id> found;
+    for (const node_id source : size_sources(g_, id, late_))
+      if (owner_[source] != no_block) found.push_back(owner_[source]);
+    return found;
+  }
+
+  /// The blocks that a block reads or needs sizes from, itself left out.
   [[nodiscard]] std::vector<block_id> sources(block_id b) const {
     std::vector<block_id> found;
     std::vector<value_id> stored;
@@ -173,6 +182,10 @@ class planner {
       const block_id owner = owner_of_value(v);
       if (owner != no_block && owner != b) found.push_back(owner);
     }
+    if (!late_.empty())
+      for (const node_id id : blocks_[b].members)
+        for (const node_id source : size_sources(g_, id, late_))
+          if (owner_[source] != no_block && owner_[source] != b) found.push_back(owner_[source]);
     return found;
   }
 
@@ -276,6 +289,7 @@ class planner {
   std::vector<role> roles_;
   std::vector<bool> inlined_;
   std::vector<block> blocks_;
+  std::unordered_map<std::uint32_t, node_id> late_;
   mutable std::unordered_set<value_id> outputs_;
   bool keep_views_;
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -66,19 +67,47 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
   return symbols;
 }
 
-/// For each node (by id) of `order`, whether one of its outputs has a dim that nothing before it tells: its size
-/// depends on data (SoD2's execution determined output). Precondition: rdp has run. O(V + E).
-[[nodiscard]] inline std::vector<bool> bringers_of_symbols(const graph& g, const std::vector<node_id>& order) {
-  std::vector<bool> brings(g.node_limit(), false);
+/// Symbols that no graph input tells, each with the node that first has it in an output's dims: its value is known when
+/// that node has run (SoD2's execution determined output). Precondition: rdp has run. O(V + E).
+[[nodiscard]] inline std::unordered_map<std::uint32_t, node_id> late_symbols(const graph& g,
+                                                                             const std::vector<node_id>& order) {
+  std::unordered_map<std::uint32_t, node_id> late;
   std::set<std::uint32_t> bound;
   for (const value_id in : g.inputs()) bound.merge(symbols_of(g.facts(in)));
   for (const node_id id : order)
     for (const value_id out : g.node_at(id).outputs) {
       if (out == no_value) continue;
       for (const std::uint32_t symbol : symbols_of(g.facts(out)))
-        if (bound.insert(symbol).second) brings[id] = true;
+        if (bound.insert(symbol).second) late.emplace(symbol, id);
     }
+  return late;
+}
+
+/// For each node (by id), whether it is one of those.
+[[nodiscard]] inline std::vector<bool> bringers_of_symbols(const graph& g,
+                                                           const std::unordered_map<std::uint32_t, node_id>& late) {
+  std::vector<bool> brings(g.node_limit(), false);
+  for (const auto& [symbol, id] : late) brings[id] = true;
   return brings;
+}
+
+/// The nodes, `id` left out, that must have run before the sizes of a node's operands and results are known.
+[[nodiscard]] inline std::set<node_id> size_sources(const graph& g, node_id id,
+                                                    const std::unordered_map<std::uint32_t, node_id>& late) {
+  std::set<node_id> sources;
+  if (late.empty()) return sources;
+  const auto look = [&](value_id v) {
+    if (v == no_value) return;
+    std::set<std::uint32_t> symbols = symbols_of(g.facts(v));
+    if (g.facts(v).elements)
+      for (const index_expr& e : *g.facts(v).elements) detail::collect_symbols(e, symbols);
+    for (const std::uint32_t symbol : symbols)
+      if (const auto found = late.find(symbol); found != late.end() && found->second != id)
+        sources.insert(found->second);
+  };
+  for (const value_id v : g.node_at(id).inputs) look(v);
+  for (const value_id v : g.node_at(id).outputs) look(v);
+  return sources;
 }
 
 /// Whether all wanted outputs of a node are expressions of dims, which are evaluated where they are read.
