@@ -176,6 +176,11 @@ std::vector<bad_input> bad_inputs() {
       {"inputs that do not broadcast",
        model(graph({node("Add", {"x", "z"}, {"y"})}, {info("x"), info("z", 1, {"3"})}, {info("y")})).data,
        errc::shape_mismatch, "Add"},
+      {"sizes that are computed negative",
+       model(graph({node("ConstantOfShape", {"s"}, {"y"})}, {}, {untyped("y")},
+                   {tensor_of("s", int64_type, {2}).packed(7, {3, -2})}))
+           .data,
+       errc::shape_mismatch, "ConstantOfShape"},
       {"a tensor whose dims overflow",
        model(relu({tensor_of("w", float_type, {std::int64_t{1} << 40, std::int64_t{1} << 40})})).data, errc::overflow,
        "'w'"},

@@ -183,6 +183,10 @@ class node_emitter {
       declared.kind = found.kind;
     }
     if (found.dims) {
+      for (const index_expr& dim : *found.dims)
+        if (dim.range().high < 0)
+          throw error(errc::shape_mismatch,
+                      "output '" + name + "' is computed with a negative dim: " + to_string(*found.dims));
       bool agree = !declared.dims || declared.dims->size() == found.dims->size();
       for (std::size_t d = 0; declared.dims && agree && d < found.dims->size(); ++d) {
         const auto a = (*declared.dims)[d].as_constant();
