@@ -27,14 +27,18 @@ struct blocks : kernel_bench {
     inputs.push_back(f32(dims, ++seed));
     return g.add_input("x" + std::to_string(inputs.size()), dtype::float32, to_shape(dims));
   }
-  value_id constant(dim_list dims) { return g.add_constant("c" + std::to_string(++seed), f32(std::move(dims), seed)); }
+  value_id constant(dim_list dims) {
+    ++seed;
+    return g.add_constant("c" + std::to_string(seed), f32(std::move(dims), seed));
+  }
   value_id integers(std::vector<std::int64_t> held) {
     tensor t(dtype::int64, {static_cast<std::int64_t>(held.size())});
     std::copy(held.begin(), held.end(), t.mutable_data<std::int64_t>().begin());
     return g.add_constant("i" + std::to_string(++seed), std::move(t));
   }
   value_id add(std::string_view op, std::vector<value_id> in, attribute_map attributes = {}) {
-    const value_id out = g.add_value("v" + std::to_string(++seed));
+    ++seed;
+    const value_id out = g.add_value("v" + std::to_string(seed));
     g.add_node(ops().at("", op), std::string(op) + std::to_string(seed), std::move(in), {out}, std::move(attributes));
     return out;
   }
