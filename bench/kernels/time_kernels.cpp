@@ -24,6 +24,7 @@
 #include <dnnopt/backend/kernel_launch.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/program_cache.hpp>
+#include <dnnopt/backend/tuner.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/reference/table.hpp>
 
@@ -226,6 +227,22 @@ class bench {
       std::printf("  error %.1e", difference / top);
     }
     std::printf("\n");
+    if (const char* const seconds = std::getenv("DNNOPT_TUNE"); seconds != nullptr) {
+      tuner_options options;
+      options.seconds = std::atof(seconds);
+      codegen::tuning_table table;
+      const tuning_result tuned =
+          kernel_tuner(where_, options).tune({block}, codegen::default_lower_options(&facts), {}, table);
+      std::printf("  %zu tried, %.1f us before, %.1f after\n", tuned.tried, tuned.before_us, tuned.after_us);
+      for (const auto& [shape, values] : table.rows()) {
+        std::printf("  %s:", shape.c_str());
+        const codegen::tuning_space& space = *codegen::find_tuning_space(shape.substr(0, shape.find(' ')));
+        for (std::size_t v = 0; v < values.size(); ++v)
+          std::printf(" %.*s=%lld", static_cast<int>(space.parameters[v].name.size()), space.parameters[v].name.data(),
+                      static_cast<long long>(values[v]));
+        std::printf("\n");
+      }
+    }
     std::fflush(stdout);
   }
 

@@ -23,6 +23,7 @@ namespace dnnopt::testing {
 struct kernel_run {
   std::vector<tensor> outputs;
   std::vector<std::string> versions;  ///< of the kernels, `prepare` included, in launch order
+  std::vector<std::string> tuning;    ///< shape classes of those kernels that a tuner may choose
 };
 
 /// A node by itself: inputs given as tensors, some of them constants of the graph.
@@ -46,6 +47,10 @@ class kernel_bench {
         ops_(standard_ops()) {}
 
   [[nodiscard]] const op_set& ops() const { return ops_; }
+  [[nodiscard]] opencl::context& where() { return where_; }
+
+  const codegen::tuning_table* tuned = nullptr;  ///< what the next runs are lowered with
+  std::vector<std::string> shape_classes;        ///< of the last run
 
   [[nodiscard]] device_info info(device_form form) const {
     device_info info = where_.info();
@@ -59,7 +64,12 @@ class kernel_bench {
   std::vector<std::string> run(const codegen::block_view& block, device_form form,
                                std::vector<std::pair<value_id, tensor>>& values, const symbol_values& symbols = {}) {
     const device_info facts = info(form);
-    const codegen::lowered_node lowered = codegen::lower(block, codegen::default_lower_options(&facts));
+    codegen::lower_options options = codegen::default_lower_options(&facts);
+    options.tuned = tuned;
+    const codegen::lowered_node lowered = codegen::lower(block, options);
+    shape_classes.clear();
+    for (const codegen::kernel_plan& plan : lowered.kernels)
+      if (!plan.tuning.empty()) shape_classes.push_back(plan.tuning);
     std::vector<std::pair<value_id, opencl::device_buffer>> buffers;
     for (const auto& [id, content] : values) {
       const std::size_t bytes = std::max<std::size_t>(content.byte_size(), 4);
@@ -111,6 +121,7 @@ class kernel_bench {
     const codegen::block_view block{g, {n}, out};
     kernel_run result;
     result.versions = run(block, form, values);
+    result.tuning = shape_classes;
     for (const auto& [id, content] : values)
       if (is_output(block, id)) result.outputs.push_back(content);
     return result;

@@ -51,7 +51,8 @@ struct kernel_plan {
   std::vector<std::uint32_t> parameter_symbols;
   std::shared_ptr<expr_context> expressions;  ///< keeps the kernel's own symbols alive
   index_expr flops = 0;                       ///< over the kernel's own symbols
-  std::string version;                        ///< name of the kernel family and version, for logs and tests
+  std::string tuning;   ///< shape class that a tuning_table may hold; empty where nothing is to choose
+  std::string version;  ///< name of the kernel family and version, for logs and tests
 
   /// The kernel's own symbols bound to the values of its parameters under `values` of the graph's symbols.
   [[nodiscard]] symbol_values bind(const symbol_values& values) const {

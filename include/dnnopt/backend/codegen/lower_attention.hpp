@@ -227,6 +227,12 @@ enum class attention_frame : std::uint8_t { items, tiles, groups };
     const std::int64_t units = std::max<std::int64_t>(site.options.device->compute_units, 1);
     while (queries > rows && heads.as_constant().value_or(16) * ((query_count + queries - 1) / queries) < 3 * units)
       queries = round_up(queries / 2, rows);
+    const std::string shape_name =
+        shape_class("attention_items", std::array{heads, a.e.queries, a.e.keys, a.e.size, a.e.value_size});
+    if (const auto* values = site.tuned(shape_name); values != nullptr) {
+      queries = round_up(std::min((*values)[0], query_count), rows);
+      keys = std::min((*values)[1], round_up(key_count, 32));
+    }
     while (bytes() > local && keys > 32) keys = round_up(keys / 2, 32);
     while (bytes() > local && queries > rows) queries = round_up(queries / 2, rows);
     if (bytes() > local) throw error(errc::unsupported, "a block of keys takes more than the local memory");
@@ -234,6 +240,7 @@ enum class attention_frame : std::uint8_t { items, tiles, groups };
     b.define("DNNOPT_QUERIES", queries);
     b.define("DNNOPT_KEYS", keys);
     plan = b.finish(kernels::prelude, kernels::attention_items, "attention_items");
+    plan.tuning = shape_name;
     plan.global = {ceildiv(a.e.queries, queries), heads, index_expr(1)};
     plan.local = {1, 1, 1};
   } else if (frame == attention_frame::tiles) {

@@ -229,7 +229,7 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   (void)define_store(b);
   kernel_plan plan =
       b.finish(kernels::prelude, kernels::matrix_panels, packed ? "convolution_panels_packed" : "convolution_panels");
-  launch_panels(plan, p, e);
+  launch_panels(plan, p, e, packed, false);
   result.kernels.push_back(std::move(plan));
   return result;
 }

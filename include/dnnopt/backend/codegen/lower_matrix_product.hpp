@@ -312,7 +312,7 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
   (void)define_store(b);
   kernel_plan plan = b.finish(kernels::prelude, kernels::matrix_panels,
                               a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
-  launch_panels(plan, p, e);
+  launch_panels(plan, p, e, a_packed, b_packed);
   result.kernels.push_back(std::move(plan));
   return result;
 }

@@ -186,10 +186,15 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   // A work-item is worth its launch from some thousand elements on; every core gets a few.
   const std::int64_t units = std::max<std::int64_t>(site.options.device->compute_units, 1);
   const std::int64_t all = count.as_constant().value_or(64 * units);
-  const std::int64_t per_item = std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(length, 1), 1,
-                                                         std::max<std::int64_t>(1, all / (4 * units)));
+  const std::string shape_name = shape_class("row_items", std::array{count, element_count(rows.inner)});
+  const auto* values = site.tuned(shape_name);
+  const std::int64_t per_item = values != nullptr
+                                    ? values->front()
+                                    : std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(length, 1), 1,
+                                                               std::max<std::int64_t>(1, all / (4 * units)));
   b.define("DNNOPT_ROWS_PER_ITEM", per_item);
   kernel_plan plan = b.finish(kernels::prelude, kernels::row_items, "row_items");
+  plan.tuning = shape_name;
   plan.global[0] = ceildiv(count, per_item);
   plan.local = {1, 1, 1};
   lowered_node result;
@@ -209,9 +214,16 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
                                : site.options.device->max_work_group_size;
   // About eight elements per work-item keep reads in flight; rows that fit are read once and kept in registers.
   const std::uint64_t wanted = std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 8, 32, 256)));
-  const std::size_t group = std::min<std::size_t>(wanted, std::bit_floor(most));
+  std::size_t group = std::min<std::size_t>(wanted, std::bit_floor(most));
+  std::size_t group_rows = std::max<std::size_t>(1, std::min<std::size_t>(256, most) / group / 2);
+  const std::string shape_name =
+      shape_class("row_groups", std::array{element_count(rows.outer), element_count(rows.inner)});
+  if (const auto* values = site.tuned(shape_name);
+      values != nullptr && static_cast<std::size_t>((*values)[0] * (*values)[1]) <= most) {
+    group = static_cast<std::size_t>((*values)[0]);
+    group_rows = static_cast<std::size_t>((*values)[1]);
+  }
   const std::int64_t own = (length + static_cast<std::int64_t>(group) - 1) / static_cast<std::int64_t>(group);
-  const std::size_t group_rows = std::max<std::size_t>(1, std::min<std::size_t>(256, most) / group / 2);
   b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));
   b.define("DNNOPT_GROUP_ROWS", static_cast<std::int64_t>(group_rows));
   b.define("DNNOPT_OWN", element_count(rows.inner).is_constant() && own <= 16 ? own : 0);
@@ -219,6 +231,7 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   plan.global[0] = ceildiv(element_count(rows.outer), static_cast<std::int64_t>(group_rows)) *
                    static_cast<std::int64_t>(group_rows * group);
   plan.local = {group_rows * group, 1, 1};
+  plan.tuning = shape_name;
   lowered_node result;
   result.kernels.push_back(std::move(plan));
   return result;

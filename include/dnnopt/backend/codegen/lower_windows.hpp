@@ -142,16 +142,26 @@ inline constexpr std::array window_operators{
   // Whoever reduces planes computes them whole, block after block.
   while (rows > 1 && (bytes(rows) > 24576 || (!total && planes * ((out_rows + rows - 1) / rows) < 4 * units)))
     rows = (rows + 1) / 2;
-  const std::int64_t blocks = (out_rows + rows - 1) / rows;
   const std::int64_t window = height.kernel * width.kernel;
-  const std::int64_t per_item = blocks > 1
-                                    ? 1
-                                    : std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(rows * pitch * window, 1),
-                                                               1, std::max<std::int64_t>(1, planes / (6 * units)));
+  const auto planes_for = [&] {
+    return rows < out_rows ? 1
+                           : std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(rows * pitch * window, 1), 1,
+                                                      std::max<std::int64_t>(1, planes / (6 * units)));
+  };
+  std::int64_t per_item = planes_for();
+  std::int64_t unroll = std::clamp<std::int64_t>((rows * pitch + 15) / 16, 1, 4);
+  const std::string shape_name = shape_class(
+      "window_planes", std::array{c.batch * c.group * c.outputs, height.output, width.output, index_expr(height.kernel),
+                                  index_expr(width.kernel), index_expr(height.stride), index_expr(width.stride)});
+  if (const auto* values = site.tuned(shape_name); values != nullptr) {
+    rows = std::min(out_rows, (*values)[0]);
+    per_item = (*values)[1];
+    unroll = (*values)[2];
+  }
+  const std::int64_t blocks = (out_rows + rows - 1) / rows;
   b.define("DNNOPT_ROWS", rows);
-  b.define("DNNOPT_BLOCKS", total ? blocks : 1);
   b.define("DNNOPT_PLANES", per_item);
-  b.define("DNNOPT_UNROLL", std::clamp<std::int64_t>((rows * pitch + 15) / 16, 1, 4));
+  b.define("DNNOPT_UNROLL", unroll);
   const std::uint64_t local =
       site.options.device->local_memory_bytes == 0 ? 32768 : site.options.device->local_memory_bytes;
   if (static_cast<std::uint64_t>(bytes(rows)) + 1024 > local)
@@ -159,6 +169,7 @@ inline constexpr std::array window_operators{
   kernel_plan plan = b.finish(kernels::prelude, kernels::window_planes, "window_planes");
   plan.global = {index_expr(total ? 1 : blocks), ceildiv(c.batch * c.group * c.outputs, per_item), index_expr(1)};
   plan.local = {1, 1, 1};
+  plan.tuning = shape_name;
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.window() * 2;
   lowered_node result;
   result.kernels.push_back(std::move(plan));

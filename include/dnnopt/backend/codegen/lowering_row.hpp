@@ -3,12 +3,15 @@
 #define DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/backend/codegen/tuning.hpp>
 #include <dnnopt/device_info.hpp>
 
 namespace dnnopt::codegen {
@@ -19,6 +22,7 @@ struct lowering_row;
 struct lower_options {
   const device_info* device = nullptr;    ///< null: nothing is assumed of the device
   std::span<const emitter_row> emitters;  ///< element expressions by operator
+  const tuning_table* tuned = nullptr;    ///< what a tuner chose; null: the default choices
   std::span<const lowering_row> rows;     ///< tried before dnnopt's own lowerings
 };
 
@@ -36,6 +40,10 @@ struct lowering_site {
   }
   [[nodiscard]] const value_facts& output(std::size_t i = 0) const {
     return block.g.facts(anchor_node().outputs.at(i));
+  }
+  /// What a tuner chose for a shape class; null where it did not.
+  [[nodiscard]] const std::vector<std::int64_t>* tuned(std::string_view shape) const {
+    return options.tuned == nullptr ? nullptr : options.tuned->find(shape);
   }
   /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU), rather than many
   /// in step with shared local memory.

@@ -42,6 +42,12 @@ struct product_extents {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// The shape class of a product in panels.
+[[nodiscard]] inline std::string shape_of_panels(const product_extents& e, bool a_packed, bool b_packed) {
+  return shape_class("matrix_panels", std::array{e.batch, e.rows, e.columns, e.inner}) + (a_packed ? " a" : "") +
+         (b_packed ? " b" : "");
+}
+
 /// Sizes for a device that prefers vectors. A register tile of 12 rows by two of the widest vectors fills the 32
 /// registers of 512 bits, one of 6 rows the 16 of 256 bits; fewer rows are taken where the matrix has few, so that
 /// little is padded. `reuse_columns`: the packed side is the columns (convolutions), so a block spans as many rows as
@@ -88,6 +94,16 @@ struct product_extents {
     return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) +
                                            (b_packed ? 0 : p.block_columns * p.block_inner)));
   };
+  if (const auto* values = site.tuned(shape_of_panels(e, a_packed, b_packed)); values != nullptr) {
+    const panel_sizes usual = p;
+    p.rows = (*values)[0];
+    p.vectors = (*values)[1];
+    p.block_rows = round_up(std::min(m, (*values)[2]), p.rows);
+    p.block_columns = round_up(std::min(n, (*values)[3]), p.columns());
+    p.block_inner = std::min(k, (*values)[4]);
+    if (bytes() <= local) return p;
+    p = usual;
+  }
   // Enough work-groups for every core to have some, then blocks that fit in local memory.
   const std::int64_t units =
       site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
@@ -188,7 +204,9 @@ inline void define_panels(kernel_builder& b, const panel_sizes& p, const product
   b.define("DNNOPT_BLOCK_INNER", p.block_inner);
   b.define("DNNOPT_ONE_INNER_BLOCK", e.inner.range().high <= p.block_inner ? 1 : 0);
 }
-inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product_extents& e) {
+inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product_extents& e, bool a_packed,
+                          bool b_packed) {
+  plan.tuning = shape_of_panels(e, a_packed, b_packed);
   plan.global = {ceildiv(e.columns, p.block_columns), ceildiv(e.rows, p.block_rows), e.batch};
   plan.local = {1, 1, 1};
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;

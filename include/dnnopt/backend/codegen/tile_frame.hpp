@@ -46,6 +46,11 @@ inline constexpr std::array tile_table{
     tile_sizes{4, 16, 4, 4, 16, 0.36}, tile_sizes{16, 4, 4, 4, 16, 0.36},
 };
 
+/// The shape class of a product in tiles.
+[[nodiscard]] inline std::string shape_of_tiles(const product_extents& e) {
+  return shape_class("matrix_tiles", std::array{e.batch, e.rows, e.columns, e.inner});
+}
+
 /// The tiles of least estimated time. A compute unit gets its share of the arithmetic once enough work-items are on it
 /// to hide waiting; splits of the inner elements bring more work-groups, and cost another launch and the sums' traffic.
 [[nodiscard]] inline tile_sizes choose_tiles(const lowering_site& site, const product_extents& e) {
@@ -60,6 +65,16 @@ inline constexpr std::array tile_table{
   const double k = static_cast<double>(e.inner.as_constant().value_or(1024));
   const double z = static_cast<double>(e.batch.as_constant().value_or(1));
   const bool fixed = e.rows.is_constant() && e.columns.is_constant() && e.inner.is_constant() && e.batch.is_constant();
+  const auto with_splits = [&](tile_sizes t, std::int64_t splits) {
+    t.splits = splits;
+    t.split_inner = round_up(static_cast<std::int64_t>(std::ceil(k / static_cast<double>(splits))), t.inner);
+    return t;
+  };
+  if (const auto* values = site.tuned(shape_of_tiles(e)); values != nullptr) {
+    const tile_sizes& row = tile_table.at(static_cast<std::size_t>((*values)[0]));
+    const bool splittable = (*values)[1] == 1 || (fixed && k >= static_cast<double>((*values)[1] * row.inner));
+    if (row.items() <= most && row.local_bytes() <= local && splittable) return with_splits(row, (*values)[1]);
+  }
   // In multiply-adds of one compute unit: what a launch takes, and what waiting for memory costs at the start of a
   // tile.
   constexpr double launch = 500000;
@@ -72,20 +87,17 @@ inline constexpr std::array tile_table{
         z * std::ceil(m / static_cast<double>(row.rows())) * std::ceil(n / static_cast<double>(row.columns()));
     for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       if (splits > 1 && (!fixed || k < static_cast<double>(splits * 64))) break;
-      const std::int64_t split_inner =
-          round_up(static_cast<std::int64_t>(std::ceil(k / static_cast<double>(splits))), row.inner);
+      const tile_sizes tried = with_splits(row, splits);
       const double groups = tiles * static_cast<double>(splits);
       const double per_unit = std::ceil(groups / units);
       const double filled = std::min(1.0, per_unit * static_cast<double>(row.items()) / 384.0);
-      double cost = per_unit * static_cast<double>(row.rows() * row.columns()) * static_cast<double>(split_inner) /
-                        (row.share * filled) +
+      double cost = per_unit * static_cast<double>(row.rows() * row.columns()) *
+                        static_cast<double>(tried.split_inner) / (row.share * filled) +
                     start;
       if (splits > 1) cost += launch + 4 * z * m * n * static_cast<double>(splits) / units;
       if (least == 0 || cost < least) {
         least = cost;
-        best = row;
-        best.splits = splits;
-        best.split_inner = split_inner;
+        best = tried;
       }
     }
   }
@@ -150,6 +162,7 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   plan.global = {ceildiv(e.columns, t.columns()) * t.group_columns, ceildiv(e.rows, t.rows()) * t.group_rows,
                  e.batch * t.splits};
   plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows), 1};
+  plan.tuning = shape_of_tiles(e);
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
   result.kernels.push_back(std::move(plan));
   if (t.splits == 1) return;

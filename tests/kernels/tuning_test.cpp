@@ -1,0 +1,107 @@
+// What a tuner may choose: each value of each parameter against the reference, tables, and a search.
+#include "kernel_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/backend/tuner.hpp>
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+namespace {
+
+tensor f32(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float32, std::move(dims), seed); }
+
+attribute_map attributes(std::initializer_list<std::pair<const char*, attribute>> list) {
+  attribute_map map;
+  for (const auto& [name, held] : list) map.set(name, held);
+  return map;
+}
+
+/// A case of each family; extents are odd, prime or beyond a block.
+std::vector<std::pair<std::string, node_case>> cases_of_families() {
+  std::vector<std::pair<std::string, node_case>> cases;
+  cases.push_back({"matrix_tiles", {"MatMul", {f32({2, 37, 331}, 1), f32({331, 131}, 2)}, {}, {}, 1}});
+  cases.push_back({"matrix_panels", {"MatMul", {f32({2, 37, 331}, 1), f32({331, 131}, 2)}, {false, true}, {}, 1}});
+  cases.push_back({"window_planes",
+                   {"Conv",
+                    {f32({1, 7, 23, 19}, 1), f32({7, 1, 3, 5}, 2), f32({7}, 3)},
+                    {false, true, true},
+                    attributes({{"pads", std::vector<std::int64_t>{1, 2, 1, 2}},
+                                {"strides", std::vector<std::int64_t>{1, 2}},
+                                {"group", std::int64_t{7}}}),
+                    1}});
+  cases.push_back({"row_groups", {"LayerNormalization", {f32({13, 131}, 1), f32({131}, 2)}, {}, {}, 1}});
+  cases.push_back({"row_items", {"Softmax", {f32({13, 131}, 1)}, {}, {}, 1}});
+  cases.push_back({"attention_items",
+                   {"Attention", {f32({1, 3, 41, 7}, 1), f32({1, 3, 67, 7}, 2), f32({1, 3, 67, 13}, 3)}, {}, {}, 1}});
+  return cases;
+}
+
+bool for_groups(const std::string& family) { return family == "matrix_tiles" || family == "row_groups"; }
+
+}  // namespace
+
+TEST_CASE_METHOD(kernel_bench, "each value of each tunable parameter gives the reference's result") {
+  std::size_t families = 0;
+  for (const auto& [family, c] : cases_of_families()) {
+    const codegen::tuning_space* space = codegen::find_tuning_space(family);
+    REQUIRE(space != nullptr);
+    ++families;
+    const std::vector<tensor> want = expect(c);
+    const device_form form = for_groups(family) ? device_form::groups : device_form::vectors;
+    const std::string shape = run(c, form, want).tuning.back();
+    REQUIRE(shape.substr(0, shape.find(' ')) == family);
+    for (std::size_t p = 0; p < space->count; ++p)
+      for (const std::int64_t value : space->parameters[p].choices()) {
+        std::vector<std::int64_t> values;
+        for (std::size_t other = 0; other < space->count; ++other)
+          values.push_back(space->parameters[other].values[space->parameters[other].count / 2]);
+        values[p] = value;
+        codegen::tuning_table table;
+        table.set(shape, values);
+        tuned = &table;
+        const kernel_run got = run(c, form, want);
+        tuned = nullptr;
+        INFO(shape << ", " << space->parameters[p].name << " = " << value);
+        CHECK(relative_difference(got.outputs[0], want[0]) <= tolerance_of(dtype::float32));
+      }
+  }
+  CHECK(families == codegen::tuning_spaces.size());
+}
+
+TEST_CASE("a tuning table takes values of its families alone") {
+  codegen::tuning_table table;
+  table.set("row_items 13 131", {4});
+  REQUIRE(table.find("row_items 13 131") != nullptr);
+  CHECK(*table.find("row_items 13 131") == std::vector<std::int64_t>{4});
+  CHECK(table.find("row_items 13 132") == nullptr);
+  CHECK_THROWS_AS(table.set("row_items 13 131", {5}), error);
+  CHECK_THROWS_AS(table.set("row_items 13 131", {4, 4}), error);
+  CHECK_THROWS_AS(table.set("unknown 13 131", {4}), error);
+  table.erase("row_items 13 131");
+  CHECK(table.rows().empty());
+}
+
+TEST_CASE_METHOD(kernel_bench, "a search stays within its budget and keeps only what was faster") {
+  graph g;
+  const value_id a = g.add_input("a", dtype::float32, shape{64, 48});
+  const value_id b = g.add_constant("b", f32({48, 96}, 2));
+  const value_id y = g.add_value("y", dtype::float32, shape{64, 96});
+  const node_id n = g.add_node(ops().at("", "MatMul"), "n", {a, b}, {y});
+  const std::vector<codegen::block_view> blocks{{g, {n}, {y}}, {g, {n}, {y}}};
+  const device_info facts = info(device_form::vectors);
+  tuner_options options;
+  options.seconds = 2;
+  std::vector<tuning_progress> seen;
+  options.progress = [&](const tuning_progress& p) { seen.push_back(p); };
+  kernel_tuner tuner(where(), options);
+  codegen::tuning_table table;
+  const tuning_result result = tuner.tune(blocks, codegen::default_lower_options(&facts), {}, table);
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0].shape.substr(0, 14) == "matrix_panels ");
+  CHECK(result.tried > 0);
+  CHECK(result.before_us > 0);
+  CHECK(result.after_us <= result.before_us);
+  CHECK(table.rows().size() == (result.after_us < result.before_us ? 1U : 0U));
+}
