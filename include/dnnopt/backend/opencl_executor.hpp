@@ -139,8 +139,9 @@ class opencl_executor {
     bool cut = false;                                         // buffers and scratch have their regions of the arena
     std::vector<bool> materialized;                           // by value id: expressions of dims that are there
     std::vector<opencl::device_buffer> buffers;               // by value id (home_of alone)
-    std::vector<std::vector<prepared_kernel>> kernels;        // by step
     std::vector<std::vector<opencl::device_buffer>> scratch;  // by step
+    // Last, so that they end first: a driver may look at the arguments of a kernel that is released.
+    std::vector<std::vector<prepared_kernel>> kernels;  // by step
   };
 
   struct run_state {
@@ -394,14 +395,14 @@ class opencl_executor {
   }
 
   static void leave_arena(instance& other) {
+    for (auto& step : other.kernels)
+      for (prepared_kernel& kernel : step) kernel = prepared_kernel();
     for (const planned_value& planned : other.memory.planned) {
       if (planned.held == no_value)
         other.scratch[planned.step].at(planned.scratch) = {};
       else
         other.buffers[planned.held] = {};
     }
-    for (auto& step : other.kernels)
-      for (prepared_kernel& kernel : step) kernel.ready = false;
     other.cut = false;
   }
 
