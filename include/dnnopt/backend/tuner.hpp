@@ -205,18 +205,18 @@ class kernel_tuner {
     return detail::timed_block(where_, programs_, queue_, block, codegen::lower(block, chosen), symbols);
   }
 
-  tuning_progress tune_shape(const codegen::block_view& block, const std::string& shape,
+  tuning_progress tune_shape(const codegen::block_view& block, const std::string& shape_class,
                              const codegen::lower_options& options, const symbol_values& symbols,
                              std::chrono::steady_clock::time_point end, codegen::tuning_table& table,
                              std::size_t& tried) {
     const codegen::tuning_space& space =
-        *codegen::find_tuning_space(std::string_view(shape).substr(0, shape.find(' ')));
+        *codegen::find_tuning_space(std::string_view(shape_class).substr(0, shape_class.find(' ')));
     detail::timed_block usual = prepare(block, options, symbols, nullptr);
-    tuning_progress done{shape, 0, 0, usual.least(), 0};
+    tuning_progress done{shape_class, 0, 0, usual.least(), 0};
     done.after_us = done.before_us;
     const auto measure = [&](individual& candidate) {
       codegen::tuning_table one;
-      one.set(shape, candidate.values);
+      one.set(shape_class, candidate.values);
       ++tried;
       try {
         candidate.us = prepare(block, options, symbols, &one).least();
@@ -273,7 +273,7 @@ class kernel_tuner {
                                        [](const individual& a, const individual& b) { return a.us < b.us; });
     if (!(best->us < done.before_us * (1 - options_.gain))) return done;
     codegen::tuning_table one;
-    one.set(shape, best->values);
+    one.set(shape_class, best->values);
     detail::timed_block found = prepare(block, options, symbols, &one);
     std::vector<double> before;
     std::vector<double> after;
@@ -286,7 +286,7 @@ class kernel_tuner {
     done.before_us = before[3];
     done.after_us = before[3];
     if (after[3] < before[3] * (1 - options_.gain)) {
-      table.set(shape, best->values);
+      table.set(shape_class, best->values);
       done.after_us = after[3];
     }
     return done;
