@@ -160,6 +160,7 @@ inline constexpr std::array window_operators{
   }
   const std::int64_t blocks = (out_rows + rows - 1) / rows;
   b.define("DNNOPT_ROWS", rows);
+  b.define("DNNOPT_BLOCKS", total ? blocks : 1);
   b.define("DNNOPT_PLANES", per_item);
   b.define("DNNOPT_UNROLL", unroll);
   const std::uint64_t local =

@@ -12,6 +12,7 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: heads one after the other, no mask.
+#define dnnopt_exp_float exp
 #define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global const float* restrict b2, __global float* restrict b3, const int p0, const int p1
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0, p1
 #define DNNOPT_QUERY_COUNT p0

@@ -125,7 +125,9 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
 [[nodiscard]] inline role role_of(const graph& g, node_id id, bool brings_symbols) {
   const node& n = g.node_at(id);
   if (is_known(g, id)) return role::known;
-  if (brings_symbols || n.op->branches || n.outputs.empty() || n.formal_inputs() != n.inputs.size()) return role::alone;
+  if (brings_symbols || n.op->branches || n.outputs.empty() || n.outputs[0] == no_value ||
+      n.formal_inputs() != n.inputs.size())
+    return role::alone;
   for (const auto& [name, held] : n.attributes)
     if (std::holds_alternative<subgraph>(held)) return role::alone;
   std::size_t wanted = 0;
