@@ -58,7 +58,9 @@ def main():
         lines.append(f"| {name} | {second['kernels']} | {starts[0]:.1f} | {starts[1]:.2f} | {latency['median']:.1f} | {latency['p90']:.1f} |")
         print(lines[-1], file=sys.stderr, flush=True)
     lines.append("")
-    lines.append(f"{device}, {os.cpu_count()} cores, {platform.system()}; {a.warmup} warm-up and {a.runs} measured inferences: `bench/readme_table.py`.")
+    lines.append(f"{device}, {os.cpu_count()} cores, {platform.system()}; {a.warmup} warm-up and {a.runs} measured inferences:")
+    chosen = "" if a.models == ",".join(MODELS) else f" --models {a.models}"
+    lines.append(f"`bench/readme_table.py{chosen}`.")
     text = "\n".join(lines)
     print(text)
     if a.write:

@@ -39,13 +39,13 @@ ln -s /proc/self/fd "$folder/dev/fd"
 for i in 0 1 2; do ln -s "/proc/self/fd/$i" "$folder/dev/$(echo stdin stdout stderr | cut -d' ' -f$((i + 1)))"; done
 
 # A clone of what is committed, made outside so that the root needs no git.
-rm -rf "$folder/root/dnnopt"
-git clone --quiet --no-hardlinks "$source" "$folder/root/dnnopt"
+rm -rf "$folder/srv/dnnopt"
+git clone --quiet --no-hardlinks "$source" "$folder/srv/dnnopt"
 
 inside() {
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
     ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-    chroot "$folder" /bin/bash -c "cd /root/dnnopt && $1"
+    chroot "$folder" /bin/bash -c "cd /srv/dnnopt && $1"
 }
 inside tools/run.sh
 inside tools/test.sh

@@ -1,5 +1,5 @@
 // Random graphs give the same outputs with and without passes, on the reference backend and as kernels; the verifier
-// holds after every pass, and optimizing twice gives the same graph.
+// holds after every pass, and what is optimized once more stays the same.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -80,8 +80,9 @@ void compare(std::uint32_t seed, const std::string& device) {
   if (device == "reference") {
     dnnopt::compile_report first;
     dnnopt::compile_report second;
-    CHECK(dnnopt::to_string(dnnopt::optimize(m, optimizing, first)) ==
-          dnnopt::to_string(dnnopt::optimize(m, optimizing, second)));
+    dnnopt::model once = m;
+    once.main = dnnopt::optimize(m, optimizing, first);
+    CHECK(dnnopt::to_string(once.main) == dnnopt::to_string(dnnopt::optimize(once, optimizing, second)));
   }
 }
 

@@ -140,7 +140,7 @@ class opencl_executor {
     std::vector<bool> materialized;                           // by value id: expressions of dims that are there
     std::vector<opencl::device_buffer> buffers;               // by value id (home_of alone)
     std::vector<std::vector<opencl::device_buffer>> scratch;  // by step
-    // Last, so that they end first: a driver may look at the arguments of a kernel that is released.
+    // Last, so that they end before the memory that their arguments name: OpenCL does not retain it for them.
     std::vector<std::vector<prepared_kernel>> kernels;  // by step
   };
 

@@ -129,11 +129,10 @@ namespace detail {
 /// Places units on demand, from the graph's outputs back, so that what nobody reads takes no place.
 class placer {
  public:
-  placer(const program& result, const codegen::lower_options& options) : g_(*result.g), options_(options) {
-    order_ = g_.topological_order();
-    position_.assign(g_.node_limit(), 0);
-    for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
-    brings_ = fusion::bringers_of_symbols(g_, fusion::late_symbols(g_, order_));
+  /// `order` and `late` are the graph's topological order and late symbols, and outlive this object.
+  placer(const graph& g, const std::vector<node_id>& order, const std::unordered_map<std::uint32_t, node_id>& late,
+         const codegen::lower_options& options)
+      : g_(g), options_(options), order_(order), brings_(fusion::bringers_of_symbols(g, late)) {
     stored_by_.assign(g_.value_count(), none);
     blocks_ = &g_.blocks();
     for (std::size_t i = 0; i < blocks_->size(); ++i)
@@ -193,7 +192,7 @@ class placer {
     if (producer == no_node || placed_value_[v]) return;
     const std::size_t b = stored_by_[v];
     if (b != none && !failed_[b] && block_at(b).members.size() > 1) {
-      const fused_block block = block_at(b);
+      const fused_block& block = block_at(b);  // splitting appends, which leaves it in place
       placed_node unit;
       unit.members = block.members;
       unit.outputs = block.outputs;
@@ -323,8 +322,7 @@ class placer {
 
   const graph& g_;
   const codegen::lower_options& options_;
-  std::vector<node_id> order_;
-  std::vector<std::size_t> position_;
+  const std::vector<node_id>& order_;
   std::vector<bool> brings_;
   std::vector<std::size_t> stored_by_;
   const std::vector<fused_block>* blocks_ = nullptr;
@@ -353,13 +351,14 @@ class placer {
   for (value_id v = 0; v < g.value_count(); ++v) result.roots[v] = v;
 
   std::string refused;
-  detail::placer placing(result, options);
+  const std::vector<node_id> order = g.topological_order();
+  const auto late = fusion::late_symbols(g, order);
+  detail::placer placing(g, order, late, options);
   std::vector<placed_node> units = placing.place(refused);
   if (require_device && !refused.empty()) throw error(errc::no_kernel, "operators without a kernel:" + refused);
 
   // Units by the place of their last node, so that of several ready ones the exporter's first comes first.
   std::vector<std::size_t> position(g.node_limit(), 0);
-  const std::vector<node_id> order = g.topological_order();
   for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
   std::sort(units.begin(), units.end(), [&](const placed_node& x, const placed_node& y) {
     return position[x.members.back()] < position[y.members.back()];
@@ -368,7 +367,6 @@ class placer {
   for (std::size_t u = 0; u < units.size(); ++u)
     for (const value_id out : units[u].outputs) stored_by[out] = u;
   // Whoever needs a size that only data tell runs after the node that tells it.
-  const auto late = fusion::late_symbols(g, order);
   std::vector<std::size_t> unit_of(g.node_limit(), units.size());
   for (std::size_t u = 0; u < units.size(); ++u)
     for (const node_id id : units[u].members) unit_of[id] = u;

@@ -33,8 +33,8 @@ struct fuse_options {
 /// Nodes are visited in topological order, so that each joins the block that computes its operand when it can
 /// (DNNFusion section 4.3, successor fusion), then blocks of expressions join their only reader (predecessor fusion).
 /// DNNFusion's table judges each pair of mapping types; where it says that it depends, the cost table of
-/// fusion/join_rules.hpp does. A join never closes a cycle between blocks. Precondition: rdp has run. Near O((V + E)
-/// log V).
+/// fusion/join_rules.hpp does. A join never closes a cycle between blocks. Precondition: rdp has run. O((V + E) log V)
+/// but for the searches for such cycles, each of which looks at no more than 256 blocks.
 class fuse_blocks {
  public:
   static constexpr std::string_view name = "fuse";
@@ -316,7 +316,6 @@ class fuse_blocks {
       const fusion::planner::block& to = p.at(reader);
       if (to.fixed) return "it runs alone";
       int reads = 1;
-      value_id domain = no_value;
       if (to.anchor != no_node) {
         const fusion::prologue_row* row = fusion::find_prologue(g.node_at(to.anchor).op->kind);
         if (row == nullptr) return "the frame has no prologue";
@@ -332,7 +331,7 @@ class fuse_blocks {
         }
       } else {
         if (!only) return "others read it too";
-        domain = g.node_at(to.members.back()).outputs[0];
+        const value_id domain = g.node_at(to.members.back()).outputs[0];
         // An expression that is read for many elements of the reader is computed once for each.
         const auto own = element_count(*g.facts(values.front()).dims).as_constant();
         const auto whole = element_count(*g.facts(domain).dims).as_constant();

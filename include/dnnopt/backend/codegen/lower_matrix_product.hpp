@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/row_operators.hpp>
 #include <dnnopt/backend/codegen/tile_frame.hpp>
 #include <dnnopt/ops/einsum_equation.hpp>
 
@@ -195,6 +196,9 @@ inline void define_normalized_rows(kernel_builder& b, node_id norm, value_id ope
   const shape d = b.dims(n.inputs[0]);
   if (normalize_axis(n.attributes.get_int("axis", -1), d.size()) + 1 != d.size())
     throw refuse("it spans more than the last dim");
+  const row_operator* row = find_row_operator(n.op->domain, n.op->name);
+  if (row == nullptr || (row->family != row_family::centered && row->family != row_family::root_mean_square))
+    throw refuse("the frame knows no moments of its rows");
   b.bind_moments(norm, "moments.x", "moments.y");
   b.define_load("dnnopt_load_a", operand, index, names, ", const float2 moments");
   std::vector<index_expr> at = b.row_asked();
@@ -214,7 +218,7 @@ inline void define_normalized_rows(kernel_builder& b, node_id norm, value_id ope
     if (!kernel_builder::always_within(at[i], d[i])) at[i] = max(index_expr(0), min(at[i], d[i] - 1));
   }
   b.define_load("dnnopt_row_load", n.inputs[0], at, names);
-  b.define("DNNOPT_ROW_MOMENTS", n.op->arity.most_inputs == 3 ? 1 : 2);
+  b.define("DNNOPT_ROW_MOMENTS", row->family == row_family::centered ? 1 : 2);
   b.define("DNNOPT_EPSILON",
            literal(compute_type::real, static_cast<double>(n.attributes.get_float("epsilon", 1e-5f))));
 }

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <dnnopt/graph.hpp>
-#include <dnnopt/ops/mapping_table.hpp>
 #include <dnnopt/passes/fusion/roles.hpp>
 
 namespace dnnopt::fusion {
@@ -47,7 +46,8 @@ class planner {
   };
 
   /// Every node but a view becomes a block; with `keep_views` views do too. Precondition: rdp has run. O(V + E).
-  planner(const graph& g, bool keep_views) : g_(g), order_(g.topological_order()), keep_views_(keep_views) {
+  planner(const graph& g, bool keep_views) : g_(g), order_(g.topological_order()) {
+    outputs_.insert(g.outputs().begin(), g.outputs().end());
     position_.assign(g.node_limit(), 0);
     owner_.assign(g.node_limit(), no_block);
     roles_.assign(g.node_limit(), role::alone);
@@ -62,7 +62,6 @@ class planner {
       if (roles_[id] != role::known && (roles_[id] != role::view || keep_views)) make_block(id);
   }
 
-  [[nodiscard]] const graph& g() const noexcept { return g_; }
   [[nodiscard]] const std::vector<node_id>& order() const noexcept { return order_; }
   [[nodiscard]] role role_at(node_id id) const { return roles_[id]; }
   [[nodiscard]] block_id owner(node_id id) const { return owner_[id]; }
@@ -72,7 +71,6 @@ class planner {
   }
   [[nodiscard]] const block& at(block_id b) const { return blocks_[b]; }
   [[nodiscard]] std::size_t block_count() const noexcept { return blocks_.size(); }
-  [[nodiscard]] std::size_t position(node_id id) const { return position_[id]; }
 
   /// A view that no block stores yet, or an expression that each reader computes.
   [[nodiscard]] bool is_virtual(node_id id) const {
@@ -136,10 +134,7 @@ class planner {
           if (out != no_value && reaches_output(out)) return true;
     return false;
   }
-  [[nodiscard]] bool is_output(value_id v) const {
-    if (outputs_.empty() && !g_.outputs().empty()) outputs_.insert(g_.outputs().begin(), g_.outputs().end());
-    return outputs_.contains(v);
-  }
+  [[nodiscard]] bool is_output(value_id v) const { return outputs_.contains(v); }
 
   /// Whether a block of `from` depends on block `target` through other blocks. The search is cut at `limit` blocks and
   /// then answers yes, the safe side. Blocks wholly before the target cannot depend on it.
@@ -290,8 +285,7 @@ class planner {
   std::vector<bool> inlined_;
   std::vector<block> blocks_;
   std::unordered_map<std::uint32_t, node_id> late_;
-  mutable std::unordered_set<value_id> outputs_;
-  bool keep_views_;
+  std::unordered_set<value_id> outputs_;
 };
 
 }  // namespace dnnopt::fusion
