@@ -139,7 +139,8 @@ class device_buffer {
 
   /// The part [offset, offset + bytes) as a buffer of its own; it keeps the memory alive and counts no new bytes.
   /// `offset` (plus the offset of this, for a part of a part) must be a multiple of the device's
-  /// base_address_alignment_bytes. Throws errc::invalid_argument on a wrong range or alignment.
+  /// base_address_alignment_bytes. Throws errc::invalid_argument on a wrong range or alignment. Parts that overlap are
+  /// to be released in the reverse order of their creation; opencl::arena sees to it, and says why.
   [[nodiscard]] device_buffer sub_buffer(std::size_t offset, std::size_t bytes) const {
     if (empty() || bytes == 0 || offset > bytes_ || bytes > bytes_ - offset) {
       throw error(errc::invalid_argument, "sub-buffer of " + std::to_string(bytes) + " bytes at offset " +
@@ -161,6 +162,17 @@ class device_buffer {
     result.root_ = root_;
     result.bytes_ = bytes;
     result.offset_ = start;
+    result.alignment_ = alignment_;
+    return result;
+  }
+
+  /// Another holder of the same OpenCL object: it keeps the memory alive and counts no bytes.
+  [[nodiscard]] device_buffer share() const {
+    device_buffer result;
+    result.handle_ = handle_;
+    result.root_ = root_;
+    result.bytes_ = bytes_;
+    result.offset_ = offset_;
     result.alignment_ = alignment_;
     return result;
   }

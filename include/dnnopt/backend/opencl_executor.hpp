@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/arena.hpp>
 #include <dnnopt/backend/combine_sources.hpp>
 #include <dnnopt/backend/memory_limit.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
@@ -164,6 +165,7 @@ class opencl_executor {
   };
 
   static constexpr std::size_t kept_instances = 8;
+  static constexpr std::size_t kept_regions = 16384;
 
   void build(opencl::program_cache& programs) {
     const graph& g = *program_->g;
@@ -374,20 +376,25 @@ class opencl_executor {
     if (made.memory.arena_bytes > arena_.bytes()) {
       for (instance& other : instances_) leave_arena(other);
       arena_ = {};
-      arena_ = where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors");
+      arena_ = opencl::arena(where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors"));
+    }
+    // Bindings that came and went leave their regions behind.
+    if (!made.cut && arena_.part_count() > kept_regions) {
+      for (instance& other : instances_) leave_arena(other);
+      arena_.clear_parts();
     }
     if (!made.cut) {
       for (const planned_value& planned : made.memory.planned) {
         if (planned.held == no_value)
-          made.scratch[planned.step].at(planned.scratch) = arena_.sub_buffer(planned.offset, planned.bytes);
+          made.scratch[planned.step].at(planned.scratch) = arena_.part(planned.offset, planned.bytes);
         else if (made.memory.homes[planned.held] == planned.held)
-          made.buffers[planned.held] = arena_.sub_buffer(planned.offset, planned.bytes);
+          made.buffers[planned.held] = arena_.part(planned.offset, planned.bytes);
       }
       made.cut = true;
     }
     const bool overwritten = poison_ || entered_ != &made;
     entered_ = &made;
-    if (poison_ && !arena_.empty()) queue.fill(arena_, poison, 0, arena_.bytes());
+    if (poison_ && !arena_.empty()) queue.fill(arena_.whole(), poison, 0, arena_.bytes());
     if (!overwritten || made.memory.whole_run.empty()) return;
     for (const value_id v : made.memory.whole_run) made.materialized[v] = false;
     for (auto& step : made.kernels)
@@ -411,7 +418,7 @@ class opencl_executor {
     for (std::size_t r = 0; r < memory.usages.size(); ++r) {
       const memory::buffer_usage& usage = memory.usages[r];
       if (usage.upper != static_cast<std::int64_t>(s) + 1 || is_whole_run(memory, r)) continue;
-      state.queue.fill(arena_, poison, static_cast<std::size_t>(memory.plan.offsets[r]),
+      state.queue.fill(arena_.whole(), poison, static_cast<std::size_t>(memory.plan.offsets[r]),
                        static_cast<std::size_t>(usage.size));
     }
   }
@@ -622,7 +629,7 @@ class opencl_executor {
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
-  opencl::device_buffer arena_;
+  opencl::arena arena_;                                         // before what holds shares of it
   std::list<instance> instances_;
   instance* last_ = nullptr;
   const instance* entered_ = nullptr;  // whose contents the arena holds
