@@ -98,11 +98,12 @@ struct device_info {
 
   bool fp16 = false;  ///< cl_khr_fp16: arithmetic on half (storage as half needs nothing)
   bool fp64 = false;
-  bool subgroups = false;            ///< cl_khr_subgroups, or OpenCL 3.0 with at least one sub-group per work-group
-  bool host_unified_memory = false;  ///< device and host share memory
-  bool profiling = false;            ///< queues can record the times of commands
-  bool command_buffers = false;      ///< cl_khr_command_buffer
-  bool recordable_queues = false;    ///< cl_qcom_recordable_queues
+  bool subgroups = false;              ///< cl_khr_subgroups, or OpenCL 3.0 with at least one sub-group per work-group
+  bool host_unified_memory = false;    ///< device and host share memory
+  bool shared_virtual_memory = false;  ///< at least coarse-grained: allocations of the device have addresses
+  bool profiling = false;              ///< queues can record the times of commands
+  bool command_buffers = false;        ///< cl_khr_command_buffer
+  bool recordable_queues = false;      ///< cl_qcom_recordable_queues
   std::uint64_t timer_resolution_ns = 0;
   std::vector<std::string> extensions;
 

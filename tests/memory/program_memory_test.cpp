@@ -100,9 +100,12 @@ void check_memory(const session& s, std::size_t largest = 0) {
   CHECK(live - s.executor()->weight_bytes() - s.executor()->caller_bytes() == std::max(largest, memory.arena_bytes));
 }
 
-/// Outputs on the device equal the reference's, with freed regions poisoned or not; returns the session.
-session check_runs(const model& m, const compile_options& options, const std::vector<tensor>& inputs) {
+/// Outputs on the device equal the reference's, with freed regions poisoned or not, in sub-buffers and in addressed
+/// memory; returns the session of the first.
+session check_runs(const model& m, const compile_options& options, const std::vector<tensor>& inputs,
+                   opencl::memory_placement placement = opencl::memory_placement::device) {
   session s = compile(m, options);
+  s.executor()->place_arena(placement);
   compile_options reference = options;
   reference.device = "reference";
   session expected = compile(m, reference);
@@ -116,6 +119,8 @@ session check_runs(const model& m, const compile_options& options, const std::ve
       largest = std::max(largest, s.executor()->memory().arena_bytes);
       check_memory(s, largest);
     }
+  const bool again = placement == opencl::memory_placement::device && s.context()->info().shared_virtual_memory;
+  if (again) (void)check_runs(m, options, inputs, opencl::memory_placement::addressed);
   return s;
 }
 

@@ -238,6 +238,47 @@ TEST_CASE("an arena cuts equal parts once and outlives no share") {
   CHECK(where.memory().figures().live_bytes == before);
 }
 
+TEST_CASE("addressed memory: parts are addresses, transfers and kernels work on them") {
+  context where = testing::first_context();
+  if (!where.info().shared_virtual_memory) {
+    CHECK(code_of([&] {
+            (void)where.memory().allocate(64, "a", memory_access::read_write, memory_placement::addressed);
+          }) == code(errc::unsupported));
+    return;
+  }
+  command_queue queue = where.make_queue();
+  const std::size_t step = where.info().base_address_alignment_bytes;
+  const std::uint64_t before = where.memory().figures().live_bytes;
+  {
+    const device_buffer whole =
+        where.memory().allocate(4 * step, "a", memory_access::read_write, memory_placement::addressed);
+    CHECK(where.memory().figures().live_bytes == before + 4 * step);
+    CHECK_FALSE(whole.empty());
+    CHECK(whole.handle() == nullptr);
+    const std::vector<float> values = counting(step);
+    queue.upload(whole, bytes_of(values));
+    const device_buffer part = whole.sub_buffer(step, 2 * step);
+    CHECK(part.is_part());
+    CHECK(part.address() == whole.address() + step);
+    CHECK(code_of([&] { (void)whole.sub_buffer(step / 2, step); }) == code(errc::invalid_argument));
+    std::vector<float> back(step / 4);
+    queue.download(part, writable_bytes_of(back));
+    for (std::size_t i = 0; i < back.size(); ++i) CHECK(back[i] == values[step / 4 + i]);
+    queue.copy(part, 0, whole, 3 * step, step);
+    queue.download(whole, writable_bytes_of(back), 3 * step);
+    for (std::size_t i = 0; i < back.size(); ++i) CHECK(back[i] == values[step / 4 + i]);
+    const std::array<std::byte, 1> zero{};
+    queue.fill(part, zero, step, step);
+    queue.download(whole, writable_bytes_of(back), 2 * step);
+    for (const float value : back) CHECK(value == 0.0F);
+    const device_buffer object = where.memory().allocate(step);
+    CHECK(code_of([&] { queue.copy(part, 0, object, 0, step); }) == code(errc::unsupported));
+    CHECK(code_of([&] { (void)queue.map(part, map_access::read, 0, step); }) == code(errc::unsupported));
+    queue.finish();
+  }
+  CHECK(where.memory().figures().live_bytes == before);
+}
+
 TEST_CASE("mapped memory is the buffer's memory") {
   context where = testing::first_context();
   command_queue queue = where.make_queue();

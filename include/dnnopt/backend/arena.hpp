@@ -13,6 +13,16 @@
 
 namespace dnnopt::opencl {
 
+/// How an arena's parts become kernel arguments: as addresses where memory is the device's own and has them, else as
+/// sub-buffers. NVIDIA's driver orders commands on overlapping sub-buffers at a cost per launch that grows with their
+/// number (docs/memory.md has the figures); addresses cost what separate buffers do. Where host and device share
+/// memory, sub-buffers stay: there they cost nothing, and images can lie over them.
+[[nodiscard]] inline memory_placement arena_placement(const device_info& info) noexcept {
+  return info.shared_virtual_memory && !info.host_unified_memory && info.type != device_type::cpu
+             ? memory_placement::addressed
+             : memory_placement::device;
+}
+
 /// One buffer and its parts, which may overlap. Equal parts are one sub-buffer. Move-only.
 ///
 /// Parts end in the reverse order of their creation, with the arena: NVIDIA's OpenCL driver (seen with the one of an

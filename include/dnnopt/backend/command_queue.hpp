@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -164,6 +165,8 @@ class command_queue {
     within(target, offset, bytes.size(), "upload");
     if (bytes.empty()) return;
     transfer(command_kind::upload, "clEnqueueWriteBuffer", bytes.size(), blocking, sink, [&](cl_event* event) {
+      if (target.address() != nullptr)
+        return move(blocking, target.address() + offset, bytes.data(), bytes.size(), event);
       return ::clEnqueueWriteBuffer(queue_(), target.handle(), blocking ? CL_TRUE : CL_FALSE, offset, bytes.size(),
                                     bytes.data(), 0, nullptr, event);
     });
@@ -176,6 +179,8 @@ class command_queue {
     within(source, offset, bytes.size(), "download");
     if (bytes.empty()) return;
     transfer(command_kind::download, "clEnqueueReadBuffer", bytes.size(), blocking, sink, [&](cl_event* event) {
+      if (source.address() != nullptr)
+        return move(blocking, bytes.data(), source.address() + offset, bytes.size(), event);
       return ::clEnqueueReadBuffer(queue_(), source.handle(), blocking ? CL_TRUE : CL_FALSE, offset, bytes.size(),
                                    bytes.data(), 0, nullptr, event);
     });
@@ -206,13 +211,18 @@ class command_queue {
     ++counts_.downloads;
   }
 
-  /// Copies bytes between buffers on the device. Ranges of one buffer must not overlap.
+  /// Copies bytes between buffers on the device. Ranges of one buffer must not overlap. Throws errc::unsupported
+  /// between addressed memory and a memory object: OpenCL has no such copy.
   void copy(const device_buffer& source, std::size_t source_offset, const device_buffer& target,
             std::size_t target_offset, std::size_t bytes, event_sink* sink = nullptr) {
     within(source, source_offset, bytes, "copy from");
     within(target, target_offset, bytes, "copy to");
     if (bytes == 0) return;
+    const bool addressed = source.address() != nullptr && target.address() != nullptr;
+    if (!addressed) in_objects({&source, &target}, "copy");
     transfer(command_kind::copy, "clEnqueueCopyBuffer", bytes, false, sink, [&](cl_event* event) {
+      if (addressed)
+        return move(false, target.address() + target_offset, source.address() + source_offset, bytes, event);
       return ::clEnqueueCopyBuffer(queue_(), source.handle(), target.handle(), source_offset, target_offset, bytes, 0,
                                    nullptr, event);
     });
@@ -231,6 +241,7 @@ class command_queue {
                       const rectangle& to, const std::array<std::size_t, 3>& extent, event_sink* sink = nullptr) {
     const std::size_t bytes = extent[0] * extent[1] * extent[2];
     if (bytes == 0) return;
+    in_objects({&source, &target}, "copy_rectangle");
     transfer(command_kind::copy, "clEnqueueCopyBufferRect", bytes, false, sink, [&](cl_event* event) {
       return ::clEnqueueCopyBufferRect(queue_(), source.handle(), target.handle(), from.origin.data(), to.origin.data(),
                                        extent.data(), from.row_pitch, from.slice_pitch, to.row_pitch, to.slice_pitch, 0,
@@ -242,6 +253,7 @@ class command_queue {
   /// Texels without gaps from byte `offset` of a buffer to the whole image.
   void copy(const device_buffer& source, std::size_t offset, const device_image& target, event_sink* sink = nullptr) {
     within(source, offset, target.bytes(), "copy to an image from");
+    in_objects({&source}, "copy to an image");
     const image_region region(target.shape());
     transfer(command_kind::copy, "clEnqueueCopyBufferToImage", target.bytes(), false, sink, [&](cl_event* event) {
       return ::clEnqueueCopyBufferToImage(queue_(), source.handle(), target.handle(), offset, region.origin.data(),
@@ -253,6 +265,7 @@ class command_queue {
   /// The whole image to byte `offset` of a buffer, without gaps.
   void copy(const device_image& source, const device_buffer& target, std::size_t offset, event_sink* sink = nullptr) {
     within(target, offset, source.bytes(), "copy from an image to");
+    in_objects({&target}, "copy from an image");
     const image_region region(source.shape());
     transfer(command_kind::copy, "clEnqueueCopyImageToBuffer", source.bytes(), false, sink, [&](cl_event* event) {
       return ::clEnqueueCopyImageToBuffer(queue_(), source.handle(), target.handle(), region.origin.data(),
@@ -281,6 +294,11 @@ class command_queue {
     within(target, offset, bytes, "fill");
     if (bytes == 0) return;
     transfer(command_kind::fill, "clEnqueueFillBuffer", bytes, false, sink, [&](cl_event* event) {
+#ifdef CL_VERSION_2_0
+      if (target.address() != nullptr)
+        return ::clEnqueueSVMMemFill(queue_(), target.address() + offset, pattern.data(), pattern.size(), bytes, 0,
+                                     nullptr, event);
+#endif
       return ::clEnqueueFillBuffer(queue_(), target.handle(), pattern.data(), pattern.size(), offset, bytes, 0, nullptr,
                                    event);
     });
@@ -302,6 +320,7 @@ class command_queue {
   [[nodiscard]] mapped_region map(const device_buffer& buffer, map_access access, std::size_t offset, std::size_t bytes,
                                   event_sink* sink = nullptr) {
     within(buffer, offset, bytes, "map");
+    in_objects({&buffer}, "map");
     mapped_region region;
     if (bytes == 0) return region;
     cl_map_flags flags = CL_MAP_READ | CL_MAP_WRITE;
@@ -374,6 +393,23 @@ class command_queue {
                                               std::to_string(offset) + " of a buffer of " +
                                               std::to_string(buffer.bytes()) + " bytes");
     }
+  }
+
+  /// Bytes between addresses of the host and of shared virtual memory.
+  cl_int move(bool blocking, void* target, const void* source, std::size_t bytes, cl_event* event) const {
+#ifdef CL_VERSION_2_0
+    return ::clEnqueueSVMMemcpy(queue_(), blocking ? CL_TRUE : CL_FALSE, target, source, bytes, 0, nullptr, event);
+#else
+    (void)blocking, (void)target, (void)source, (void)bytes, (void)event;
+    return CL_INVALID_OPERATION;
+#endif
+  }
+
+  /// OpenCL does this between memory objects only.
+  static void in_objects(std::initializer_list<const device_buffer*> buffers, std::string_view what) {
+    for (const device_buffer* one : buffers)
+      if (one->address() != nullptr)
+        throw error(errc::unsupported, std::string(what) + ": addressed memory is no memory object of OpenCL");
   }
 
   static void whole_image(const device_image& image, std::size_t bytes, std::string_view what) {

@@ -180,6 +180,11 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
   info.subgroups = info.subgroups || detail::query_device<cl_uint>(id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
 #endif
   info.host_unified_memory = detail::query_device<cl_bool>(id, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
+#ifdef CL_VERSION_2_0
+  if (info.version_major >= 2)
+    info.shared_virtual_memory = (detail::query_device<cl_device_svm_capabilities>(id, CL_DEVICE_SVM_CAPABILITIES) &
+                                  CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
+#endif
   info.profiling = (detail::query_device<cl_command_queue_properties>(id, CL_DEVICE_QUEUE_PROPERTIES) &
                     CL_QUEUE_PROFILING_ENABLE) != 0;
   info.command_buffers = info.has_extension("cl_khr_command_buffer");

@@ -27,8 +27,9 @@ namespace dnnopt::opencl {
 enum class memory_access : std::uint8_t { read_write, read_only, write_only };
 
 /// Where the bytes of a new buffer live: `device` leaves it to the driver; `host_visible` asks for memory that maps
-/// without a copy (CL_MEM_ALLOC_HOST_PTR: pinned on discrete devices, shared on unified ones).
-enum class memory_placement : std::uint8_t { device, host_visible };
+/// without a copy (CL_MEM_ALLOC_HOST_PTR: pinned on discrete devices, shared on unified ones); `addressed` is a
+/// coarse-grained allocation of shared virtual memory, whose parts are plain addresses instead of sub-buffers.
+enum class memory_placement : std::uint8_t { device, host_visible, addressed };
 
 enum class image_kind : std::uint8_t { image2d, image2d_array, image1d_buffer };
 enum class texel_type : std::uint8_t { rgba_fp32, rgba_fp16 };
@@ -129,11 +130,23 @@ class device_buffer {
 
   /// Bytes asked for, which may be 0.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] bool empty() const noexcept { return handle_() == nullptr; }
-  /// The OpenCL object, for kernel arguments; this buffer keeps it alive.
+  [[nodiscard]] bool empty() const noexcept { return handle_() == nullptr && addressed_ == nullptr; }
+  /// The OpenCL object; this buffer keeps it alive. Null for addressed memory.
   [[nodiscard]] cl_mem handle() const noexcept { return handle_(); }
+  /// The device's address of the first byte of addressed memory, else null.
+  [[nodiscard]] std::byte* address() const noexcept {
+    return addressed_ == nullptr ? nullptr : addressed_.get() + offset_;
+  }
+  /// Makes this buffer the argument `index` of a kernel; an empty one sets a null pointer. Returns OpenCL's status.
+  [[nodiscard]] cl_int set_as_argument(cl_kernel kernel, cl_uint index) const noexcept {
+#ifdef CL_VERSION_2_0
+    if (addressed_ != nullptr) return ::clSetKernelArgSVMPointer(kernel, index, address());
+#endif
+    const cl_mem object = handle_();
+    return ::clSetKernelArg(kernel, index, sizeof object, &object);
+  }
   /// True for a sub_buffer().
-  [[nodiscard]] bool is_part() const noexcept { return handle_() != root_(); }
+  [[nodiscard]] bool is_part() const noexcept { return part_; }
   /// Byte offset in the buffer that owns the memory; 0 unless this is a sub-buffer.
   [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
 
@@ -152,6 +165,13 @@ class device_buffer {
       throw error(errc::invalid_argument, "sub-buffer at byte " + std::to_string(start) +
                                               ": the device needs a multiple of " + std::to_string(alignment_));
     }
+    if (addressed_ != nullptr) {
+      device_buffer result = share();
+      result.bytes_ = bytes;
+      result.offset_ = start;
+      result.part_ = true;
+      return result;
+    }
     const cl_buffer_region region{start, bytes};
     cl_int status = CL_SUCCESS;
     cl_mem part = ::clCreateSubBuffer(root_(), 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
@@ -163,6 +183,7 @@ class device_buffer {
     result.bytes_ = bytes;
     result.offset_ = start;
     result.alignment_ = alignment_;
+    result.part_ = true;
     return result;
   }
 
@@ -171,9 +192,11 @@ class device_buffer {
     device_buffer result;
     result.handle_ = handle_;
     result.root_ = root_;
+    result.addressed_ = addressed_;
     result.bytes_ = bytes_;
     result.offset_ = offset_;
     result.alignment_ = alignment_;
+    result.part_ = part_;
     return result;
   }
 
@@ -181,9 +204,11 @@ class device_buffer {
   friend class device_memory;
   cl::Memory handle_;
   cl::Memory root_;  ///< the buffer whose part this is, or the same as handle_
+  std::shared_ptr<std::byte> addressed_;
   std::size_t bytes_ = 0;
   std::size_t offset_ = 0;
   std::size_t alignment_ = 0;
+  bool part_ = false;
   detail::counted_bytes counted_;
 };
 
@@ -213,18 +238,22 @@ class device_memory {
   device_memory(cl::Context context, const device_info& info)
       : context_(std::move(context)),
         images_(info.images),
+        addressable_(info.shared_virtual_memory),
         alignment_(info.base_address_alignment_bytes),
         device_bytes_(info.global_memory_bytes),
         largest_bytes_(info.max_allocation_bytes),
         account_(std::make_shared<detail::memory_account>()) {}
 
   /// A new buffer of uninitialized bytes; `bytes` 0 gives an empty buffer. `name` appears in errors alone. Throws
-  /// errc::out_of_device_memory with the sizes when the device refuses and errc::memory_limit past set_limit().
+  /// errc::out_of_device_memory with the sizes when the device refuses and errc::memory_limit past set_limit(), and
+  /// errc::unsupported for addressed memory on a device without it. Addressed memory is given back at once when its
+  /// last holder ends: commands that use it must be done by then.
   [[nodiscard]] device_buffer allocate(std::size_t bytes, std::string_view name = {},
                                        memory_access access = memory_access::read_write,
                                        memory_placement placement = memory_placement::device) {
     if (bytes == 0) return {};
     within_limit(bytes, name);
+    if (placement == memory_placement::addressed) return make_addressed(bytes, name);
     cl_mem_flags flags = detail::access_flags(access);
     if (placement == memory_placement::host_visible) flags |= CL_MEM_ALLOC_HOST_PTR;
     return make_buffer(flags, nullptr, bytes, name, false);
@@ -256,6 +285,7 @@ class device_memory {
           "clGetMemObjectInfo");
     if (parent != nullptr && is_buffer(parent)) {
       result.root_ = cl::Memory(parent, true);
+      result.part_ = true;
     } else {
       result.root_ = result.handle_;
     }
@@ -413,6 +443,24 @@ class device_memory {
     return result;
   }
 
+  device_buffer make_addressed(std::size_t bytes, std::string_view name) {
+    device_buffer result;
+#ifdef CL_VERSION_2_0
+    if (addressable_) {
+      void* made = ::clSVMAlloc(context_(), CL_MEM_READ_WRITE, bytes, 0);
+      if (made == nullptr) throw error(errc::out_of_device_memory, "clSVMAlloc: " + situation(bytes, name));
+      result.addressed_ = std::shared_ptr<std::byte>(static_cast<std::byte*>(made),
+                                                     [context = context_](std::byte* p) { ::clSVMFree(context(), p); });
+      result.bytes_ = bytes;
+      result.alignment_ = alignment_;
+      result.counted_ = detail::counted_bytes(account_, bytes, false);
+      return result;
+    }
+#endif
+    throw error(errc::unsupported,
+                "the device has no shared virtual memory for " + std::to_string(bytes) + " bytes" + of(name));
+  }
+
   static std::string describe(const image_shape& shape) {
     constexpr std::string_view kinds[] = {"image2d", "image2d_array", "image1d_buffer"};
     std::string text(kinds[static_cast<std::size_t>(shape.kind)]);
@@ -474,6 +522,7 @@ class device_memory {
 
   cl::Context context_;
   image_limits images_;
+  bool addressable_;
   std::size_t alignment_;
   std::uint64_t device_bytes_;
   std::uint64_t largest_bytes_;

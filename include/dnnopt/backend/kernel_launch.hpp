@@ -105,7 +105,12 @@ class prepared_launch {
 
   /// Sets argument `index`; a value equal to the one set before costs no call. Throws errc::opencl_call with kernel
   /// name and index when the driver refuses it.
-  void set(cl_uint index, const device_buffer& buffer) { set_object(index, buffer.handle()); }
+  void set(cl_uint index, const device_buffer& buffer) {
+    if (buffer.address() == nullptr) return set_object(index, buffer.handle());
+    forget(index);
+    check(buffer.set_as_argument(kernel_(), index), "clSetKernelArgSVMPointer",
+          [&] { return "argument " + std::to_string(index) + ", kernel '" + name_ + "'"; });
+  }
   void set(cl_uint index, const device_image& image) { set_object(index, image.handle()); }
   void set(cl_uint index, const cl::Sampler& sampler) {
     const cl_sampler handle = sampler();

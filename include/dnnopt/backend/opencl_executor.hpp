@@ -47,7 +47,12 @@ class opencl_executor {
   /// Errors: kernel_build; out_of_device_memory.
   opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
                   node_evaluator evaluate, offset_planner planner = plan_by_default)
-      : where_(&where), program_(std::move(p)), evaluate_(evaluate), planner_(std::move(planner)), queues_(where) {
+      : where_(&where),
+        program_(std::move(p)),
+        evaluate_(evaluate),
+        planner_(std::move(planner)),
+        queues_(where),
+        placement_of_arena_(opencl::arena_placement(where.info())) {
     build(programs);
     upload_constants();
     prepare_weights();
@@ -70,6 +75,10 @@ class opencl_executor {
   /// For finding faults: regions of the arena are filled with 0xFF (NaN as floats) before a run, and as soon as nothing
   /// reads them any more. The fills count as device commands. Outputs are the same as without, or a plan is wrong.
   void poison_freed(bool on) noexcept { poison_ = on; }
+
+  /// Where the arena lies from its next allocation on; opencl::arena_placement of the device unless told. Errors of the
+  /// next run: unsupported for addressed memory on a device without it.
+  void place_arena(opencl::memory_placement placement) noexcept { placement_of_arena_ = placement; }
 
   /// What the last run enqueued.
   [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }
@@ -252,10 +261,11 @@ class opencl_executor {
         const codegen::kernel_plan& plan = program_->steps[s].lowered.prepare[k];
         const std::string& name = g.node_at(program_->steps[s].id).name;
         const cl::Kernel kernel = make_kernel(prepare_of_[s][k]);
-        set_arguments(kernel, plan, name, none, [&](const codegen::pointer_argument& pointer) {
-          return pointer.held == no_value ? persistent_[s].at(pointer.scratch).handle()
-                                          : constants_.at(program_->roots[pointer.held]).handle();
-        });
+        set_arguments(kernel, plan, name, none,
+                      [&](const codegen::pointer_argument& pointer) -> const opencl::device_buffer* {
+                        return pointer.held == no_value ? &persistent_[s].at(pointer.scratch)
+                                                        : &constants_.at(program_->roots[pointer.held]);
+                      });
         queue.launch(kernel(), work_size(plan, plan.bind(none), kernel()), name);
       }
     queue.finish();
@@ -274,19 +284,21 @@ class opencl_executor {
     return kernel;
   }
 
-  /// Sets pointers (`handle_of` gives each), then the parameters' values.
-  template <class HandleOf>
+  /// Sets pointers (`buffer_of` gives each), then the parameters' values.
+  template <class BufferOf>
   static void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name,
-                            const symbol_values& symbols, HandleOf&& handle_of) {
+                            const symbol_values& symbols, BufferOf&& buffer_of) {
     cl_uint argument = 0;
-    const auto set = [&](std::size_t bytes, const void* content) {
-      opencl::check(::clSetKernelArg(kernel(), argument++, bytes, content), "clSetKernelArg",
-                    [&] { return "argument " + std::to_string(argument - 1) + " of '" + name + "'"; });
+    const auto succeeded = [&](cl_int status) {
+      opencl::check(status, "clSetKernelArg",
+                    [&] { return "argument " + std::to_string(argument) + " of '" + name + "'"; });
+      ++argument;
     };
-    for (const codegen::pointer_argument& pointer : plan.pointers) {
-      const cl_mem handle = handle_of(pointer);
-      set(sizeof handle, &handle);
-    }
+    const auto set = [&](std::size_t bytes, const void* content) {
+      succeeded(::clSetKernelArg(kernel(), argument, bytes, content));
+    };
+    for (const codegen::pointer_argument& pointer : plan.pointers)
+      succeeded(buffer_of(pointer)->set_as_argument(kernel(), argument));
     for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
       const std::int64_t value = plan.parameters[i].evaluate(symbols);
       if (plan.parameter_is_long[i]) {
@@ -376,7 +388,8 @@ class opencl_executor {
     if (made.memory.arena_bytes > arena_.bytes()) {
       for (instance& other : instances_) leave_arena(other);
       arena_ = {};
-      arena_ = opencl::arena(where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors"));
+      arena_ = opencl::arena(where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors",
+                                                       opencl::memory_access::read_write, placement_of_arena_));
     }
     // Bindings that came and went leave their regions behind.
     if (!made.cut && arena_.part_count() > kept_regions) {
@@ -477,14 +490,14 @@ class opencl_executor {
     if (prepared.kernel() == nullptr) prepared.kernel = make_kernel(kernels_of_[s][k]);
     prepared.bytes = 0;
     set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
-                  [&](const codegen::pointer_argument& pointer) {
+                  [&](const codegen::pointer_argument& pointer) -> const opencl::device_buffer* {
                     if (pointer.held == no_value) {
                       const bool kept = step.lowered.scratch.at(pointer.scratch).persistent;
-                      return (kept ? persistent_[s] : state.own.scratch[s]).at(pointer.scratch).handle();
+                      return &(kept ? persistent_[s] : state.own.scratch[s]).at(pointer.scratch);
                     }
                     materialize(state, pointer.held);
                     prepared.bytes += bytes_of(pointer.held, state.symbols);
-                    return buffer_of(state, pointer.held).handle();
+                    return &buffer_of(state, pointer.held);
                   });
     const symbol_values own = plan.bind(state.symbols);
     prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
@@ -629,7 +642,8 @@ class opencl_executor {
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
-  opencl::arena arena_;                                         // before what holds shares of it
+  opencl::memory_placement placement_of_arena_;
+  opencl::arena arena_;  // before what holds shares of it
   std::list<instance> instances_;
   instance* last_ = nullptr;
   const instance* entered_ = nullptr;  // whose contents the arena holds
