@@ -1,3 +1,3 @@
-// The bodies of <dnnopt/onnx/import.hpp> for the compiled library.
-#define DNNOPT_BODIES_IMPORT 1
+// The bodies of <dnnopt/onnx/import.hpp>.
+#define DNNOPT_IMPLEMENT_IMPORT 1
 #include <dnnopt/onnx/import.hpp>

@@ -1,3 +1,3 @@
-// The bodies of <dnnopt/backend/codegen/lower.hpp> for the compiled library.
-#define DNNOPT_BODIES_LOWERING 1
+// The bodies of <dnnopt/backend/codegen/lower.hpp>.
+#define DNNOPT_IMPLEMENT_LOWERING 1
 #include <dnnopt/backend/codegen/lower.hpp>

@@ -1,3 +1,3 @@
-// The bodies of <dnnopt/ops/standard.hpp> for the compiled library.
-#define DNNOPT_BODIES_OPERATORS 1
+// The bodies of <dnnopt/ops/standard.hpp>.
+#define DNNOPT_IMPLEMENT_OPERATORS 1
 #include <dnnopt/ops/standard.hpp>

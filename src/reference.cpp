@@ -1,3 +1,3 @@
-// The bodies of <dnnopt/reference/table.hpp> for the compiled library.
-#define DNNOPT_BODIES_REFERENCE 1
+// The bodies of <dnnopt/reference/table.hpp>.
+#define DNNOPT_IMPLEMENT_REFERENCE 1
 #include <dnnopt/reference/table.hpp>

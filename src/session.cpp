@@ -1,3 +1,3 @@
-// The bodies of <dnnopt/session.hpp> for the compiled library.
-#define DNNOPT_BODIES_SESSION 1
+// The bodies of <dnnopt/session.hpp>.
+#define DNNOPT_IMPLEMENT_SESSION 1
 #include <dnnopt/session.hpp>

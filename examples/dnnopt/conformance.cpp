@@ -1,6 +1,8 @@
 // dnnopt conformance
 #include "conformance.hpp"
 
+#include <dnnopt/backend/opened_device.hpp>
+
 #include "support.hpp"
 
 namespace tool {

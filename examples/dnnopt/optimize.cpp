@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include <dnnopt/backend/arrange_memory.hpp>
+#include <dnnopt/backend/device.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/onnx/export.hpp>
 #include <dnnopt/passes/memory/memory_io.hpp>

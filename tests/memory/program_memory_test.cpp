@@ -1,4 +1,6 @@
 // The memory of whole programs: execution order, writing in place, the arena against the allocator's count, limits.
+#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/passes/memory/plan_check.hpp>
 

@@ -10,6 +10,8 @@
 #include <catch2/catch.hpp>
 
 #include <dnnopt/graph_io.hpp>
+#include <dnnopt/mapped_file.hpp>
+#include <dnnopt/onnx/adapt_opset.hpp>
 #include <dnnopt/onnx/import.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/passes/verify.hpp>

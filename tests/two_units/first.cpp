@@ -1,3 +1,4 @@
+#define DNNOPT_IMPLEMENTATION
 #include "every_header.hpp"
 
 int second_unit_version();

@@ -10,28 +10,12 @@
 #include <utility>
 
 #include <dnnopt/backend/memory_limit.hpp>
+#include <dnnopt/backend/memory_options.hpp>
 #include <dnnopt/backend/program_parts.hpp>
 #include <dnnopt/backend/program_schedule.hpp>
 #include <dnnopt/backend/run_memory.hpp>
 
 namespace dnnopt {
-
-/// How intermediate tensors are ordered and placed.
-struct memory_options {
-  /// "default": exact within the budget where all sizes are known before a run, quick for shapes that come up at run
-  /// time; or the name of one of memory::offset_strategies for both.
-  std::string strategy = "default";
-  double budget = 0.25;        ///< seconds for order and exact plan together; with a limit that is not met yet, 10
-  bool reorder = true;         ///< search for an execution order of less memory than the graph's own
-  bool write_in_place = true;  ///< let concatenations be written by who makes their inputs
-  std::shared_ptr<memory::plan_store> store{};  ///< plans from before; receives the new ones
-};
-
-/// What was decided.
-struct memory_report {
-  program_schedule schedule;
-  parts_report parts;
-};
 
 /// The planner that the options name. Errors: usage for an unknown name, with all names.
 [[nodiscard]] inline offset_planner planner_of(const memory_options& options) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/run_observer.hpp>
 #include <dnnopt/profile/event_timer.hpp>

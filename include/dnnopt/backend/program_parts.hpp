@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/memory_options.hpp>
 #include <dnnopt/backend/program_storage.hpp>
 #include <dnnopt/passes/memory/exact_order.hpp>
 
@@ -126,12 +127,6 @@ inline bool make_parts(program& p, std::size_t step, const std::vector<std::int6
 }
 
 }  // namespace detail
-
-/// What place_parts did.
-struct parts_report {
-  std::size_t joined = 0;  ///< steps that need no kernel any more
-  std::size_t kept = 0;    ///< steps that could do without, but whose output would raise the peak of memory
-};
 
 /// Lets the kernels that make the inputs of a concatenation write them into its output, where the parts are contiguous,
 /// begin at multiples of `alignment` bytes (sub-buffers need that) and no order found quickly needs more memory than

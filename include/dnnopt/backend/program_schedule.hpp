@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/memory_options.hpp>
 #include <dnnopt/backend/program_storage.hpp>
 #include <dnnopt/passes/memory/plan_store.hpp>
 #include <dnnopt/passes/memory/schedule_memory.hpp>
@@ -26,31 +27,6 @@ struct program_schedule_options {
   std::size_t alignment = 1;            ///< of every offset, in bytes
   std::int64_t limit = 0;               ///< an arena of at most this many bytes will do; 0: the least
   memory::plan_store* store = nullptr;  ///< orders and plans kept from before; receives the new ones
-};
-
-/// How an order was chosen.
-enum class order_decision : std::uint8_t {
-  kept,       ///< the graph's own order is as good as any that was found
-  searched,   ///< all sizes are known: the search's order
-  symbolic,   ///< needs no more than any other candidate for all values of the symbols, as their expressions tell
-  scenarios,  ///< the least worst ratio over several values of the symbols
-};
-
-/// "kept", "searched", "symbolic" or "scenarios".
-[[nodiscard]] constexpr std::string_view name_of(order_decision decision) noexcept {
-  constexpr std::string_view names[] = {"kept", "searched", "symbolic", "scenarios"};
-  return names[static_cast<unsigned>(decision)];
-}
-
-/// What scheduling did. Bytes are live sums of intermediates and scratch; with unbound symbols they hold for the first
-/// scenario.
-struct program_schedule {
-  order_decision decision = order_decision::kept;
-  std::int64_t peak_before = 0;
-  std::int64_t peak = 0;
-  std::int64_t lower_bound = 0;  ///< no order has a smaller peak
-  bool proved = false;           ///< peak == lower_bound
-  double seconds = 0;
 };
 
 namespace detail {

@@ -24,18 +24,12 @@
 #include <dnnopt/onnx/adapt_opset.hpp>
 #include <dnnopt/onnx/convert_attribute.hpp>
 #include <dnnopt/onnx/expand_functions.hpp>
+#include <dnnopt/onnx/import_options.hpp>
 #include <dnnopt/onnx/model_proto.hpp>
 #include <dnnopt/onnx/node_emitter.hpp>
 #include <dnnopt/onnx/tensor_proto.hpp>
 
 namespace dnnopt::onnx {
-
-/// How much a file may ask for, so that a small file cannot exhaust memory or stack.
-struct import_limits {
-  std::size_t nesting = 64;                        ///< graphs, types and function calls in each other
-  std::size_t nodes = std::size_t{1} << 22;        ///< after inlining
-  std::size_t dense_bytes = std::size_t{1} << 31;  ///< of a sparse tensor made dense
-};
 
 /// What the graph does not say about the file it came from.
 struct build_notes {

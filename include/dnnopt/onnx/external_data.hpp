@@ -18,27 +18,10 @@
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/mapped_file.hpp>
+#include <dnnopt/onnx/import_options.hpp>
 #include <dnnopt/onnx/tensor_proto.hpp>
 
 namespace dnnopt::onnx {
-
-/// A data file of a model.
-struct external_file {
-  std::string location;  ///< relative to the model's folder, as the model writes it
-  std::shared_ptr<const mapped_file> file;
-  bool missing = false;  ///< the file does not exist, its tensors are zeros; `file` is null
-};
-
-/// One reference of the model to external data.
-struct external_reference {
-  std::string tensor;
-  std::size_t file = 0;  ///< index among the model's external files
-  std::size_t offset = 0;
-  std::span<const std::byte> data;  ///< what the tensor views; zeros where the file is missing
-};
-
-/// What to do about an external data file that does not exist.
-enum class missing_data { fail, zeros };
 
 /// Opens a model's external data files on first use and hands out parts of them.
 ///

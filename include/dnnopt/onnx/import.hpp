@@ -2,22 +2,26 @@
 #ifndef DNNOPT_ONNX_IMPORT_HPP
 #define DNNOPT_ONNX_IMPORT_HPP
 
-#include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <dnnopt/detail/compiled.hpp>
-#include <dnnopt/error.hpp>
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/onnx/import_options.hpp>
+
+#if DNNOPT_IMPLEMENT_IMPORT
+#include <memory>
+#include <utility>
+
+#include <dnnopt/error.hpp>
 #include <dnnopt/mapped_file.hpp>
 #include <dnnopt/onnx/build_graph.hpp>
 #include <dnnopt/onnx/external_data.hpp>
 #include <dnnopt/onnx/model_proto.hpp>
+#endif
 
 namespace dnnopt {
 
@@ -45,14 +49,12 @@ struct imported_model {
 ///
 /// Errors: every errc of the hundreds 1 and 2; the text names the node or the byte of the file. O(bytes + nodes log
 /// nodes).
-[[nodiscard]] DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path,
-                                                        const import_options& options);
+[[nodiscard]] imported_model import_model(const std::filesystem::path& path, const import_options& options);
 /// The same for a model in memory, which is copied; external data is looked for in `base_folder`.
-[[nodiscard]] DNNOPT_INLINE imported_model import_model(std::span<const std::byte> model,
-                                                        const std::filesystem::path& base_folder,
-                                                        const import_options& options);
+[[nodiscard]] imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
+                                          const import_options& options);
 
-#if DNNOPT_BODIES_IMPORT
+#if DNNOPT_IMPLEMENT_IMPORT
 namespace onnx::detail {
 inline imported_model import_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
                                    const std::filesystem::path& folder, const import_options& options) {
@@ -74,7 +76,7 @@ inline imported_model import_bytes(std::span<const std::byte> bytes, std::shared
 }
 }  // namespace onnx::detail
 
-DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path, const import_options& options) {
+DNNOPT_BODY imported_model import_model(const std::filesystem::path& path, const import_options& options) {
   const std::shared_ptr<const mapped_file> file = mapped_file::open(path);
   try {
     return onnx::detail::import_bytes(file->bytes(), file, path.parent_path(), options);
@@ -82,8 +84,8 @@ DNNOPT_INLINE imported_model import_model(const std::filesystem::path& path, con
     throw error(e.code(), path.string() + ": " + onnx::text_of(e));
   }
 }
-DNNOPT_INLINE imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
-                                          const import_options& options) {
+DNNOPT_BODY imported_model import_model(std::span<const std::byte> model, const std::filesystem::path& base_folder,
+                                        const import_options& options) {
   const auto copy = std::make_shared<const std::vector<std::byte>>(model.begin(), model.end());
   return onnx::detail::import_bytes(*copy, copy, base_folder, options);
 }

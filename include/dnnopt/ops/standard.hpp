@@ -2,10 +2,10 @@
 #ifndef DNNOPT_OPS_STANDARD_HPP
 #define DNNOPT_OPS_STANDARD_HPP
 
-#include <dnnopt/detail/compiled.hpp>
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/ops/op_info.hpp>
 
-#if DNNOPT_BODIES_OPERATORS
+#if DNNOPT_IMPLEMENT_OPERATORS
 #include <dnnopt/ops/all.hpp>
 #endif
 
@@ -13,10 +13,10 @@ namespace dnnopt {
 
 /// Every operator of ai.onnx through opset 28 (onnx 1.23.2: 203 names), in its newest form; older forms are adapted on
 /// import. A value: users add their own rows to it. O(operators).
-[[nodiscard]] DNNOPT_INLINE op_set standard_ops();
+[[nodiscard]] op_set standard_ops();
 
-#if DNNOPT_BODIES_OPERATORS
-DNNOPT_INLINE op_set standard_ops() {
+#if DNNOPT_IMPLEMENT_OPERATORS
+DNNOPT_BODY op_set standard_ops() {
   op_set set;
   set.add<ops::celu_op, ops::elu_op, ops::gelu_op, ops::hard_sigmoid_op, ops::hard_swish_op, ops::leaky_relu_op,
           ops::mish_op, ops::prelu_op, ops::relu_op, ops::selu_op, ops::shrink_op, ops::sigmoid_op, ops::softplus_op,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/rewriting/rewrite_options.hpp>
 
 namespace dnnopt {
 
@@ -32,6 +33,13 @@ concept Pass = requires(const P& pass, graph& g) {
 /// Evaluates one node on host tensors; passes that need values take it as a parameter, so that they do not depend on a
 /// backend. Absent optional inputs are empty tensors. Errors: unsupported where the node cannot be evaluated.
 using node_evaluator = std::vector<tensor> (*)(const graph& g, node_id id, std::span<const tensor> inputs);
+
+/// What passes may use besides the graph.
+struct pass_environment {
+  node_evaluator evaluate = nullptr;  ///< null: nothing is folded by evaluation
+  const op_set* ops = nullptr;        ///< where rules find their operators; null: standard_ops()
+  rewriting::rewrite_options rewriting{};
+};
 
 }  // namespace dnnopt
 

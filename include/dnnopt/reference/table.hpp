@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/detail/compiled.hpp>
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/ops/op_info.hpp>
 #include <dnnopt/reference/reference_row.hpp>
 
-#if DNNOPT_BODIES_REFERENCE
+#if DNNOPT_IMPLEMENT_REFERENCE
 #include <dnnopt/reference/arithmetic.hpp>
 #include <dnnopt/reference/attention.hpp>
 #include <dnnopt/reference/conversion.hpp>
@@ -39,9 +39,9 @@ namespace dnnopt::reference {
 
 /// The function that computes an operator on tensors, or null. An operator's own `evaluate` (op_info) goes before the
 /// table. O(rows).
-[[nodiscard]] DNNOPT_INLINE evaluate_function find_evaluation(const op_info& op);
+[[nodiscard]] evaluate_function find_evaluation(const op_info& op);
 
-#if DNNOPT_BODIES_REFERENCE
+#if DNNOPT_IMPLEMENT_REFERENCE
 /// The rows of all operator families.
 [[nodiscard]] inline auto reference_families() {
   return std::array{
@@ -57,7 +57,7 @@ namespace dnnopt::reference {
   };
 }
 
-DNNOPT_INLINE evaluate_function find_evaluation(const op_info& op) {
+DNNOPT_BODY evaluate_function find_evaluation(const op_info& op) {
   if (op.evaluate != nullptr) return op.evaluate;
   for (const std::span<const reference_row> family : reference_families())
     for (const reference_row& row : family)

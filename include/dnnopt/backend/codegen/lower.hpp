@@ -7,33 +7,32 @@
 #include <utility>
 
 #include <dnnopt/backend/codegen/lowering_row.hpp>
-#include <dnnopt/detail/compiled.hpp>
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/device_info.hpp>
 
-#if DNNOPT_BODIES_LOWERING
+#if DNNOPT_IMPLEMENT_LOWERING
 #include <dnnopt/backend/codegen/lowering_table.hpp>
 #endif
 
 namespace dnnopt::codegen {
 
 /// Defaults: dnnopt's own emitters and no lowerings besides dnnopt's own.
-[[nodiscard]] DNNOPT_INLINE lower_options default_lower_options(const device_info* device = nullptr);
+[[nodiscard]] lower_options default_lower_options(const device_info* device = nullptr);
 
 /// The kernels of a block: those of the first row that fits, of `options.rows` first and then of dnnopt's own table.
 /// Preconditions: shapes of all values of the block are known (symbols allowed).
 /// Errors: unsupported with the reason of each row that was tried.
-[[nodiscard]] DNNOPT_INLINE lowered_node lower(const block_view& block,
-                                               const lower_options& options = default_lower_options());
+[[nodiscard]] lowered_node lower(const block_view& block, const lower_options& options = default_lower_options());
 
-#if DNNOPT_BODIES_LOWERING
-DNNOPT_INLINE lower_options default_lower_options(const device_info* device) {
+#if DNNOPT_IMPLEMENT_LOWERING
+DNNOPT_BODY lower_options default_lower_options(const device_info* device) {
   lower_options options;
   options.device = device;
   options.emitters = element_emitters;
   return options;
 }
 
-DNNOPT_INLINE lowered_node lower(const block_view& block, const lower_options& options) {
+DNNOPT_BODY lowered_node lower(const block_view& block, const lower_options& options) {
   const lowering_site site = make_lowering_site(block, options);
   std::string reasons;
   const bool two_products = has_two_products(block);

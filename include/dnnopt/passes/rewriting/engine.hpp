@@ -21,15 +21,11 @@
 #include <dnnopt/passes/rewriting/conditions.hpp>
 #include <dnnopt/passes/rewriting/matcher.hpp>
 #include <dnnopt/passes/rewriting/replacement.hpp>
+#include <dnnopt/passes/rewriting/rewrite_options.hpp>
 #include <dnnopt/passes/rewriting/rule.hpp>
 #include <dnnopt/passes/rewriting/work.hpp>
 
 namespace dnnopt::rewriting {
-
-/// What the engine is told.
-struct rewrite_options {
-  bool change_meaning = true;  ///< whether rules may fire that change overflow, infinities or NaN
-};
 
 /// Applies rules to one graph.
 class engine {

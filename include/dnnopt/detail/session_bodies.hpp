@@ -1,0 +1,155 @@
+// Owns the bodies of <dnnopt/session.hpp>: the composition of passes, lowering, memory and executor.
+#ifndef DNNOPT_DETAIL_SESSION_BODIES_HPP
+#define DNNOPT_DETAIL_SESSION_BODIES_HPP
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/arrange_memory.hpp>
+#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/backend/program.hpp>
+#include <dnnopt/passes/fold_constants.hpp>
+#include <dnnopt/reference/evaluate_node.hpp>
+#include <dnnopt/session.hpp>
+
+namespace dnnopt {
+
+struct session::state {
+  std::shared_ptr<const graph> optimized;
+  std::shared_ptr<opened_device> device;      ///< null on the reference backend
+  std::unique_ptr<opencl_executor> executor;  ///< null on the reference backend
+  compile_report report;
+  bool saved = false;
+
+  // Shared devices hold programs of several sessions; each writes what it brought in.
+  ~state() { (void)save_programs(); }
+
+  bool save_programs() noexcept {
+    if (!device || report.builds == 0 || saved) return true;
+    saved = true;
+    try {
+      // A cache that cannot be written costs the next start its builds, nothing else.
+      (void)device->programs.save();
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+};
+
+DNNOPT_BODY session::session(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
+DNNOPT_BODY session::session(session&& other) noexcept = default;
+DNNOPT_BODY session& session::operator=(session&& other) noexcept = default;
+DNNOPT_BODY session::~session() = default;
+
+DNNOPT_BODY bool session::save_programs() noexcept { return state_->save_programs(); }
+DNNOPT_BODY const graph& session::optimized() const noexcept { return *state_->optimized; }
+DNNOPT_BODY const compile_report& session::report() const noexcept { return state_->report; }
+DNNOPT_BODY opencl_executor* session::executor() const noexcept { return state_->executor.get(); }
+DNNOPT_BODY const opencl::context* session::context() const noexcept {
+  return state_->device ? &state_->device->context : nullptr;
+}
+DNNOPT_BODY std::size_t session::kernels() const {
+  return state_->executor ? state_->executor->figures().kernels : 0;
+}
+DNNOPT_BODY std::size_t session::host_ops() const {
+  return state_->executor ? state_->executor->figures().host_ops : state_->optimized->node_count();
+}
+
+DNNOPT_BODY std::vector<placement_row> session::placements() const {
+  const graph& g = *state_->optimized;
+  std::vector<placement_row> rows;
+  if (!state_->executor) {
+    for (const node_id id : g.nodes()) {
+      const node& n = g.node_at(id);
+      rows.push_back({n.name, std::string(n.op->name), "host", "the reference backend was asked for"});
+    }
+    return rows;
+  }
+  for (const placed_node& step : state_->executor->executed().steps)
+    for (const node_id id : step.members) {
+      const node& n = g.node_at(id);
+      rows.push_back({n.name, std::string(n.op->name), std::string(name_of(step.where)), step.reason});
+    }
+  return rows;
+}
+
+DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer* observer) {
+  const graph& g = *state_->optimized;
+  std::vector<tensor> ordered;
+  for (const value_id id : g.inputs()) {
+    const std::string& name = g.value_at(id).name;
+    const tensor* given = inputs.find(name);
+    if (given == nullptr) throw error(errc::missing_input, "input '" + name + "' is not given");
+    ordered.push_back(*given);
+  }
+  for (const auto& [name, content] : inputs) {
+    bool known = false;
+    for (const value_id id : g.inputs()) known = known || g.value_at(id).name == name;
+    if (!known) throw error(errc::missing_input, "the model has no input '" + name + "'");
+  }
+  std::vector<tensor> outputs =
+      state_->executor ? state_->executor->run(ordered, observer) : reference::evaluate(g, ordered);
+  named_tensors result;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    result.add(g.value_at(g.outputs()[i]).name, std::move(outputs[i]));
+  return result;
+}
+
+DNNOPT_BODY graph optimize(const model& source, const compile_options& options, compile_report& report) {
+  graph g = source.main;
+  bind_dims(g, options.dims);
+  for (const auto& [input, dims] : options.shapes) bind_input_shape(g, input, dims);
+  report.nodes_imported = g.node_count() + source.constant_nodes;
+  const auto begin = std::chrono::steady_clock::now();
+  pass_environment environment;
+  environment.evaluate = &reference::evaluate_node;
+  report.passes = run_passes(g, pass_names(options.passes), environment, options.after_pass);
+  g.compact();
+  report.pass_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (const pass_report& pass : report.passes)
+    if (pass.name == fold_constants::name) report.nodes_folded += pass.edits;
+  report.nodes_folded += source.constant_nodes;
+  return g;
+}
+
+DNNOPT_BODY session compile(const model& source, const compile_options& options) {
+  if (options.precision != precision::fp32)
+    throw error(errc::unsupported, "storage in fp16 is not available in this version; compile with fp32");
+  auto result = std::make_unique<session::state>();
+  result->optimized = std::make_shared<const graph>(optimize(source, options, result->report));
+  if (options.device == "reference") return session(std::move(result));
+  auto began = std::chrono::steady_clock::now();
+  const auto lap = [&began] {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(began, now)).count();
+  };
+  result->device = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
+  opened_device& device = *result->device;
+  if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
+  const codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
+  auto made = std::make_shared<program>(make_program(result->optimized, lowering, options.require_device));
+  result->report.lower_seconds = lap();
+  memory_options arranging = options.memory;
+  if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
+  result->report.memory = arrange_memory(*made, device.context.info().base_address_alignment_bytes, arranging,
+                                         static_cast<std::int64_t>(options.memory_limit));
+  (void)lap();
+  const std::uint64_t built_before = device.programs.figures().builds;
+  result->executor = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
+                                                       &reference::evaluate_node, planner_of(arranging));
+  result->report.build_seconds = lap();
+  result->report.builds = device.programs.figures().builds - built_before;
+  return session(std::move(result));
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_DETAIL_SESSION_BODIES_HPP

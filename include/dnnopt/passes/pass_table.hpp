@@ -1,0 +1,82 @@
+// Owns the list of passes by name, and the order in which they run by default.
+#ifndef DNNOPT_PASSES_PASS_TABLE_HPP
+#define DNNOPT_PASSES_PASS_TABLE_HPP
+
+#include <array>
+#include <string_view>
+
+#include <dnnopt/passes/fold_batch_normalization.hpp>
+#include <dnnopt/passes/fold_constants.hpp>
+#include <dnnopt/passes/fold_padding.hpp>
+#include <dnnopt/passes/fuse.hpp>
+#include <dnnopt/passes/inline_branches.hpp>
+#include <dnnopt/passes/merge_equal.hpp>
+#include <dnnopt/passes/merge_siblings.hpp>
+#include <dnnopt/passes/pass.hpp>
+#include <dnnopt/passes/rdp.hpp>
+#include <dnnopt/passes/recognize_attention.hpp>
+#include <dnnopt/passes/recognize_rotary.hpp>
+#include <dnnopt/passes/remove_dead.hpp>
+#include <dnnopt/passes/remove_identity.hpp>
+#include <dnnopt/passes/rewrite.hpp>
+
+namespace dnnopt {
+
+/// A pass by name.
+struct pass_row {
+  std::string_view name;
+  pass_result (*run)(graph& g, const pass_environment& environment);
+};
+
+/// Every pass that `--passes` can name; users call pass objects themselves or hand in a table of their own.
+inline constexpr std::array pass_table{
+    pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }},
+    pass_row{fold_constants::name,
+             [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
+    pass_row{inline_branches::name, [](graph& g, const pass_environment&) { return inline_branches{}.run(g); }},
+    pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }},
+    pass_row{fold_batch_normalization::name,
+             [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
+    pass_row{fold_padding::name, [](graph& g, const pass_environment&) { return fold_padding{}.run(g); }},
+    pass_row{merge_equal::name, [](graph& g, const pass_environment&) { return merge_equal{}.run(g); }},
+    pass_row{recognize::name,
+             [](graph& g, const pass_environment& e) {
+               return recognize{e.ops, e.rewriting}.run(g);
+             }},
+    pass_row{recognize_rotary::name, [](graph& g, const pass_environment&) { return recognize_rotary{}.run(g); }},
+    pass_row{recognize_attention::name, [](graph& g, const pass_environment&) { return recognize_attention{}.run(g); }},
+    pass_row{rewrite::name,
+             [](graph& g, const pass_environment& e) {
+               return rewrite{e.ops, e.rewriting}.run(g);
+             }},
+    // The same without rules that change overflow, infinities or NaN.
+    pass_row{"recognize_exact",
+             [](graph& g, const pass_environment& e) {
+               return recognize{e.ops, {false}}.run(g);
+             }},
+    pass_row{"rewrite_exact",
+             [](graph& g, const pass_environment& e) {
+               return rewrite{e.ops, {false}}.run(g);
+             }},
+    pass_row{merge_siblings::name, [](graph& g, const pass_environment&) { return merge_siblings{}.run(g); }},
+    pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }},
+    pass_row{fuse_blocks::name, [](graph& g, const pass_environment&) { return fuse_blocks{}.run(g); }},
+    pass_row{fuse_epilogue::name, [](graph& g, const pass_environment&) { return fuse_epilogue{}.run(g); }},
+};
+
+/// The order of the passes that `default` stands for.
+inline constexpr std::array default_passes{
+    // Shapes and constants.
+    rdp::name, fold_constants::name, inline_branches::name, rdp::name, fold_constants::name, rdp::name,
+    // One form for what exporters write, whole operators for what they take apart.
+    remove_identity::name, fold_batch_normalization::name, fold_padding::name, merge_equal::name, recognize::name,
+    fold_constants::name, rdp::name, recognize_rotary::name, recognize_attention::name, remove_dead::name, rdp::name,
+    // Fewer operations, then fewer products.
+    rewrite::name, fold_constants::name, remove_identity::name, merge_siblings::name, merge_equal::name,
+    remove_dead::name, rdp::name,
+    // Which of what is left runs as one kernel.
+    fuse_blocks::name};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_PASSES_PASS_TABLE_HPP
