@@ -1,7 +1,9 @@
 // The file that --cache names: a JSON object in which each part of the tool keeps its own key.
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include <dnnopt/backend/tuning_store.hpp>
 #include <dnnopt/passes/memory/memory_io.hpp>
 
 #include "support.hpp"
@@ -11,6 +13,7 @@ namespace tool {
 namespace {
 
 constexpr const char* plans_key = "memory_plans";
+constexpr const char* tuned_key = "tuned";
 
 /// The file's object, or an empty one where there is no file yet. Errors: bad_file.
 nlohmann::json read_cache(const std::string& path) {
@@ -31,10 +34,24 @@ std::shared_ptr<dnnopt::memory::plan_store> plans_of(const options& o) {
   return plans;
 }
 
-void keep_plans(const options& o, const dnnopt::memory::plan_store& plans) {
-  if (o.cache.empty()) return;
+std::shared_ptr<dnnopt::tuning_store> tuned_of(const options& o) {
+  auto tuned = std::make_shared<dnnopt::tuning_store>();
+  if (o.cache.empty()) return tuned;
+  const nlohmann::json document = read_cache(o.cache);
+  if (!document.contains(tuned_key)) return tuned;
+  const std::size_t left_out = dnnopt::tuned_from_json(document[tuned_key], *tuned);
+  if (left_out != 0)
+    std::fprintf(stderr, "dnnopt: %zu tuning results of '%s' are of another version and were left out\n", left_out,
+                 o.cache.c_str());
+  return tuned;
+}
+
+namespace {
+
+/// Replaces one key of the file, or makes the file. Errors: bad_file, file_io.
+void write_cache(const options& o, const char* key, nlohmann::json content) {
   nlohmann::json document = read_cache(o.cache);
-  document[plans_key] = dnnopt::memory::plans_to_json(plans);
+  document[key] = std::move(content);
   // Another process may read the file meanwhile.
   const std::string written = o.cache + ".new";
   std::ofstream file(written, std::ios::binary);
@@ -43,6 +60,16 @@ void keep_plans(const options& o, const dnnopt::memory::plan_store& plans) {
   std::error_code failed;
   if (file) std::filesystem::rename(written, o.cache, failed);
   if (!file || failed) throw dnnopt::error(dnnopt::errc::file_io, "cannot write '" + o.cache + "'");
+}
+
+}  // namespace
+
+void keep_plans(const options& o, const dnnopt::memory::plan_store& plans) {
+  if (!o.cache.empty()) write_cache(o, plans_key, dnnopt::memory::plans_to_json(plans));
+}
+
+void keep_tuned(const options& o, const dnnopt::tuning_store& tuned) {
+  if (!o.cache.empty()) write_cache(o, tuned_key, dnnopt::tuned_to_json(tuned));
 }
 
 }  // namespace tool

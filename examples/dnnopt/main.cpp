@@ -135,6 +135,11 @@ int main(int count, char** arguments) {
   command->add_option("--html", o.html, "self-contained report");
   command->add_option("--latency-table", o.latency_table, "lookup table of kernels and operators, .csv or .json");
 
+  command = add("tune", "genetic search over kernel configurations on the device, kept in --cache", &tool::tune);
+  add_model(*command, o);
+  add_common(*command, o);
+  command->add_option("--budget", o.budget, "seconds")->check(CLI::PositiveNumber)->capture_default_str();
+
   command = add("plan-memory", "the memory planner alone, on id,lower,upper,size records", &tool::plan_memory);
   command->add_option("FILE", o.model, "MiniMalloc CSV or usage-record JSON")->required();
   add_json(*command, o);

@@ -49,6 +49,11 @@ namespace tool {
 /// Writes the plans back beside whatever else the file holds; nothing without --cache.
 void keep_plans(const options& o, const dnnopt::memory::plan_store& plans);
 
+/// The tuning results in the file that --cache names, or none yet. Errors: bad_file.
+[[nodiscard]] std::shared_ptr<dnnopt::tuning_store> tuned_of(const options& o);
+/// Writes them back beside whatever else the file holds; nothing without --cache.
+void keep_tuned(const options& o, const dnnopt::tuning_store& tuned);
+
 /// The compile options that the flags state.
 [[nodiscard]] inline dnnopt::compile_options compile_options_of(const options& o) {
   dnnopt::compile_options result;
@@ -59,6 +64,7 @@ void keep_plans(const options& o, const dnnopt::memory::plan_store& plans);
   result.memory.strategy = o.memory_strategy;
   result.memory.budget = o.memory_budget;
   result.memory.store = plans_of(o);
+  result.tuned = tuned_of(o);
   result.memory_limit = o.memory_limit;
   for (const std::string& text : o.dims) {
     const auto [name, number] = parse_pair(text);

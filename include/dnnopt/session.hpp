@@ -21,10 +21,12 @@
 namespace dnnopt {
 
 // Who asks a session for its executor or context includes backend/opencl_executor.hpp or backend/opencl_context.hpp;
-// who makes an opened_device, backend/opened_device.hpp. Others do not pay for OpenCL's headers.
+// who makes an opened_device, backend/opened_device.hpp, a tuning_store, backend/tuning_store.hpp. Others do not pay
+// for OpenCL's headers.
 class opencl_executor;
 class run_observer;
 struct opened_device;
+class tuning_store;
 namespace opencl {
 class context;
 }
@@ -42,8 +44,9 @@ struct compile_options {
   std::map<std::string, dim_list> shapes{};  ///< shapes of inputs, binding the symbols in them
   std::uint64_t memory_limit = 0;            ///< bytes of device memory; 0: none
   opencl::program_cache_options programs{};
-  std::shared_ptr<opened_device> opened{};  ///< a device to share; null: the session opens `device` for itself
-  memory_options memory{};                  ///< how intermediate tensors are ordered and placed
+  std::shared_ptr<opened_device> opened{};      ///< a device to share; null: the session opens `device` for itself
+  std::shared_ptr<const tuning_store> tuned{};  ///< what tune() chose, by device; null: the default choices
+  memory_options memory{};                      ///< how intermediate tensors are ordered and placed
   std::function<void(const graph&, const pass_report&)> after_pass{};  ///< sees every pass
 };
 

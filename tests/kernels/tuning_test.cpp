@@ -33,12 +33,16 @@ std::vector<std::pair<std::string, node_case>> cases_of_families() {
                     1}});
   cases.push_back({"row_groups", {"LayerNormalization", {f32({13, 131}, 1), f32({131}, 2)}, {}, {}, 1}});
   cases.push_back({"row_items", {"Softmax", {f32({13, 131}, 1)}, {}, {}, 1}});
+  cases.push_back({"attention_tiles",
+                   {"Attention", {f32({1, 3, 41, 7}, 1), f32({1, 3, 67, 7}, 2), f32({1, 3, 67, 13}, 3)}, {}, {}, 1}});
   cases.push_back({"attention_items",
                    {"Attention", {f32({1, 3, 41, 7}, 1), f32({1, 3, 67, 7}, 2), f32({1, 3, 67, 13}, 3)}, {}, {}, 1}});
   return cases;
 }
 
-bool for_groups(const std::string& family) { return family == "matrix_tiles" || family == "row_groups"; }
+bool for_groups(const std::string& family) {
+  return family == "matrix_tiles" || family == "row_groups" || family == "attention_tiles";
+}
 
 }  // namespace
 

@@ -51,6 +51,7 @@ struct placed_node {
   node_id id = no_node;           ///< the node, or of a block its anchor or last member
   std::vector<node_id> members;   ///< the nodes that run as one, in topological order; `id` alone outside a block
   std::vector<value_id> outputs;  ///< the values that it stores
+  node_id anchor = no_node;       ///< as block_view::anchor
   placement where = placement::host;
   std::string reason;                ///< why it is not on the device; empty there
   std::vector<std::string> why_not;  ///< what does not run with it, and why
@@ -196,13 +197,14 @@ class placer {
       placed_node unit;
       unit.members = block.members;
       unit.outputs = block.outputs;
+      unit.anchor = block.anchor;
       unit.id = block.anchor != no_node ? block.anchor : g_.value_at(block.outputs.back()).producer;
       unit.why_not = block.why_not;
       if (const auto source = flat_source(g_, unit.members, unit.outputs)) {
         place_alias(unit, *source);
       } else {
         try {
-          unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, block.anchor}, options_);
+          unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, unit.anchor}, options_);
           unit.where = placement::device;
         } catch (const error& e) {
           if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol)
@@ -310,7 +312,7 @@ class placer {
       return;
     }
     try {
-      unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, no_node}, options_);
+      unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, unit.anchor}, options_);
       unit.where = placement::device;
     } catch (const error& e) {
       if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;

@@ -158,6 +158,7 @@ class kernel_tuner {
       std::string shape;
       const codegen::block_view* block;
       std::size_t uses;
+      double us = 0;  // of all uses, with the default choice
     };
     std::vector<shape_block> shapes;
     for (const codegen::block_view& block : blocks) {
@@ -176,11 +177,20 @@ class kernel_tuner {
     tuning_result result;
     const auto end =
         clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.seconds));
+    // The time goes where it can save most: the classes that take longest come first and get a share by their time.
+    double left = 0;
+    for (shape_block& one : shapes) {
+      one.us = prepare(*one.block, options, symbols, nullptr).least() * static_cast<double>(one.uses);
+      left += one.us;
+    }
+    std::stable_sort(shapes.begin(), shapes.end(), [](const auto& a, const auto& b) { return a.us > b.us; });
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      // What is left is shared by the classes that are left.
-      const auto share = (end - clock::now()) / static_cast<std::int64_t>(shapes.size() - i);
+      const double part = left > 0 ? std::min(shapes[i].us / left, 1.0) : 1.0;
+      left -= shapes[i].us;
+      const auto share = std::chrono::duration_cast<clock::duration>((end - clock::now()) * part);
       const tuning_progress done =
-          tune_shape(*shapes[i].block, shapes[i].shape, options, symbols, clock::now() + share, table, result.tried);
+          tune_shape(*shapes[i].block, {shapes[i].shape, 0, 0, shapes[i].us / static_cast<double>(shapes[i].uses), 0},
+                     options, symbols, clock::now() + share, table, result.tried);
       result.before_us += done.before_us * static_cast<double>(shapes[i].uses);
       result.after_us += done.after_us * static_cast<double>(shapes[i].uses);
       if (options_.progress) options_.progress({done.shape, i + 1, shapes.size(), done.before_us, done.after_us});
@@ -205,14 +215,14 @@ class kernel_tuner {
     return detail::timed_block(where_, programs_, queue_, block, codegen::lower(block, chosen), symbols);
   }
 
-  tuning_progress tune_shape(const codegen::block_view& block, const std::string& shape_class,
+  /// `done` comes with the shape class and the time of the default choice.
+  tuning_progress tune_shape(const codegen::block_view& block, tuning_progress done,
                              const codegen::lower_options& options, const symbol_values& symbols,
                              std::chrono::steady_clock::time_point end, codegen::tuning_table& table,
                              std::size_t& tried) {
     const codegen::tuning_space& space =
-        *codegen::find_tuning_space(std::string_view(shape_class).substr(0, shape_class.find(' ')));
-    detail::timed_block usual = prepare(block, options, symbols, nullptr);
-    tuning_progress done{shape_class, 0, 0, usual.least(), 0};
+        *codegen::find_tuning_space(std::string_view(done.shape).substr(0, done.shape.find(' ')));
+    const std::string& shape_class = done.shape;
     done.after_us = done.before_us;
     const auto measure = [&](individual& candidate) {
       codegen::tuning_table one;
@@ -234,7 +244,8 @@ class kernel_tuner {
       return std::any_of(population.begin(), population.end(), [&](const individual& i) { return i.values == values; });
     };
     std::size_t repeats = 0;
-    while (std::chrono::steady_clock::now() < end && repeats < 32) {
+    // However short the time, something is tried.
+    while ((std::chrono::steady_clock::now() < end || tried == 0) && repeats < 32) {
       individual child;
       const bool seeding = population.size() < options_.population;
       const auto parent = [&]() -> const individual& {
@@ -274,6 +285,7 @@ class kernel_tuner {
     if (!(best->us < done.before_us * (1 - options_.gain))) return done;
     codegen::tuning_table one;
     one.set(shape_class, best->values);
+    detail::timed_block usual = prepare(block, options, symbols, nullptr);
     detail::timed_block found = prepare(block, options, symbols, &one);
     std::vector<double> before;
     std::vector<double> after;

@@ -15,6 +15,7 @@
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/opened_device.hpp>
 #include <dnnopt/backend/program.hpp>
+#include <dnnopt/backend/tuning_store.hpp>
 #include <dnnopt/passes/fold_constants.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <dnnopt/session.hpp>
@@ -134,7 +135,8 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   result->device = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
   opened_device& device = *result->device;
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
-  const codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
+  codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
+  if (options.tuned) lowering.tuned = options.tuned->find(device.context.info());
   auto made = std::make_shared<program>(make_program(result->optimized, lowering, options.require_device));
   result->report.lower_seconds = lap();
   memory_options arranging = options.memory;

@@ -247,18 +247,45 @@ enum class attention_frame : std::uint8_t { items, tiles, groups };
     // Rows of queries, of keys or values, and of scores, a vector of four longer than what they hold.
     const std::int64_t size = a.e.size.constant();
     const std::int64_t value_pitch = (a.e.value_size.constant() + 31) / 32 * 32 + 4;
-    const std::int64_t bytes = 4 * (size * 36 + std::max(size * 36, 32 * value_pitch) + 32 * 36 + 32);
+    const auto bytes = [&](std::int64_t rows, std::int64_t splits) {
+      return 4 * (size * (rows + 4) + splits * (std::max(size * 36, 32 * value_pitch) + 32 * (rows + 4) + 3 * rows));
+    };
     const device_info* device = site.options.device;
-    const std::uint64_t local =
-        device == nullptr || device->local_memory_bytes == 0 ? 16384 : device->local_memory_bytes;
-    if (static_cast<std::uint64_t>(bytes) > local)
-      throw error(errc::unsupported, "a block takes more than the local memory");
+    const std::int64_t local = device == nullptr || device->local_memory_bytes == 0
+                                   ? 16384
+                                   : static_cast<std::int64_t>(device->local_memory_bytes);
+    const std::int64_t most = device == nullptr || device->max_work_group_size == 0
+                                  ? 256
+                                  : static_cast<std::int64_t>(device->max_work_group_size);
+    const auto fits = [&](std::int64_t rows, std::int64_t splits) {
+      return bytes(rows, splits) <= local && rows * 2 * splits <= most;
+    };
     if (a.e.value_size.constant() > 256) throw error(errc::unsupported, "rows of values take more than the registers");
-    if (device != nullptr && device->max_work_group_size != 0 && device->max_work_group_size < 64)
-      throw error(errc::unsupported, "work-groups of 64 are too large");
+    if (!fits(32, 1) && !fits(16, 1))
+      throw error(errc::unsupported, "a block takes more than the local memory or work-groups");
+    // Few rows and heads are spread over more work-groups, and keys over teams, until every core has some.
+    const std::int64_t units = device == nullptr ? 16 : std::max<std::int64_t>(device->compute_units, 1);
+    const std::int64_t query_count = std::max<std::int64_t>(a.e.queries.as_constant().value_or(64), 1);
+    const std::int64_t key_blocks = (std::max<std::int64_t>(a.e.keys.as_constant().value_or(64), 1) + 31) / 32;
+    const std::int64_t head_count = heads.as_constant().value_or(16);
+    const auto groups = [&](std::int64_t rows) { return head_count * ((query_count + rows - 1) / rows); };
+    std::int64_t rows = !fits(32, 1) || query_count <= 16 || groups(32) < 2 * units ? 16 : 32;
+    std::int64_t splits = 1;
+    while (splits < std::min<std::int64_t>(key_blocks, 4) && groups(rows) * splits < 4 * units &&
+           fits(rows, splits + 1))
+      ++splits;
+    const std::string shape_name =
+        shape_class("attention_tiles", std::array{heads, a.e.queries, a.e.keys, a.e.size, a.e.value_size});
+    if (const auto* values = site.tuned(shape_name); values != nullptr && fits((*values)[0], (*values)[1])) {
+      rows = (*values)[0];
+      splits = (*values)[1];
+    }
+    b.define("DNNOPT_ROWS", rows);
+    b.define("DNNOPT_SPLITS", splits);
     plan = b.finish(kernels::prelude, kernels::attention_tiles, "attention_tiles");
-    plan.global = {ceildiv(a.e.queries, 32) * 64, heads, index_expr(1)};
-    plan.local = {64, 1, 1};
+    plan.tuning = shape_name;
+    plan.global = {ceildiv(a.e.queries, rows) * (rows * 2 * splits), heads, index_expr(1)};
+    plan.local = {static_cast<std::size_t>(rows * 2 * splits), 1, 1};
   } else {
     const std::size_t most = site.options.device == nullptr || site.options.device->max_work_group_size == 0
                                  ? 256

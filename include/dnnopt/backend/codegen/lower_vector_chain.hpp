@@ -91,6 +91,12 @@ struct vector_chain {
 [[nodiscard]] inline std::string reject_vector_chain(const lowering_site& site) {
   vector_chain chain;
   if (std::string why = read_vector_chain(site, chain); !why.empty()) return why;
+  // Where many work-groups run at once, the one of a vector reads all weights alone: beyond some size that takes longer
+  // than a second launch, whose products all work-groups share.
+  constexpr std::int64_t most_weights = 128 * 1024;
+  const std::int64_t weights = 4 * chain.first.results * (chain.first.length + chain.second.results);
+  if (!site.prefers_vectors() && weights > most_weights)
+    return "one work-group would read " + std::to_string(weights) + " bytes of weights alone";
   const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0
                                   ? 32768
                                   : site.options.device->local_memory_bytes;

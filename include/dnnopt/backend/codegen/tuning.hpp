@@ -59,6 +59,8 @@ inline constexpr std::array tuning_spaces{
         {tunable_parameter{"group", {16, 32, 64, 128, 256}, 5}, tunable_parameter{"group_rows", {1, 2, 4, 8}, 4}},
         2},
     tuning_space{"row_items", {tunable_parameter{"rows_per_item", {1, 2, 4, 8, 16, 64}, 6}}, 1},
+    tuning_space{
+        "attention_tiles", {tunable_parameter{"rows", {16, 32}, 2}, tunable_parameter{"splits", {1, 2, 3, 4}, 4}}, 2},
     tuning_space{"attention_items",
                  {tunable_parameter{"queries", {12, 24, 48, 96}, 4}, tunable_parameter{"keys", {32, 64, 128, 256}, 4}},
                  2},

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Latency beside PyTorch on one GPU: dnnopt, dnnopt tuned, eager, TorchInductor, TorchInductor with CUDA graphs.
+
+compare_torch.py EXE DEVICE [MODEL.onnx ...] [--tune SECONDS] [--warmup N] [--runs N] [--json FILE]
+
+DEVICE is what `EXE bench --device` takes. Each model's row is made in one go: fp32, tf32 off, cudnn.benchmark on, under
+no_grad, medians of N runs after warm-up, in milliseconds. PyTorch's input lies on the GPU already and its output stays
+there; dnnopt's figure is end to end, with upload and download. Weights are random on both sides. A model that PyTorch
+lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. Ends with the geometric mean
+of TorchInductor / dnnopt.
+"""
+import argparse
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DEFAULT = [
+    "swin_tiny_patch4_window7_224", "vit_base_patch16_224", "convnext_tiny", "resnext50_32x4d", "regnety_032", "resnet50",
+    "mobilenetv2_100", "efficientnet_b0", "efficientvit_b2", "bert_base", "gpt2",
+]
+
+
+def torch_model(name, shapes):
+    """A module in evaluation mode and its inputs on the GPU. ImportError where the package is missing."""
+    import torch
+
+    if name in ("bert_base", "gpt2"):
+        import transformers
+
+        config = transformers.BertConfig() if name == "bert_base" else transformers.GPT2Config(use_cache=False)
+        made = (transformers.BertModel if name == "bert_base" else transformers.GPT2Model)(config)
+        ids = torch.randint(0, 1000, next(iter(shapes.values())), device="cuda")
+        return made.eval().cuda(), (ids,)
+    import timm
+
+    return timm.create_model(name).eval().cuda(), (torch.randn(next(iter(shapes.values())), device="cuda"),)
+
+
+def torch_latency(call, inputs, warmup, runs):
+    """Median in ms of a call that ends when the GPU is done."""
+    import torch
+
+    times = []
+    with torch.no_grad():
+        for i in range(warmup + runs):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            call(*inputs)
+            torch.cuda.synchronize()
+            if i >= warmup:
+                times.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(times)
+
+
+def torch_rows(name, shapes, warmup, runs):
+    """Latencies by engine; the text of what failed in place of a figure."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    torch.set_float32_matmul_precision("highest")
+    module, inputs = torch_model(name, shapes)
+    rows = {}
+    for engine, make in (
+        ("eager", lambda: module),
+        ("inductor", lambda: torch.compile(module)),
+        ("inductor + graphs", lambda: torch.compile(module, mode="reduce-overhead")),
+    ):
+        torch._dynamo.reset()
+        try:
+            rows[engine] = torch_latency(make(), inputs, warmup, runs)
+        except Exception as fault:  # a peer that fails is a row that says so, not the end
+            rows[engine] = f"{type(fault).__name__}: {str(fault).splitlines()[0][:80]}"
+    return rows
+
+
+def run_tool(exe, *arguments):
+    """The JSON that a subcommand writes."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as target:
+        subprocess.run([exe, *arguments, "--json", target.name], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return json.load(open(target.name))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("exe")
+    parser.add_argument("device")
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--tune", type=float, default=0, help="seconds; 0: no tuned column")
+    parser.add_argument("--warmup", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--json", default="")
+    arguments = parser.parse_args()
+    models = arguments.models or [os.path.join(HERE, "zoo", f"{name}.onnx") for name in DEFAULT]
+
+    engines = ["dnnopt", "tuned", "eager", "inductor", "inductor + graphs"]
+    print(f"{'model':32s}" + "".join(f"{engine:>19s}" for engine in engines) + f"{'inductor/dnnopt':>19s}", flush=True)
+    table = {}
+    for path in models:
+        name = os.path.splitext(os.path.basename(path))[0]
+        with tempfile.TemporaryDirectory() as folder:
+            model = os.path.join(folder, os.path.basename(path))
+            shutil.copy(path, model)
+            subprocess.run([arguments.exe, "weights", model], check=True, stdout=subprocess.DEVNULL)
+            info = run_tool(arguments.exe, "info", model)
+            shapes = {one["name"]: one["shape"] for one in info["inputs"]}
+            common = ["--device", arguments.device, "--warmup", str(arguments.warmup), "--runs", str(arguments.runs)]
+            row = {"dnnopt": run_tool(arguments.exe, "bench", model, *common)["latency_ms"]["median"]}
+            if arguments.tune > 0:
+                cache = os.path.join(folder, "cache")
+                tuned = run_tool(arguments.exe, "tune", model, "--device", arguments.device, "--budget", str(arguments.tune), "--cache", cache)
+                row["tuned"] = run_tool(arguments.exe, "bench", model, *common, "--cache", cache)["latency_ms"]["median"]
+                row["tried"] = tuned["tried"]
+            try:
+                row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs))
+            except (ImportError, RuntimeError) as fault:
+                row["missing"] = str(fault).splitlines()[0]
+        inductor = row.get("inductor")
+        row["ratio"] = inductor / row["dnnopt"] if isinstance(inductor, float) else None
+        table[name] = row
+        cells = "".join(f"{row[e]:19.3f}" if isinstance(row.get(e), float) else f"{'-':>19s}" for e in engines)
+        print(f"{name:32s}{cells}" + (f"{row['ratio']:19.2f}" if row["ratio"] else f"{'-':>19s}"), flush=True)
+        for engine in engines + ["missing"]:
+            if isinstance(row.get(engine), str):
+                print(f"    {engine}: {row[engine]}")
+    ratios = [row["ratio"] for row in table.values() if row["ratio"]]
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"inductor / dnnopt: geometric mean {mean:.2f} over {len(ratios)}, least {min(ratios):.2f}")
+    if arguments.json:
+        json.dump(table, open(arguments.json, "w"), indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

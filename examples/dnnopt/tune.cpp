@@ -1,0 +1,85 @@
+// dnnopt tune
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include <dnnopt/tune.hpp>
+
+#include "support.hpp"
+
+namespace tool {
+
+namespace {
+
+double latency_ms(dnnopt::session& session, const dnnopt::named_tensors& inputs) {
+  const auto begin = std::chrono::steady_clock::now();
+  (void)session.run(inputs);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+int tune(const options& o) {
+  const dnnopt::model m = dnnopt::load(o.model);
+  dnnopt::compile_options compiling = compile_options_of(o);
+  const dnnopt::named_tensors inputs = inputs_of(m, o);
+  compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
+  const dnnopt::device_info& info = compiling.opened->context.info();
+
+  dnnopt::tuning_store store = *compiling.tuned;
+  dnnopt::tuner_options search;
+  search.seconds = o.budget;
+  search.seed = static_cast<std::uint32_t>(o.seed);
+  json shapes = json::array();
+  search.progress = [&](const dnnopt::tuning_progress& progress) {
+    std::fprintf(stderr, "%zu of %zu  %-44s %9.1f us -> %9.1f us\n", progress.done, progress.all,
+                 progress.shape.c_str(), progress.before_us, progress.after_us);
+    json row = {{"shape", progress.shape}, {"before_us", progress.before_us}, {"after_us", progress.after_us}};
+    if (const auto* values = store.table_of(info).find(progress.shape)) row["values"] = *values;
+    shapes.push_back(std::move(row));
+  };
+  if (o.cache.empty()) std::fprintf(stderr, "dnnopt: without --cache FILE the result is printed and kept nowhere\n");
+  const dnnopt::tuning_result found = dnnopt::tune(m, compiling, inputs, search, store);
+  keep_tuned(o, store);
+
+  // Both sessions in turns, so that a slow moment of the machine meets both.
+  compiling.tuned = nullptr;
+  dnnopt::session plain = dnnopt::compile(m, compiling);
+  compiling.tuned = std::make_shared<const dnnopt::tuning_store>(store);
+  dnnopt::session tuned = dnnopt::compile(m, compiling);
+  std::vector<double> before;
+  std::vector<double> after;
+  const std::size_t warmup = 3;
+  const std::size_t rounds = 15;
+  for (std::size_t i = 0; i < warmup + rounds; ++i) {
+    const double one = latency_ms(plain, inputs);
+    const double other = latency_ms(tuned, inputs);
+    if (i < warmup) continue;
+    before.push_back(one);
+    after.push_back(other);
+  }
+  json result;
+  result["device"] = info.name;
+  result["before_ms"] = median(before);
+  result["after_ms"] = median(after);
+  result["tried"] = found.tried;
+  result["kernels_before_us"] = found.before_us;
+  result["kernels_after_us"] = found.after_us;
+  result["shapes"] = std::move(shapes);
+  say(o, "device " + info.name + ", " + std::to_string(found.tried) + " configurations tried\ntunable kernels " +
+             fixed(found.before_us * 1e-3, 3) + " ms -> " + fixed(found.after_us * 1e-3, 3) +
+             " ms; latency, median of " + std::to_string(rounds) + " in turns: " + fixed(median(before), 3) +
+             " ms -> " + fixed(median(after), 3) + " ms\n" +
+             (o.cache.empty() ? std::string() : "kept in '" + o.cache + "' for this device and driver\n"));
+  write_json(o, result);
+  return 0;
+}
+
+}  // namespace tool
