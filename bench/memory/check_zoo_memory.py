@@ -2,11 +2,13 @@
 """Recomputes the memory bound of every zoo model from the lifetimes that `optimize` writes, and judges the arena by it.
 
 The bound is the largest sum of bytes alive at one step, without rounding to alignments; overlaps of live tensors are
-looked for as well. With --run each model also runs once as it is and once with freed memory poisoned: outputs must be
-equal, and the device memory that the allocator counts besides weights, inputs and outputs must equal the arena.
+looked for as well. With --run each model also runs (device_memory.cpp), once as it is and once with freed memory
+poisoned: outputs must be equal, and all device memory alive besides weights, inputs and outputs, counted at the OpenCL
+API (counted_opencl.cpp), must equal the arena. A model whose sizes depend on data holds more, which is printed.
 
 usage: check_zoo_memory.py [--dnnopt PROGRAM] [--run FOLDER] [MODEL.onnx ...]
-       FOLDER holds the models beside their weights (or receives copies and generated weights)
+       FOLDER receives the models with generated weights, one after the other; device_memory and counted_opencl.so
+       (built with DNNOPT_BUILD_BENCH) lie beside PROGRAM
 exit status: 0 when the ratio is 1.000 for at least 26 of 30 models and at most 1.02 for all, and nothing else is wrong
 """
 import argparse
@@ -15,7 +17,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 ZOO = pathlib.Path(__file__).resolve().parents[1] / "zoo"
 
@@ -55,27 +56,34 @@ def faults(records, arena):
     return found
 
 
-def files_of(folder):
-    return {path.name: path.read_bytes() for path in sorted(pathlib.Path(folder).glob("*.npy"))}
-
-
 def run_check(program, model, folder):
-    """What is wrong with a poisoned run and with the allocator's count; nothing where all is well."""
+    """What a run with counted memory tells, and what is wrong with it; the weights are gone afterwards."""
     here = pathlib.Path(folder) / model.name
-    if not here.exists():
-        shutil.copy(model, here)
-    if not here.with_suffix(".weights").exists():
+    shutil.copy(model, here)
+    weights = here.with_suffix(".weights")
+    tools = pathlib.Path(program).parent
+    try:
         result_of([program, "weights", here])
-    with tempfile.TemporaryDirectory() as plain, tempfile.TemporaryDirectory() as poisoned:
-        result_of([program, "run", here, "--output-dir", plain])
-        result_of([program, "run", here, "--output-dir", poisoned, "--poison-freed"])
-        outputs = files_of(plain)
-        if not outputs or outputs != files_of(poisoned):
-            return "poisoned memory changes the outputs"
-    counted = result_of([program, "bench", here, "--warmup", 1, "--runs", 1])
-    if counted["intermediate_device_bytes"] != counted["arena_bytes"]:
-        return f"allocated {counted['intermediate_device_bytes']}, planned {counted['arena_bytes']}"
-    return ""
+        done = subprocess.run([str(tools / "device_memory"), str(tools / "counted_opencl.so"), str(here)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"device_memory {model.stem}: {done.stderr.strip()[-400:]}")
+        told = json.loads(done.stdout)
+    finally:
+        weights.unlink(missing_ok=True)
+        here.unlink(missing_ok=True)
+    trouble = []
+    if not told["poisoned_equal"]:
+        trouble.append("poisoned memory changes the outputs")
+    more = told["other_bytes"] - told["arena_bytes"]
+    if more < 0 or (more > 0 and not told["depends_on_data"]):
+        trouble.append(f"alive {told['other_bytes']}, planned {told['arena_bytes']}")
+    text = (f"run: {told['other_bytes']} alive besides {told['weight_bytes']} of weights and "
+            f"{told['input_output_bytes']} of inputs and outputs"
+            + (f" ({more} of sizes that data decides)" if more else "")
+            + f", poisoned {'equal' if told['poisoned_equal'] else 'different'}; compiling "
+            f"{told['compile_peak_bytes'] / max(told['weight_bytes'], 1):.3f} of the weights")
+    return text, trouble
 
 
 def main():
@@ -95,14 +103,16 @@ def main():
             bound = largest_live_sum(records)
             ratio = r["arena_bytes"] / bound if bound else 1.0
             trouble = faults(records, r["arena_bytes"])
+            ran = ""
             if options.run:
-                told = run_check(options.dnnopt, model, options.run)
-                trouble += [told] if told else []
+                ran, faulty = run_check(options.dnnopt, model, options.run)
+                ran = "\n    " + ran
+                trouble += faulty
             order = r["order"]
             print(f"{model.stem:32} {len(records):7} {r['naive_bytes']:12} {r['arena_bytes']:11} {bound:11} {ratio:7.4f}  "
                   f"{order['decision']} {order['peak_bytes_before']} -> {order['peak_bytes']}"
                   f"{' proved' if order['proved'] else ''}, {order['joined_in_place']} in place, {r['plan_seconds']:.3f}"
-                  + "".join(f"\n    {t}" for t in trouble[:4]), flush=True)
+                  + ran + "".join(f"\n    {t}" for t in trouble[:4]), flush=True)
             ratios.append(ratio)
             wrong += trouble
         except (RuntimeError, KeyError, json.JSONDecodeError) as fault:

@@ -3,6 +3,7 @@
 
 #include <dnnopt/backend/arrange_memory.hpp>
 #include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/program_subgraphs.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/onnx/export.hpp>
 #include <dnnopt/passes/memory/memory_io.hpp>
@@ -100,6 +101,7 @@ int optimize(const options& o) {
   double lower_seconds = 0;
   json launches = json::array();
   std::int64_t ir_after = 0;
+  std::vector<dnnopt::program_subgraph> subgraphs;
   bool symbolic = false;
   bool late = false;
   for (dnnopt::value_id v = 0; v < g->value_count(); ++v)
@@ -111,6 +113,7 @@ int optimize(const options& o) {
         dnnopt::make_program(g, dnnopt::codegen::default_lower_options(&device.info), o.require_device);
     lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const std::size_t alignment = device.info.base_address_alignment_bytes;
+    subgraphs = dnnopt::subgraphs_of(placed);
     arranged = dnnopt::arrange_memory(placed, alignment, compiling.memory, static_cast<std::int64_t>(o.memory_limit));
     kernels = placed.kernel_count();
     host_ops = placed.host_count();
@@ -138,6 +141,7 @@ int optimize(const options& o) {
     keep_plans(o, *compiling.memory.store);
     ir_after = intermediate_bytes(placed, ones);
   } else {
+    subgraphs = dnnopt::subgraphs_of(dnnopt::make_program(g, dnnopt::codegen::default_lower_options(nullptr), false));
     for (const dnnopt::node_id id : g->nodes()) layout_after += is_layout_operator(*g, id) ? 1 : 0;
     ir_after = intermediate_bytes(*g, ones);
   }
@@ -171,11 +175,12 @@ int optimize(const options& o) {
     passes.add({pass.name, std::to_string(pass.edits), fixed(pass.seconds * 1e3, 2)});
   }
   result["launches"] = launches;
-  result["subgraphs"] = {{"known", symbolic || late ? 0 : 1},
-                         {"mixed_1", symbolic && !late ? 1 : 0},
-                         {"mixed_2_4", 0},
-                         {"mixed_5_8", 0},
-                         {"nac", late ? 1 : 0}};
+  const dnnopt::subgraph_counts parts = dnnopt::count_subgraphs(subgraphs);
+  result["subgraphs"] = {{"known", parts.known},
+                         {"mixed_1", parts.mixed_1},
+                         {"mixed_2_4", parts.mixed_2_4},
+                         {"mixed_5_8", parts.mixed_5_8},
+                         {"nac", parts.nac}};
 
   std::string text =
       passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " +

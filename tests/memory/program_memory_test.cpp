@@ -229,6 +229,40 @@ TEST_CASE("a memory limit orders for itself, and what cannot fit is refused by n
   }
 }
 
+TEST_CASE("weights are packed batch by batch, and once where steps share them", "[memory]") {
+  const auto chain = [](network& n, int layers, bool shared) {
+    const value_id x = n.input("x", {64, 128});
+    value_id h = x;
+    value_id w = no_value;
+    for (int i = 0; i < layers; ++i) {
+      if (w == no_value || !shared) w = n.weights({128, 128});
+      h = n.node("Softmax", {n.node("MatMul", {h, w})});
+    }
+    return n.finish(h);
+  };
+  network many;
+  network one;
+  network tied;
+  const model layers = chain(many, 32, false);
+  const session s = check_runs(layers, plain(), {random_input({64, 128}, 1)});
+  std::size_t packing = 0;
+  for (const placed_node& step : s.executor()->executed().steps) packing += step.lowered.prepare.empty() ? 0U : 1U;
+  REQUIRE(packing == 32);
+  const session fresh = compile(layers, plain());
+  const std::uint64_t weights = fresh.executor()->weight_bytes();
+  CHECK(weights >= 32 * 128 * 128 * 4);
+  CHECK(fresh.context()->memory().figures().live_bytes == weights);
+  CHECK(fresh.context()->memory().figures().peak_bytes <= weights + weights / 8);
+  const weight_packing plan = plan_weight_packing(fresh.executor()->executed());
+  CHECK(plan.peak_bytes == fresh.context()->memory().figures().peak_bytes);
+  CHECK(plan.constant_bytes + plan.packed_bytes == weights);
+  CHECK(plan.batches.size() >= 8);
+
+  const session twice = check_runs(chain(tied, 6, true), plain(), {random_input({64, 128}, 2)});
+  const session once = check_runs(chain(one, 1, true), plain(), {random_input({64, 128}, 2)});
+  CHECK(twice.executor()->weight_bytes() == once.executor()->weight_bytes());
+}
+
 TEST_CASE("plans are kept, and kept plans are checked", "[memory]") {
   network n;
   const model m = branches(n);

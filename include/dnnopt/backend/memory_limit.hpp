@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <dnnopt/backend/run_memory.hpp>
+#include <dnnopt/backend/weight_packing.hpp>
 #include <dnnopt/passes/memory/bounds.hpp>
 
 namespace dnnopt {
@@ -17,33 +17,16 @@ namespace dnnopt {
 /// Device memory besides the arena, in bytes.
 struct device_share {
   std::uint64_t weights = 0;    ///< constants that kernels read, and packed weights
-  std::uint64_t preparing = 0;  ///< constants that are only there while weights are packed
+  std::uint64_t preparing = 0;  ///< more than `weights` at the worst moment while they are packed
   std::uint64_t caller = 0;     ///< inputs and outputs of the graph
 };
 
 /// What a program keeps on the device besides its arena. O(V + E).
 [[nodiscard]] inline device_share share_of(const program& p, const run_memory& memory) {
-  const graph& g = *p.g;
+  const weight_packing packing = plan_weight_packing(p);
   device_share share;
-  std::set<value_id> running;
-  std::set<value_id> preparing;
-  symbol_values ones;
-  for (std::uint32_t symbol = 0; symbol < g.expressions().symbol_count(); ++symbol) ones.bind(symbol, 1);
-  for (const placed_node& step : p.steps) {
-    const auto collect = [&](const std::vector<codegen::kernel_plan>& plans, std::set<value_id>& into) {
-      for (const codegen::kernel_plan& plan : plans)
-        for (const codegen::pointer_argument& a : plan.pointers)
-          if (a.held != no_value && g.facts(p.roots[a.held]).is_constant()) into.insert(p.roots[a.held]);
-    };
-    collect(step.lowered.kernels, running);
-    collect(step.lowered.prepare, preparing);
-    for (const codegen::scratch_buffer& scratch : step.lowered.scratch)
-      if (scratch.persistent)
-        share.weights += static_cast<std::uint64_t>(std::max<std::int64_t>(scratch.bytes.evaluate(ones), 1));
-  }
-  const auto bytes_of = [&](value_id v) { return std::max<std::uint64_t>(g.facts(v).constant.byte_size(), 1); };
-  for (const value_id v : running) share.weights += bytes_of(v);
-  for (const value_id v : preparing) share.preparing += running.contains(v) ? 0 : bytes_of(v);
+  share.weights = packing.constant_bytes + packing.packed_bytes;
+  share.preparing = packing.peak_bytes - share.weights;
   for (const planned_value& separate : memory.separate) share.caller += separate.bytes;
   return share;
 }

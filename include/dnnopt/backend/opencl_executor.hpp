@@ -27,6 +27,7 @@
 #include <dnnopt/backend/program_cache.hpp>
 #include <dnnopt/backend/run_memory.hpp>
 #include <dnnopt/backend/run_observer.hpp>
+#include <dnnopt/backend/weight_packing.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -54,7 +55,6 @@ class opencl_executor {
         queues_(where),
         placement_of_arena_(opencl::arena_placement(where.info())) {
     build(programs);
-    upload_constants();
     prepare_weights();
   }
   opencl_executor(const opencl_executor&) = delete;
@@ -221,55 +221,61 @@ class opencl_executor {
     }
   }
 
-  void upload_constants() {
+  void upload_constant(std::map<value_id, opencl::device_buffer>& into, value_id v) {
     const graph& g = *program_->g;
-    opencl::command_queue& queue = queues_.use(false);
-    std::vector<bool> wanted = device_values_;
-    for (const placed_node& step : program_->steps)
-      for (const codegen::kernel_plan& plan : step.lowered.prepare)
-        for (const codegen::pointer_argument& argument : plan.pointers)
-          if (argument.held != no_value) wanted[program_->roots[argument.held]] = true;
-    for (value_id v = 0; v < g.value_count(); ++v) {
-      if (!wanted[v] || !g.facts(v).is_constant()) continue;
-      const tensor& content = g.facts(v).constant;
-      constants_.emplace(v,
-                         where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), g.value_at(v).name));
-      queue.upload(constants_.at(v), content.bytes());
-    }
-    queue.finish();
+    const auto made = into.emplace(
+        v, where_->memory().allocate(static_cast<std::size_t>(bytes_of_constant(g, v)), g.value_at(v).name));
+    queues_.use(false).upload(made.first->second, g.facts(v).constant.bytes());
   }
 
-  /// Runs the kernels that pack weights, once, and releases constants that only these read.
+  /// Uploads constants that kernels read, and packs weights, once, batch by batch: what only packing reads goes with
+  /// its batch.
   void prepare_weights() {
     const graph& g = *program_->g;
     opencl::command_queue& queue = queues_.use(false);
+    const weight_packing packing = plan_weight_packing(*program_);
+    packed_in_ = packing.packed_in;
+    const symbol_values symbols = symbols_of_packing(g);
+    for (const value_id v : packing.early_constants) upload_constant(constants_, v);
     persistent_.resize(program_->steps.size());
-    // What packs weights depends on no symbol; a kernel may carry one as an argument that it does not read.
-    symbol_values none;
-    for (std::uint32_t symbol = 0; symbol < g.expressions().symbol_count(); ++symbol) none.bind(symbol, 1);
-    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
-      const codegen::lowered_node& lowered = program_->steps[s].lowered;
-      persistent_[s].resize(lowered.scratch.size());
-      for (std::size_t j = 0; j < lowered.scratch.size(); ++j)
-        if (lowered.scratch[j].persistent)
-          persistent_[s][j] = where_->memory().allocate(
-              static_cast<std::size_t>(std::max<std::int64_t>(lowered.scratch[j].bytes.evaluate(none), 1)),
-              g.node_at(program_->steps[s].id).name);
-    }
-    for (std::size_t s = 0; s < program_->steps.size(); ++s)
-      for (std::size_t k = 0; k < program_->steps[s].lowered.prepare.size(); ++k) {
-        const codegen::kernel_plan& plan = program_->steps[s].lowered.prepare[k];
-        const std::string& name = g.node_at(program_->steps[s].id).name;
-        const cl::Kernel kernel = make_kernel(prepare_of_[s][k]);
-        set_arguments(kernel, plan, name, none,
-                      [&](const codegen::pointer_argument& pointer) -> const opencl::device_buffer* {
-                        return pointer.held == no_value ? &persistent_[s].at(pointer.scratch)
-                                                        : &constants_.at(program_->roots[pointer.held]);
-                      });
-        queue.launch(kernel(), work_size(plan, plan.bind(none), kernel()), name);
+    for (const packing_batch& batch : packing.batches) {
+      std::map<value_id, opencl::device_buffer> originals;
+      try {
+        for (const value_id v : batch.originals) upload_constant(originals, v);
+        for (const std::size_t s : batch.steps) pack_step(s, symbols, originals);
+        queue.finish();
+      } catch (...) {
+        // Commands under way use what is about to end.
+        (void)::clFinish(queue.handle());
+        throw;
       }
+    }
+    for (const value_id v : packing.late_constants) upload_constant(constants_, v);
     queue.finish();
-    std::erase_if(constants_, [this](const auto& held) { return !device_values_[held.first]; });
+  }
+
+  void pack_step(std::size_t s, const symbol_values& symbols,
+                 const std::map<value_id, opencl::device_buffer>& originals) {
+    const graph& g = *program_->g;
+    const codegen::lowered_node& lowered = program_->steps[s].lowered;
+    const std::string& name = g.node_at(program_->steps[s].id).name;
+    persistent_[s].resize(lowered.scratch.size());
+    for (std::size_t j = 0; j < lowered.scratch.size(); ++j)
+      if (lowered.scratch[j].persistent)
+        persistent_[s][j] = where_->memory().allocate(
+            static_cast<std::size_t>(std::max<std::int64_t>(lowered.scratch[j].bytes.evaluate(symbols), 1)), name);
+    for (std::size_t k = 0; k < lowered.prepare.size(); ++k) {
+      const codegen::kernel_plan& plan = lowered.prepare[k];
+      const cl::Kernel kernel = make_kernel(prepare_of_[s][k]);
+      set_arguments(kernel, plan, name, symbols,
+                    [&](const codegen::pointer_argument& pointer) -> const opencl::device_buffer* {
+                      if (pointer.held == no_value) return &persistent_[s].at(pointer.scratch);
+                      const value_id root = program_->roots[pointer.held];
+                      const auto kept = constants_.find(root);
+                      return kept != constants_.end() ? &kept->second : &originals.at(root);
+                    });
+      queues_.use(false).launch(kernel(), work_size(plan, plan.bind(symbols), kernel()), name);
+    }
   }
 
   struct built_kernel {
@@ -493,7 +499,7 @@ class opencl_executor {
                   [&](const codegen::pointer_argument& pointer) -> const opencl::device_buffer* {
                     if (pointer.held == no_value) {
                       const bool kept = step.lowered.scratch.at(pointer.scratch).persistent;
-                      return &(kept ? persistent_[s] : state.own.scratch[s]).at(pointer.scratch);
+                      return &(kept ? persistent_[packed_in_[s]] : state.own.scratch[s]).at(pointer.scratch);
                     }
                     materialize(state, pointer.held);
                     prepared.bytes += bytes_of(pointer.held, state.symbols);
@@ -642,6 +648,7 @@ class opencl_executor {
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
+  std::vector<std::size_t> packed_in_;                          // by step: whose packed weights it reads
   opencl::memory_placement placement_of_arena_;
   opencl::arena arena_;  // before what holds shares of it
   std::list<instance> instances_;
