@@ -18,6 +18,7 @@
 
 #include <dnnopt/backend/program_subgraphs.hpp>
 #include <dnnopt/dnnopt.hpp>
+#include <dnnopt/passes/pass_table.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <nlohmann/json.hpp>
 

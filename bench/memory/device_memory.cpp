@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/onnx/generate_inputs.hpp>
 #include <nlohmann/json.hpp>

@@ -3,6 +3,8 @@
 #include <dnnopt/backend/program_subgraphs.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/index_expr_io.hpp>
+#include <dnnopt/passes/fuse.hpp>
+#include <dnnopt/passes/rdp.hpp>
 
 #include <catch2/catch.hpp>
 
