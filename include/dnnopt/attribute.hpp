@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/tensor.hpp>
 
@@ -38,7 +39,7 @@ class attribute_map {
     using difference_type = std::ptrdiff_t;
     const_iterator() = default;
     explicit const_iterator(std::vector<named_value>::const_iterator at) : at_(at) {}
-    value_type operator*() const { return {at_->first, *at_->second}; }
+    value_type operator*() const;
     const_iterator& operator++() {
       ++at_;
       return *this;
@@ -51,24 +52,11 @@ class attribute_map {
   };
 
   /// Sets or replaces.
-  void set(std::string name, attribute value) {
-    for (auto& [key, held] : rows_)
-      if (key == name) {
-        held = std::make_shared<const attribute>(std::move(value));
-        return;
-      }
-    rows_.emplace_back(std::move(name), std::make_shared<const attribute>(std::move(value)));
-  }
+  void set(std::string name, attribute value);
   /// Removes; whether it was there.
-  bool erase(std::string_view name) {
-    return std::erase_if(rows_, [name](const auto& held) { return held.first == name; }) != 0;
-  }
+  bool erase(std::string_view name);
   /// The value, or null.
-  [[nodiscard]] const attribute* find(std::string_view name) const {
-    for (const auto& [key, held] : rows_)
-      if (key == name) return held.get();
-    return nullptr;
-  }
+  [[nodiscard]] const attribute* find(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
 
   /// The value as `T` (one of the alternatives of `attribute`), or `fallback` where it is absent.
@@ -83,24 +71,16 @@ class attribute_map {
   template <class T>
   [[nodiscard]] const T& require(std::string_view name) const {
     const attribute* held = find(name);
-    if (held == nullptr) throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' is missing");
+    if (held == nullptr) refuse(name, "is missing");
     return as<T>(name, *held);
   }
   /// Shorthands of get for the common types.
-  [[nodiscard]] std::int64_t get_int(std::string_view name, std::int64_t fallback) const {
-    return get<std::int64_t>(name, fallback);
-  }
-  [[nodiscard]] float get_float(std::string_view name, float fallback) const { return get<float>(name, fallback); }
-  [[nodiscard]] std::string get_string(std::string_view name, std::string fallback) const {
-    return get<std::string>(name, std::move(fallback));
-  }
+  [[nodiscard]] std::int64_t get_int(std::string_view name, std::int64_t fallback) const;
+  [[nodiscard]] float get_float(std::string_view name, float fallback) const;
+  [[nodiscard]] std::string get_string(std::string_view name, std::string fallback) const;
   [[nodiscard]] std::vector<std::int64_t> get_ints(std::string_view name,
-                                                   std::vector<std::int64_t> fallback = {}) const {
-    return get<std::vector<std::int64_t>>(name, std::move(fallback));
-  }
-  [[nodiscard]] std::vector<float> get_floats(std::string_view name, std::vector<float> fallback = {}) const {
-    return get<std::vector<float>>(name, std::move(fallback));
-  }
+                                                   std::vector<std::int64_t> fallback = {}) const;
+  [[nodiscard]] std::vector<float> get_floats(std::string_view name, std::vector<float> fallback = {}) const;
 
   [[nodiscard]] const_iterator begin() const { return const_iterator(rows_.begin()); }
   [[nodiscard]] const_iterator end() const { return const_iterator(rows_.end()); }
@@ -110,14 +90,59 @@ class attribute_map {
   template <class T>
   static const T& as(std::string_view name, const attribute& held) {
     const T* value = std::get_if<T>(&held);
-    if (value == nullptr)
-      throw error(errc::bad_attribute,
-                  "attribute '" + std::string(name) + "' has another type than the operator needs");
+    if (value == nullptr) refuse(name, "has another type than the operator needs");
     return *value;
   }
+  [[noreturn]] static void refuse(std::string_view name, std::string_view why);
 
   std::vector<named_value> rows_;
 };
+
+#if DNNOPT_IMPLEMENT_GRAPH
+DNNOPT_BODY attribute_map::const_iterator::value_type attribute_map::const_iterator::operator*() const {
+  return {at_->first, *at_->second};
+}
+
+DNNOPT_BODY void attribute_map::set(std::string name, attribute value) {
+  for (auto& [key, held] : rows_)
+    if (key == name) {
+      held = std::make_shared<const attribute>(std::move(value));
+      return;
+    }
+  rows_.emplace_back(std::move(name), std::make_shared<const attribute>(std::move(value)));
+}
+
+DNNOPT_BODY bool attribute_map::erase(std::string_view name) {
+  return std::erase_if(rows_, [name](const auto& held) { return held.first == name; }) != 0;
+}
+
+DNNOPT_BODY const attribute* attribute_map::find(std::string_view name) const {
+  for (const auto& [key, held] : rows_)
+    if (key == name) return held.get();
+  return nullptr;
+}
+
+DNNOPT_BODY std::int64_t attribute_map::get_int(std::string_view name, std::int64_t fallback) const {
+  return get<std::int64_t>(name, fallback);
+}
+DNNOPT_BODY float attribute_map::get_float(std::string_view name, float fallback) const {
+  return get<float>(name, fallback);
+}
+DNNOPT_BODY std::string attribute_map::get_string(std::string_view name, std::string fallback) const {
+  return get<std::string>(name, std::move(fallback));
+}
+DNNOPT_BODY std::vector<std::int64_t> attribute_map::get_ints(std::string_view name,
+                                                              std::vector<std::int64_t> fallback) const {
+  return get<std::vector<std::int64_t>>(name, std::move(fallback));
+}
+DNNOPT_BODY std::vector<float> attribute_map::get_floats(std::string_view name, std::vector<float> fallback) const {
+  return get<std::vector<float>>(name, std::move(fallback));
+}
+
+DNNOPT_BODY void attribute_map::refuse(std::string_view name, std::string_view why) {
+  throw error(errc::bad_attribute, "attribute '" + std::string(name) + "' " + std::string(why));
+}
+#endif
 
 }  // namespace dnnopt
 

@@ -5,22 +5,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
-#include <queue>
-#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include <boost/graph/adjacency_list.hpp>
 
 #include <dnnopt/attribute.hpp>
-#include <dnnopt/error.hpp>
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/index_expr.hpp>
 #include <dnnopt/ops/op_info.hpp>
 #include <dnnopt/shape.hpp>
@@ -97,9 +92,14 @@ using dependence_graph =
 /// Ids are stable until `compact`. Removed nodes stay in the numbering, are skipped by `nodes()`, and have no edges.
 class graph {
  public:
-  graph() : expressions_(std::make_shared<expr_context>()) {}
+  graph();
   /// A graph whose expressions share a context with another graph (subgraphs, bodies of blocks).
-  explicit graph(std::shared_ptr<expr_context> expressions) : expressions_(std::move(expressions)) {}
+  explicit graph(std::shared_ptr<expr_context> expressions);
+  graph(const graph& other);
+  graph(graph&& other);
+  graph& operator=(const graph& other);
+  graph& operator=(graph&& other);
+  ~graph();
 
   std::string name;
   std::map<std::string, std::int64_t> opsets;  ///< opset version by domain ("" is ai.onnx)
@@ -112,151 +112,58 @@ class graph {
   // --- values ---
 
   /// A new value without producer. Names need not be unique here; the importer and the verifier see to it.
-  value_id add_value(std::string value_name, dtype type = dtype::undefined, std::optional<shape> dims = std::nullopt) {
-    value v;
-    v.name = std::move(value_name);
-    v.facts.type = type;
-    v.facts.dims = std::move(dims);
-    values_.push_back(std::move(v));
-    return static_cast<value_id>(values_.size() - 1);
-  }
+  value_id add_value(std::string value_name, dtype type = dtype::undefined, std::optional<shape> dims = std::nullopt);
   /// A new constant.
-  value_id add_constant(std::string value_name, tensor content) {
-    const value_id id = add_value(std::move(value_name));
-    make_constant(id, std::move(content));
-    return id;
-  }
+  value_id add_constant(std::string value_name, tensor content);
   /// A new graph input, appended to inputs().
-  value_id add_input(std::string value_name, dtype type, std::optional<shape> dims) {
-    const value_id id = add_value(std::move(value_name), type, std::move(dims));
-    inputs_.push_back(id);
-    return id;
-  }
+  value_id add_input(std::string value_name, dtype type, std::optional<shape> dims);
   /// Declares a value a graph output, appended to outputs().
-  void add_output(value_id id) { outputs_.push_back(check(id)); }
+  void add_output(value_id id);
 
   /// Turns a value without producer into a constant. Errors: invalid_argument where a node produces it.
-  void make_constant(value_id id, tensor content) {
-    value& v = values_[check(id)];
-    if (v.producer != no_node) throw error(errc::invalid_argument, "value '" + v.name + "' has a producer");
-    v.facts.kind = value_kind::tensor;
-    v.facts.type = content.type();
-    v.facts.dims = to_shape(content.dims());
-    v.facts.elements.reset();
-    v.facts.constant = std::move(content);
-  }
+  void make_constant(value_id id, tensor content);
 
   [[nodiscard]] std::size_t value_count() const noexcept { return values_.size(); }
   [[nodiscard]] const value& value_at(value_id id) const { return values_[check(id)]; }
   [[nodiscard]] value_facts& facts(value_id id) { return values_[check(id)].facts; }
   [[nodiscard]] const value_facts& facts(value_id id) const { return values_[check(id)].facts; }
-  void rename_value(value_id id, std::string new_name) { values_[check(id)].name = std::move(new_name); }
+  void rename_value(value_id id, std::string new_name);
 
   [[nodiscard]] const std::vector<value_id>& inputs() const noexcept { return inputs_; }
   [[nodiscard]] const std::vector<value_id>& outputs() const noexcept { return outputs_; }
-  void set_inputs(std::vector<value_id> ids) { inputs_ = std::move(ids); }
-  void set_outputs(std::vector<value_id> ids) { outputs_ = std::move(ids); }
-  [[nodiscard]] bool is_input(value_id id) const {
-    return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end();
-  }
-  [[nodiscard]] bool is_output(value_id id) const {
-    return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end();
-  }
+  void set_inputs(std::vector<value_id> ids);
+  void set_outputs(std::vector<value_id> ids);
+  [[nodiscard]] bool is_input(value_id id) const;
+  [[nodiscard]] bool is_output(value_id id) const;
 
   // --- nodes ---
 
   /// A new node that reads `inputs` and produces `outputs` (values without producer; no_value where unwanted).
   /// Errors: invalid_argument where an output already has a producer or is constant. O(inputs + outputs).
   node_id add_node(const op_info& op, std::string node_name, std::vector<value_id> inputs,
-                   std::vector<value_id> outputs, attribute_map attributes = {}) {
-    blocks_.clear();
-    const auto id = static_cast<node_id>(nodes_.size());
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i] == no_value) continue;
-      value& v = values_[check(outputs[i])];
-      if (v.producer != no_node || v.facts.is_constant())
-        throw error(errc::duplicate_name, "value '" + v.name + "' is produced twice");
-      v.producer = id;
-      v.output_index = static_cast<std::uint32_t>(i);
-    }
-    node n;
-    n.op = &op;
-    n.name = std::move(node_name);
-    n.outputs = std::move(outputs);
-    n.attributes = std::move(attributes);
-    nodes_.push_back(std::move(n));
-    boost::add_vertex(dependence_);
-    set_node_inputs(id, std::move(inputs));
-    for (const value_id out : nodes_[id].outputs)
-      if (out != no_value)
-        for (const value_use& use : values_[out].uses)
-          if (use.node != id) boost::add_edge(id, use.node, edge_property{out, use.slot}, dependence_);
-    return id;
-  }
+                   std::vector<value_id> outputs, attribute_map attributes = {});
   /// Replaces all inputs of a node.
-  void set_node_inputs(node_id id, std::vector<value_id> inputs) {
-    drop_uses(id);
-    node& n = nodes_.at(id);
-    n.inputs = std::move(inputs);
-    for (std::size_t slot = 0; slot < n.inputs.size(); ++slot) add_use(id, static_cast<std::uint32_t>(slot));
-  }
+  void set_node_inputs(node_id id, std::vector<value_id> inputs);
   /// Replaces one input of a node. O(uses of the former value).
-  void set_node_input(node_id id, std::size_t slot, value_id read) {
-    drop_use(id, static_cast<std::uint32_t>(slot));
-    nodes_.at(id).inputs.at(slot) = read;
-    add_use(id, static_cast<std::uint32_t>(slot));
-  }
+  void set_node_input(node_id id, std::size_t slot, value_id read);
   /// Makes every reader of `from` (nodes and graph outputs) read `to`.
-  void replace_uses(value_id from, value_id to) {
-    const std::vector<value_use> uses = values_[check(from)].uses;
-    for (const value_use& use : uses) set_node_input(use.node, use.slot, to);
-    std::replace(outputs_.begin(), outputs_.end(), from, to);
-  }
+  void replace_uses(value_id from, value_id to);
   /// Removes a node; its outputs lose their producer and keep their readers, which must be moved away.
-  void remove_node(node_id id) {
-    node& n = nodes_.at(id);
-    if (n.removed) return;
-    blocks_.clear();
-    drop_uses(id);
-    for (const value_id out : n.outputs) {
-      if (out == no_value) continue;
-      values_[out].producer = no_node;
-      values_[out].facts.elements.reset();
-    }
-    boost::clear_vertex(id, dependence_);
-    n.inputs.clear();
-    n.outputs.clear();
-    n.removed = true;
-    ++removed_;
-  }
+  void remove_node(node_id id);
   /// Replaces the operator and attributes of a node; inputs and outputs stay.
-  void set_node_op(node_id id, const op_info& op, attribute_map attributes) {
-    blocks_.clear();
-    nodes_.at(id).op = &op;
-    nodes_.at(id).attributes = std::move(attributes);
-  }
+  void set_node_op(node_id id, const op_info& op, attribute_map attributes);
   /// Gives the producer of `id` another output value in its place; `id` is left without producer.
-  void move_output(value_id id, value_id replacement) {
-    value& from = values_[check(id)];
-    if (from.producer == no_node) throw error(errc::invalid_argument, "value '" + from.name + "' has no producer");
-    const node_id producer = from.producer;
-    const std::uint32_t index = from.output_index;
-    nodes_[producer].outputs[index] = replacement;
-    from.producer = no_node;
-    values_[check(replacement)].producer = producer;
-    values_[replacement].output_index = index;
-    rebuild_edges_of(producer);
-  }
+  void move_output(value_id id, value_id replacement);
   // --- the fusion plan ---
 
   /// Blocks that run as one, as a pass planned them; nodes outside are blocks of one. Every edit of nodes or edges
   /// forgets the plan, for it may not hold any longer.
   [[nodiscard]] const std::vector<fused_block>& blocks() const noexcept { return blocks_; }
-  void set_blocks(std::vector<fused_block> plan) { blocks_ = std::move(plan); }
+  void set_blocks(std::vector<fused_block> plan);
 
   void set_captured_begin(node_id id, std::uint32_t begin) { nodes_.at(id).captured_begin = begin; }
   [[nodiscard]] attribute_map& attributes(node_id id) { return nodes_.at(id).attributes; }
-  void rename_node(node_id id, std::string new_name) { nodes_.at(id).name = std::move(new_name); }
+  void rename_node(node_id id, std::string new_name);
 
   /// The number of ids given out, removed nodes included: ids are below it.
   [[nodiscard]] std::size_t node_limit() const noexcept { return nodes_.size(); }
@@ -264,124 +171,28 @@ class graph {
   [[nodiscard]] std::size_t node_count() const noexcept { return nodes_.size() - removed_; }
   [[nodiscard]] const node& node_at(node_id id) const { return nodes_.at(id); }
   /// Ids of live nodes in order of creation.
-  [[nodiscard]] std::vector<node_id> nodes() const {
-    std::vector<node_id> ids;
-    ids.reserve(node_count());
-    for (node_id id = 0; id < nodes_.size(); ++id)
-      if (!nodes_[id].removed) ids.push_back(id);
-    return ids;
-  }
+  [[nodiscard]] std::vector<node_id> nodes() const;
   /// Ids of live nodes, producers before consumers; of several ready nodes the one created first comes first, so that
   /// the exporter's order is kept where it is legal. Errors: graph_cycle naming a node on a cycle. O((V + E) log V).
-  [[nodiscard]] std::vector<node_id> topological_order() const {
-    std::vector<std::size_t> pending(nodes_.size(), 0);
-    std::priority_queue<node_id, std::vector<node_id>, std::greater<>> ready;
-    for (node_id id = 0; id < nodes_.size(); ++id) {
-      pending[id] = boost::in_degree(id, dependence_);
-      if (!nodes_[id].removed && pending[id] == 0) ready.push(id);
-    }
-    std::vector<node_id> order;
-    order.reserve(node_count());
-    while (!ready.empty()) {
-      const node_id id = ready.top();
-      ready.pop();
-      order.push_back(id);
-      const auto [first, last] = boost::out_edges(id, dependence_);
-      for (auto edge = first; edge != last; ++edge) {
-        const auto to = static_cast<node_id>(boost::target(*edge, dependence_));
-        if (--pending[to] == 0) ready.push(to);
-      }
-    }
-    if (order.size() != node_count())
-      for (node_id id = 0; id < nodes_.size(); ++id)
-        if (!nodes_[id].removed && pending[id] != 0)
-          throw error(errc::graph_cycle,
-                      "node '" + nodes_[id].name + "' (" + std::string(nodes_[id].op->name) + ") depends on itself");
-    return order;
-  }
+  [[nodiscard]] std::vector<node_id> topological_order() const;
 
   /// The Boost.Graph view for its algorithms; vertex descriptors are node_ids.
   [[nodiscard]] const dependence_graph& dependence() const noexcept { return dependence_; }
 
   /// Renumbers nodes and values so that removed nodes and unused values (no producer, no reader, not an input, output
   /// or named constant that is read) disappear. All ids change. O(V + E).
-  void compact() {
-    graph packed(expressions_);
-    packed.name = name;
-    packed.opsets = opsets;
-    packed.metadata = metadata;
-    packed.producer_name = producer_name;
-    std::vector<value_id> moved(values_.size(), no_value);
-    const auto keep = [&](value_id id) {
-      if (id == no_value) return no_value;
-      if (moved[id] == no_value) {
-        moved[id] = packed.add_value(values_[id].name);
-        packed.values_.back().facts = values_[id].facts;
-      }
-      return moved[id];
-    };
-    for (const value_id id : inputs_) packed.inputs_.push_back(keep(id));
-    std::vector<node_id> moved_nodes(nodes_.size(), no_node);
-    for (node_id id = 0; id < nodes_.size(); ++id) {
-      const node& n = nodes_[id];
-      if (n.removed) continue;
-      std::vector<value_id> in;
-      std::vector<value_id> out;
-      for (const value_id v : n.inputs) in.push_back(keep(v));
-      for (const value_id v : n.outputs) out.push_back(keep(v));
-      const node_id made = packed.add_node(*n.op, n.name, std::move(in), std::move(out), n.attributes);
-      packed.nodes_[made].captured_begin = n.captured_begin;
-      moved_nodes[id] = made;
-    }
-    for (const value_id id : outputs_) packed.outputs_.push_back(keep(id));
-    for (fused_block& block : blocks_) {
-      for (node_id& id : block.members) id = moved_nodes[id];
-      for (node_id& id : block.before) id = moved_nodes[id];
-      for (node_id& id : block.after) id = moved_nodes[id];
-      for (value_id& id : block.outputs) id = moved[id];
-      if (block.anchor != no_node) block.anchor = moved_nodes[block.anchor];
-    }
-    packed.blocks_ = std::move(blocks_);
-    *this = std::move(packed);
-  }
+  void compact();
 
  private:
   value_id check(value_id id) const {
-    if (id >= values_.size())
-      throw error(errc::invalid_argument, "value id " + std::to_string(id) + " is out of range");
+    if (id >= values_.size()) refuse(id);
     return id;
   }
-  void add_use(node_id id, std::uint32_t slot) {
-    blocks_.clear();
-    const value_id read = nodes_[id].inputs[slot];
-    if (read == no_value) return;
-    values_[check(read)].uses.push_back({id, slot});
-    if (values_[read].producer != no_node)
-      boost::add_edge(values_[read].producer, id, edge_property{read, slot}, dependence_);
-  }
-  void drop_use(node_id id, std::uint32_t slot) {
-    const value_id read = nodes_[id].inputs[slot];
-    if (read == no_value) return;
-    auto& uses = values_[read].uses;
-    const auto found = std::find(uses.begin(), uses.end(), value_use{id, slot});
-    if (found != uses.end()) {
-      *found = uses.back();
-      uses.pop_back();
-    }
-    boost::remove_in_edge_if(
-        id, [&](const auto& edge) { return dependence_[edge].slot == slot; }, dependence_);
-  }
-  void drop_uses(node_id id) {
-    for (std::size_t slot = 0; slot < nodes_[id].inputs.size(); ++slot) drop_use(id, static_cast<std::uint32_t>(slot));
-  }
-  void rebuild_edges_of(node_id producer) {
-    blocks_.clear();
-    boost::clear_out_edges(producer, dependence_);
-    for (const value_id out : nodes_[producer].outputs)
-      if (out != no_value)
-        for (const value_use& use : values_[out].uses)
-          boost::add_edge(producer, use.node, edge_property{out, use.slot}, dependence_);
-  }
+  [[noreturn]] static void refuse(value_id id);
+  void add_use(node_id id, std::uint32_t slot);
+  void drop_use(node_id id, std::uint32_t slot);
+  void drop_uses(node_id id);
+  void rebuild_edges_of(node_id producer);
 
   std::shared_ptr<expr_context> expressions_;
   std::vector<value> values_;
@@ -397,17 +208,7 @@ class graph {
 class facts_of_node {
  public:
   /// Precondition: `g` outlives this object and is not edited meanwhile.
-  facts_of_node(const graph& g, node_id id) {
-    const node& n = g.node_at(id);
-    pointers_.reserve(n.inputs.size());
-    for (const value_id v : n.inputs) pointers_.push_back(v == no_value ? nullptr : &g.facts(v));
-    scope_ = !n.outputs.empty() && n.outputs[0] != no_value ? g.value_at(n.outputs[0]).name : n.name;
-    facts_.attributes = &n.attributes;
-    facts_.inputs = pointers_;
-    facts_.output_count = n.outputs.size();
-    facts_.expressions = &g.expressions();
-    facts_.scope = scope_;
-  }
+  facts_of_node(const graph& g, node_id id);
   facts_of_node(const facts_of_node&) = delete;
   facts_of_node& operator=(const facts_of_node&) = delete;
 
@@ -421,5 +222,9 @@ class facts_of_node {
 };
 
 }  // namespace dnnopt
+
+#if DNNOPT_IMPLEMENT_GRAPH
+#include <dnnopt/detail/graph_bodies.hpp>
+#endif
 
 #endif  // DNNOPT_GRAPH_HPP

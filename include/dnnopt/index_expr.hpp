@@ -3,21 +3,19 @@
 #ifndef DNNOPT_INDEX_EXPR_HPP
 #define DNNOPT_INDEX_EXPR_HPP
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include <dnnopt/error.hpp>
+#include <dnnopt/detail/implementation.hpp>
 
 namespace dnnopt {
 
@@ -66,6 +64,8 @@ struct expr_node {
   return q - static_cast<std::int64_t>(a % b != 0 && ((a < 0) != (b < 0)));
 }
 
+[[noreturn]] void refuse_constant();
+
 // Range arithmetic needs more than 64 bits before it clamps.
 __extension__ typedef __int128 wide_int;
 
@@ -79,15 +79,12 @@ __extension__ typedef __int128 wide_int;
 class symbol_values {
  public:
   /// Binds the symbol of that number; a later binding replaces an earlier one.
-  void bind(std::uint32_t symbol, std::int64_t value) {
-    if (symbol >= values_.size()) values_.resize(symbol + 1);
-    values_[symbol] = value;
-  }
+  void bind(std::uint32_t symbol, std::int64_t value);
   /// The bound value, or nothing.
   [[nodiscard]] std::optional<std::int64_t> find(std::uint32_t symbol) const {
     return symbol < values_.size() ? values_[symbol] : std::nullopt;
   }
-  friend bool operator==(const symbol_values&, const symbol_values&) = default;
+  friend bool operator==(const symbol_values& a, const symbol_values& b);
 
  private:
   std::vector<std::optional<std::int64_t>> values_;
@@ -109,7 +106,7 @@ class index_expr {
   [[nodiscard]] bool is_constant() const noexcept { return node_ == nullptr; }
   /// The value of a constant. Errors: unbound_symbol where it is none.
   [[nodiscard]] std::int64_t constant() const {
-    if (node_ != nullptr) throw error(errc::unbound_symbol, "an expression is not a constant");
+    if (node_ != nullptr) detail::refuse_constant();
     return constant_;
   }
   /// The value of a constant, or nothing.
@@ -170,46 +167,26 @@ class index_expr {
 
 /// `e` with every symbol s replaced by `replacement(s)` (an index_expr, of any one context), simplified anew.
 /// Errors: division_by_zero where a divisor becomes 0.
-template <class SymbolToExpr>
-[[nodiscard]] index_expr substitute(const index_expr& e, SymbolToExpr&& replacement);
+[[nodiscard]] index_expr substitute(const index_expr& e,
+                                    const std::function<index_expr(const index_expr& symbol)>& replacement);
 
 /// Owns symbols and the nodes of expressions over them. Not copyable, not thread-safe for building; evaluation of
 /// existing expressions may run on several threads.
 class expr_context {
  public:
-  expr_context() = default;
+  expr_context();
+  ~expr_context();
   expr_context(const expr_context&) = delete;
   expr_context& operator=(const expr_context&) = delete;
 
   /// The symbol of that name, made on first use with the range given then. A dim's range starts at 0.
-  [[nodiscard]] index_expr symbol(std::string_view name, expr_range range = {0, unbounded}) {
-    const std::string key(name);
-    if (const auto found = by_name_.find(key); found != by_name_.end())
-      return index_expr::from_node(symbols_[found->second].node);
-    const auto number = static_cast<std::uint32_t>(symbols_.size());
-    detail::expr_node node;
-    node.op = expr_op::symbol;
-    node.value = number;
-    node.range = range;
-    const detail::expr_node* made = add(std::move(node));
-    symbols_.push_back({key, made});
-    by_name_.emplace(key, number);
-    return index_expr::from_node(made);
-  }
+  [[nodiscard]] index_expr symbol(std::string_view name, expr_range range = {0, unbounded});
   /// A symbol of a name not used before: `prefix` followed by a number.
-  [[nodiscard]] index_expr fresh(std::string_view prefix, expr_range range = {0, unbounded}) {
-    std::string name;
-    do name = std::string(prefix) + "_" + std::to_string(fresh_++);
-    while (by_name_.contains(name));
-    return symbol(name, range);
-  }
+  [[nodiscard]] index_expr fresh(std::string_view prefix, expr_range range = {0, unbounded});
   /// The number of the symbol of that name, or nothing.
-  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const {
-    const auto found = by_name_.find(std::string(name));
-    return found == by_name_.end() ? std::nullopt : std::optional(found->second);
-  }
+  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
   [[nodiscard]] std::size_t symbol_count() const noexcept { return symbols_.size(); }
-  [[nodiscard]] const std::string& symbol_name(std::uint32_t number) const { return symbols_.at(number).name; }
+  [[nodiscard]] const std::string& symbol_name(std::uint32_t number) const;
 
   // Node constructors, used by the operators below; operands are canonical.
   [[nodiscard]] index_expr make_sum(std::int64_t constant, std::vector<detail::linear_term> terms);
@@ -222,12 +199,7 @@ class expr_context {
     const detail::expr_node* node;
   };
 
-  const detail::expr_node* add(detail::expr_node node) {
-    node.id = static_cast<std::uint32_t>(nodes_.size());
-    node.owner = this;
-    nodes_.push_back(std::make_unique<detail::expr_node>(std::move(node)));
-    return nodes_.back().get();
-  }
+  const detail::expr_node* add(detail::expr_node node);
   const detail::expr_node* intern(detail::expr_node node);
   static std::size_t hash_of(const detail::expr_node& node);
   static bool same(const detail::expr_node& a, const detail::expr_node& b);
@@ -235,12 +207,23 @@ class expr_context {
   std::vector<std::unique_ptr<detail::expr_node>> nodes_;
   std::unordered_multimap<std::size_t, const detail::expr_node*> interned_;
   std::vector<symbol_row> symbols_;
-  std::unordered_map<std::string, std::uint32_t> by_name_;
+  std::map<std::string, std::uint32_t, std::less<>> by_name_;
   std::size_t fresh_ = 0;
 };
 
+namespace detail {
+
+/// Splits a sum into the part whose coefficients (and constant) are multiples of `by`, divided by it, and the rest.
+[[nodiscard]] std::pair<index_expr, index_expr> split_multiples(const index_expr& e, std::int64_t by);
+/// If every term of `e` has `divisor` (a product or atom, not a sum) as a factor, the quotient.
+[[nodiscard]] std::optional<index_expr> exact_quotient(const index_expr& e, const index_expr& divisor);
+
+}  // namespace detail
+
 }  // namespace dnnopt
 
-#include <dnnopt/detail/index_expr_inl.hpp>
+#if DNNOPT_IMPLEMENT_GRAPH
+#include <dnnopt/detail/index_expr_bodies.hpp>
+#endif
 
 #endif  // DNNOPT_INDEX_EXPR_HPP

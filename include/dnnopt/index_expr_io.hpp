@@ -4,13 +4,17 @@
 
 #include <string>
 
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/index_expr.hpp>
 
 namespace dnnopt {
 
 /// The expression in a readable form, for example "4*batch + 1" or "floordiv(n, 2)". Equal expressions of one context
 /// print alike.
-[[nodiscard]] inline std::string to_string(const index_expr& e) {
+[[nodiscard]] std::string to_string(const index_expr& e);
+
+#if DNNOPT_IMPLEMENT_GRAPH
+DNNOPT_BODY std::string to_string(const index_expr& e) {
   if (e.is_constant()) return std::to_string(e.constant());
   const detail::expr_node& n = *e.node();
   const auto operand = [](const detail::expr_node* node, std::int64_t constant) {
@@ -57,6 +61,7 @@ namespace dnnopt {
   }
   return {};
 }
+#endif
 
 }  // namespace dnnopt
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/index_expr.hpp>
 #include <dnnopt/index_expr_io.hpp>
@@ -21,13 +22,7 @@ namespace dnnopt {
 using shape = std::vector<index_expr>;
 
 /// The product of dims; 1 for rank 0. Errors: overflow where constants leave 64 bits.
-[[nodiscard]] inline index_expr element_count(const shape& dims) {
-  index_expr count = 1;
-  for (const index_expr& dim : dims)
-    if (dim == index_expr(0)) return 0;
-  for (const index_expr& dim : dims) count *= dim;
-  return count;
-}
+[[nodiscard]] index_expr element_count(const shape& dims);
 
 /// Whether every dim is a constant.
 [[nodiscard]] inline bool is_static(const shape& dims) {
@@ -37,7 +32,38 @@ using shape = std::vector<index_expr>;
 }
 
 /// The dims as numbers, or nothing where one is symbolic.
-[[nodiscard]] inline std::optional<std::vector<std::int64_t>> static_dims(const shape& dims) {
+[[nodiscard]] std::optional<std::vector<std::int64_t>> static_dims(const shape& dims);
+
+/// A shape of constants.
+[[nodiscard]] shape to_shape(std::span<const std::int64_t> dims);
+
+/// The dims under bindings. Errors: as index_expr::evaluate; invalid_argument for a negative dim.
+[[nodiscard]] std::vector<std::int64_t> evaluate(const shape& dims, const symbol_values& values);
+
+/// "[batch, 3, 224, 224]".
+[[nodiscard]] std::string to_string(const shape& dims);
+
+/// One dim of ONNX's multidirectional broadcasting. Where neither dim is known to be 1, equal dims stay, and of two
+/// different symbolic dims the result is their maximum (which is right for every legal binding).
+/// Errors: shape_mismatch for two different constants that both exceed 1.
+[[nodiscard]] index_expr broadcast_dim(const index_expr& a, const index_expr& b);
+
+/// ONNX's multidirectional broadcasting. Errors: shape_mismatch naming both shapes.
+[[nodiscard]] shape broadcast(const shape& a, const shape& b);
+
+/// An axis counted from the end where negative. Errors: invalid_argument outside [-rank, rank).
+[[nodiscard]] std::size_t normalize_axis(std::int64_t axis, std::size_t rank);
+
+#if DNNOPT_IMPLEMENT_GRAPH
+DNNOPT_BODY index_expr element_count(const shape& dims) {
+  index_expr count = 1;
+  for (const index_expr& dim : dims)
+    if (dim == index_expr(0)) return 0;
+  for (const index_expr& dim : dims) count *= dim;
+  return count;
+}
+
+DNNOPT_BODY std::optional<std::vector<std::int64_t>> static_dims(const shape& dims) {
   std::vector<std::int64_t> result;
   for (const index_expr& dim : dims) {
     if (!dim.is_constant()) return std::nullopt;
@@ -46,11 +72,9 @@ using shape = std::vector<index_expr>;
   return result;
 }
 
-/// A shape of constants.
-[[nodiscard]] inline shape to_shape(std::span<const std::int64_t> dims) { return shape(dims.begin(), dims.end()); }
+DNNOPT_BODY shape to_shape(std::span<const std::int64_t> dims) { return shape(dims.begin(), dims.end()); }
 
-/// The dims under bindings. Errors: as index_expr::evaluate; invalid_argument for a negative dim.
-[[nodiscard]] inline std::vector<std::int64_t> evaluate(const shape& dims, const symbol_values& values) {
+DNNOPT_BODY std::vector<std::int64_t> evaluate(const shape& dims, const symbol_values& values) {
   std::vector<std::int64_t> result;
   result.reserve(dims.size());
   for (const index_expr& dim : dims) {
@@ -61,17 +85,13 @@ using shape = std::vector<index_expr>;
   return result;
 }
 
-/// "[batch, 3, 224, 224]".
-[[nodiscard]] inline std::string to_string(const shape& dims) {
+DNNOPT_BODY std::string to_string(const shape& dims) {
   std::string text = "[";
   for (std::size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ", ") + to_string(dims[i]);
   return text + "]";
 }
 
-/// One dim of ONNX's multidirectional broadcasting. Where neither dim is known to be 1, equal dims stay, and of two
-/// different symbolic dims the result is their maximum (which is right for every legal binding).
-/// Errors: shape_mismatch for two different constants that both exceed 1.
-[[nodiscard]] inline index_expr broadcast_dim(const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr broadcast_dim(const index_expr& a, const index_expr& b) {
   if (a == b) return a;
   if (a == index_expr(1)) return b;
   if (b == index_expr(1)) return a;
@@ -84,8 +104,7 @@ using shape = std::vector<index_expr>;
   return max(a, b);
 }
 
-/// ONNX's multidirectional broadcasting. Errors: shape_mismatch naming both shapes.
-[[nodiscard]] inline shape broadcast(const shape& a, const shape& b) {
+DNNOPT_BODY shape broadcast(const shape& a, const shape& b) {
   const shape& longer = a.size() >= b.size() ? a : b;
   const shape& shorter = a.size() >= b.size() ? b : a;
   shape result = longer;
@@ -99,13 +118,13 @@ using shape = std::vector<index_expr>;
   return result;
 }
 
-/// An axis counted from the end where negative. Errors: invalid_argument outside [-rank, rank).
-[[nodiscard]] inline std::size_t normalize_axis(std::int64_t axis, std::size_t rank) {
+DNNOPT_BODY std::size_t normalize_axis(std::int64_t axis, std::size_t rank) {
   const std::int64_t r = static_cast<std::int64_t>(rank);
   if (axis < -r || axis >= r)
     throw error(errc::invalid_argument, "axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
   return static_cast<std::size_t>(axis < 0 ? axis + r : axis);
 }
+#endif
 
 }  // namespace dnnopt
 

@@ -4,18 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/dtype.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/small_float.hpp>
+
+#if DNNOPT_IMPLEMENT_GRAPH
+#include <cstring>
+#include <new>
+#endif
 
 namespace dnnopt {
 
@@ -66,31 +70,12 @@ using dim_list = std::vector<std::int64_t>;
 
 /// The product of dims; 1 for rank 0.
 /// Errors: invalid_argument for a negative dim, overflow where the product leaves int64.
-[[nodiscard]] inline std::int64_t element_count(std::span<const std::int64_t> dims) {
-  std::int64_t count = 1;
-  bool empty = false;
-  for (const std::int64_t dim : dims) {
-    if (dim < 0) throw error(errc::invalid_argument, "a tensor has a negative dim: " + std::to_string(dim));
-    if (dim == 0) empty = true;
-  }
-  if (empty) return 0;
-  for (const std::int64_t dim : dims)
-    if (__builtin_mul_overflow(count, dim, &count))
-      throw error(errc::overflow, "the product of a tensor's dims leaves 64 bits at dim " + std::to_string(dim));
-  return count;
-}
+[[nodiscard]] std::int64_t element_count(std::span<const std::int64_t> dims);
 
 /// "2x3x224x224"; "scalar" for rank 0.
-[[nodiscard]] inline std::string to_string(std::span<const std::int64_t> dims) {
-  if (dims.empty()) return "scalar";
-  std::string text;
-  for (const std::int64_t dim : dims) text += (text.empty() ? "" : "x") + std::to_string(dim);
-  return text;
-}
+[[nodiscard]] std::string to_string(std::span<const std::int64_t> dims);
 
-[[nodiscard]] inline std::string to_string(const dim_list& dims) {
-  return to_string(std::span<const std::int64_t>(dims));
-}
+[[nodiscard]] std::string to_string(const dim_list& dims);
 
 /// A dense row-major array of one element type on the host.
 ///
@@ -103,44 +88,18 @@ class tensor {
 
   /// An owned, zeroed tensor (empty strings for `string`).
   /// Errors: as element_count; overflow where the bytes leave size_t.
-  tensor(dtype type, dim_list dims) : type_(type), dims_(std::move(dims)), count_(element_count(dims_)) {
-    if (type == dtype::string) {
-      strings_ = std::make_shared<std::vector<std::string>>(static_cast<std::size_t>(count_));
-      return;
-    }
-    const std::size_t bytes = byte_size();
-    auto storage = std::shared_ptr<std::byte>(
-        static_cast<std::byte*>(::operator new (bytes == 0 ? alignment : bytes, std::align_val_t{alignment})),
-        [](std::byte* p) { ::operator delete (p, std::align_val_t{alignment}); });
-    if (bytes != 0) std::memset(storage.get(), 0, bytes);
-    data_ = storage.get();
-    owned_ = std::move(storage);
-  }
+  tensor(dtype type, dim_list dims);
 
   /// A tensor over bytes that `keep_alive` keeps valid (a memory map, another owner); it is never written.
   /// Precondition: `bytes` holds exactly the elements; errors: bad_tensor_data otherwise.
   [[nodiscard]] static tensor view(dtype type, dim_list dims, std::span<const std::byte> bytes,
-                                   std::shared_ptr<const void> keep_alive) {
-    tensor result;
-    result.type_ = type;
-    result.dims_ = std::move(dims);
-    result.count_ = element_count(result.dims_);
-    if (bytes.size() != result.byte_size())
-      throw error(errc::bad_tensor_data, "a view of " + to_string(result.dims_) + " " + std::string(name_of(type)) +
-                                             " needs " + std::to_string(result.byte_size()) + " bytes, got " +
-                                             std::to_string(bytes.size()));
-    result.data_ = bytes.data();
-    result.keep_ = std::move(keep_alive);
-    return result;
-  }
+                                   std::shared_ptr<const void> keep_alive);
 
   /// An owned tensor of `values`. Precondition: as many values as dims say (errors: bad_tensor_data).
   template <class T>
   [[nodiscard]] static tensor of(dim_list dims, std::span<const T> values) {
     tensor result(dtype_of<T>, std::move(dims));
-    if (static_cast<std::size_t>(result.count_) != values.size())
-      throw error(errc::bad_tensor_data,
-                  "a tensor of " + to_string(result.dims_) + " was given " + std::to_string(values.size()) + " values");
+    if (static_cast<std::size_t>(result.count_) != values.size()) result.refuse_count(values.size());
     auto out = result.mutable_data<T>();
     for (std::size_t i = 0; i < values.size(); ++i) out[i] = values[i];
     return result;
@@ -164,12 +123,7 @@ class tensor {
   /// Whether this is the default-constructed tensor (no type), which stands for an absent optional input.
   [[nodiscard]] bool empty() const noexcept { return type_ == dtype::undefined; }
   /// Bytes of storage; 0 for strings.
-  [[nodiscard]] std::size_t byte_size() const {
-    std::size_t bytes = 0;
-    if (__builtin_mul_overflow(static_cast<std::size_t>(count_), size_of(type_), &bytes))
-      throw error(errc::overflow, "a tensor of " + to_string(dims_) + " exceeds the address space");
-    return bytes;
-  }
+  [[nodiscard]] std::size_t byte_size() const;
 
   /// All storage bytes (not for strings).
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, byte_size()}; }
@@ -194,26 +148,12 @@ class tensor {
   }
 
   /// The elements of a string tensor. Errors: type_mismatch for other types.
-  [[nodiscard]] const std::vector<std::string>& strings() const {
-    if (type_ != dtype::string)
-      throw error(errc::type_mismatch, "strings() of a " + std::string(name_of(type_)) + " tensor");
-    return *strings_;
-  }
+  [[nodiscard]] const std::vector<std::string>& strings() const;
   /// Writable strings; copies shared storage first.
-  [[nodiscard]] std::vector<std::string>& mutable_strings() {
-    (void)strings();
-    if (strings_.use_count() != 1) strings_ = std::make_shared<std::vector<std::string>>(*strings_);
-    return *strings_;
-  }
+  [[nodiscard]] std::vector<std::string>& mutable_strings();
 
   /// The same elements under other dims; storage is shared. Errors: shape_mismatch where the counts differ.
-  [[nodiscard]] tensor reshaped(dim_list dims) const {
-    if (element_count(dims) != count_)
-      throw error(errc::shape_mismatch, "cannot view " + to_string(dims_) + " as " + to_string(dims));
-    tensor result = *this;
-    result.dims_ = std::move(dims);
-    return result;
-  }
+  [[nodiscard]] tensor reshaped(dim_list dims) const;
 
  private:
   static constexpr std::size_t alignment = 64;
@@ -223,18 +163,12 @@ class tensor {
     // Integers of 4 and 2 bits are stored one per byte and read through the byte type of their sign.
     const bool narrow = (std::is_same_v<T, std::uint8_t> && (type_ == dtype::uint4 || type_ == dtype::uint2)) ||
                         (std::is_same_v<T, std::int8_t> && (type_ == dtype::int4 || type_ == dtype::int2));
-    if (dtype_of<T> != type_ && !narrow)
-      throw error(errc::type_mismatch,
-                  "a " + std::string(name_of(type_)) + " tensor is read as " + std::string(name_of(dtype_of<T>)));
+    if (dtype_of<T> != type_ && !narrow) refuse(dtype_of<T>);
   }
 
-  void make_unique() {
-    if (type_ == dtype::string) throw error(errc::type_mismatch, "a string tensor has no plain bytes");
-    if (owned_ && owned_.use_count() == 1) return;
-    tensor copy(type_, dims_);
-    if (byte_size() != 0) std::memcpy(copy.owned_.get(), data_, byte_size());
-    *this = std::move(copy);
-  }
+  [[noreturn]] void refuse(dtype read_as) const;
+  [[noreturn]] void refuse_count(std::size_t given) const;
+  void make_unique();
 
   dtype type_ = dtype::undefined;
   dim_list dims_;
@@ -244,6 +178,106 @@ class tensor {
   std::shared_ptr<const void> keep_;
   std::shared_ptr<std::vector<std::string>> strings_;
 };
+
+#if DNNOPT_IMPLEMENT_GRAPH
+DNNOPT_BODY std::int64_t element_count(std::span<const std::int64_t> dims) {
+  std::int64_t count = 1;
+  bool empty = false;
+  for (const std::int64_t dim : dims) {
+    if (dim < 0) throw error(errc::invalid_argument, "a tensor has a negative dim: " + std::to_string(dim));
+    if (dim == 0) empty = true;
+  }
+  if (empty) return 0;
+  for (const std::int64_t dim : dims)
+    if (__builtin_mul_overflow(count, dim, &count))
+      throw error(errc::overflow, "the product of a tensor's dims leaves 64 bits at dim " + std::to_string(dim));
+  return count;
+}
+
+DNNOPT_BODY std::string to_string(std::span<const std::int64_t> dims) {
+  if (dims.empty()) return "scalar";
+  std::string text;
+  for (const std::int64_t dim : dims) text += (text.empty() ? "" : "x") + std::to_string(dim);
+  return text;
+}
+
+DNNOPT_BODY std::string to_string(const dim_list& dims) { return to_string(std::span<const std::int64_t>(dims)); }
+
+DNNOPT_BODY tensor::tensor(dtype type, dim_list dims)
+    : type_(type), dims_(std::move(dims)), count_(element_count(dims_)) {
+  if (type == dtype::string) {
+    strings_ = std::make_shared<std::vector<std::string>>(static_cast<std::size_t>(count_));
+    return;
+  }
+  const std::size_t bytes = byte_size();
+  auto storage = std::shared_ptr<std::byte>(
+      static_cast<std::byte*>(::operator new (bytes == 0 ? alignment : bytes, std::align_val_t{alignment})),
+      [](std::byte* p) { ::operator delete (p, std::align_val_t{alignment}); });
+  if (bytes != 0) std::memset(storage.get(), 0, bytes);
+  data_ = storage.get();
+  owned_ = std::move(storage);
+}
+
+DNNOPT_BODY tensor tensor::view(dtype type, dim_list dims, std::span<const std::byte> bytes,
+                                std::shared_ptr<const void> keep_alive) {
+  tensor result;
+  result.type_ = type;
+  result.dims_ = std::move(dims);
+  result.count_ = element_count(result.dims_);
+  if (bytes.size() != result.byte_size())
+    throw error(errc::bad_tensor_data, "a view of " + to_string(result.dims_) + " " + std::string(name_of(type)) +
+                                           " needs " + std::to_string(result.byte_size()) + " bytes, got " +
+                                           std::to_string(bytes.size()));
+  result.data_ = bytes.data();
+  result.keep_ = std::move(keep_alive);
+  return result;
+}
+
+DNNOPT_BODY std::size_t tensor::byte_size() const {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(count_), size_of(type_), &bytes))
+    throw error(errc::overflow, "a tensor of " + to_string(dims_) + " exceeds the address space");
+  return bytes;
+}
+
+DNNOPT_BODY const std::vector<std::string>& tensor::strings() const {
+  if (type_ != dtype::string)
+    throw error(errc::type_mismatch, "strings() of a " + std::string(name_of(type_)) + " tensor");
+  return *strings_;
+}
+
+DNNOPT_BODY std::vector<std::string>& tensor::mutable_strings() {
+  (void)strings();
+  if (strings_.use_count() != 1) strings_ = std::make_shared<std::vector<std::string>>(*strings_);
+  return *strings_;
+}
+
+DNNOPT_BODY tensor tensor::reshaped(dim_list dims) const {
+  if (element_count(dims) != count_)
+    throw error(errc::shape_mismatch, "cannot view " + to_string(dims_) + " as " + to_string(dims));
+  tensor result = *this;
+  result.dims_ = std::move(dims);
+  return result;
+}
+
+DNNOPT_BODY void tensor::make_unique() {
+  if (type_ == dtype::string) throw error(errc::type_mismatch, "a string tensor has no plain bytes");
+  if (owned_ && owned_.use_count() == 1) return;
+  tensor copy(type_, dims_);
+  if (byte_size() != 0) std::memcpy(copy.owned_.get(), data_, byte_size());
+  *this = std::move(copy);
+}
+
+DNNOPT_BODY void tensor::refuse(dtype read_as) const {
+  throw error(errc::type_mismatch,
+              "a " + std::string(name_of(type_)) + " tensor is read as " + std::string(name_of(read_as)));
+}
+
+DNNOPT_BODY void tensor::refuse_count(std::size_t given) const {
+  throw error(errc::bad_tensor_data,
+              "a tensor of " + to_string(dims_) + " was given " + std::to_string(given) + " values");
+}
+#endif
 
 }  // namespace dnnopt
 

@@ -57,9 +57,7 @@ DNNOPT_BODY opencl_executor* session::executor() const noexcept { return state_-
 DNNOPT_BODY const opencl::context* session::context() const noexcept {
   return state_->device ? &state_->device->context : nullptr;
 }
-DNNOPT_BODY std::size_t session::kernels() const {
-  return state_->executor ? state_->executor->figures().kernels : 0;
-}
+DNNOPT_BODY std::size_t session::kernels() const { return state_->executor ? state_->executor->figures().kernels : 0; }
 DNNOPT_BODY std::size_t session::host_ops() const {
   return state_->executor ? state_->executor->figures().host_ops : state_->optimized->node_count();
 }
@@ -99,8 +97,7 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
   std::vector<tensor> outputs =
       state_->executor ? state_->executor->run(ordered, observer) : reference::evaluate(g, ordered);
   named_tensors result;
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    result.add(g.value_at(g.outputs()[i]).name, std::move(outputs[i]));
+  for (std::size_t i = 0; i < outputs.size(); ++i) result.add(g.value_at(g.outputs()[i]).name, std::move(outputs[i]));
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/attribute.hpp>
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/dtype.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/index_expr.hpp>
@@ -39,7 +40,62 @@ struct value_facts {
 inline constexpr std::int64_t largest_symbolic_value = 1024;
 
 /// The elements of an integer or boolean tensor as 64-bit numbers. Errors: type_mismatch for other types.
-[[nodiscard]] inline std::vector<std::int64_t> integers_of(const tensor& t) {
+[[nodiscard]] std::vector<std::int64_t> integers_of(const tensor& t);
+
+/// A node as its traits see it. Absent optional inputs are null pointers.
+struct node_facts {
+  const attribute_map* attributes = nullptr;
+  std::span<const value_facts* const> inputs;
+  std::size_t output_count = 0;
+  expr_context* expressions = nullptr;  ///< makes symbols; never null when `infer` is called
+  std::string_view scope;               ///< a name unique to the node in its model; prefix of its own symbols
+
+  /// Whether input `i` is given.
+  [[nodiscard]] bool has(std::size_t i) const noexcept { return i < inputs.size() && inputs[i] != nullptr; }
+  /// The element type of input `i`; undefined where absent or unknown.
+  [[nodiscard]] dtype type(std::size_t i) const noexcept { return has(i) ? inputs[i]->type : dtype::undefined; }
+  /// The shape of input `i`, or null where absent or of unknown rank.
+  [[nodiscard]] const shape* dims(std::size_t i) const noexcept {
+    return has(i) && inputs[i]->dims ? &*inputs[i]->dims : nullptr;
+  }
+  /// The constant of input `i`, or null.
+  [[nodiscard]] const tensor* constant(std::size_t i) const noexcept {
+    return has(i) && inputs[i]->is_constant() ? &inputs[i]->constant : nullptr;
+  }
+  /// The elements of integer input `i` as expressions (from its constant or symbolic value), or nothing.
+  [[nodiscard]] std::optional<std::vector<index_expr>> elements(std::size_t i) const;
+  /// The elements of integer input `i` as numbers where all are constants, or nothing.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i) const;
+  /// The symbol that stands for a dim only execution tells; the same one at every call.
+  [[nodiscard]] index_expr data_dim(std::size_t output, std::size_t axis, expr_range range = {0, unbounded}) const;
+};
+
+/// Receives where an output element of a view comes from; code generation and the layout pass each implement it.
+class view_builder {
+ public:
+  /// A condition low <= value < high.
+  struct condition {
+    index_expr value;
+    index_expr low;
+    index_expr high;
+  };
+
+  virtual ~view_builder() = default;
+  /// The output element is the element of `input` at `indices` where all conditions hold; of several pieces the first
+  /// whose conditions hold counts.
+  virtual void piece(std::size_t input, std::vector<index_expr> indices, std::vector<condition> conditions = {}) = 0;
+  /// Where no piece holds, the element is the first element of `input`.
+  virtual void fill_from(std::size_t input) = 0;
+  /// Where no piece holds, the element is this number.
+  virtual void fill(double number) = 0;
+  /// The integer element of `input` at `indices`, as a symbol of that range.
+  [[nodiscard]] virtual index_expr load(std::size_t input, std::span<const index_expr> indices, expr_range range) = 0;
+  /// `index` where it is not negative, else `index + dim`: ONNX's negative indices.
+  [[nodiscard]] virtual index_expr wrap_negative(const index_expr& index, const index_expr& dim) = 0;
+};
+
+#if DNNOPT_IMPLEMENT_GRAPH
+DNNOPT_BODY std::vector<std::int64_t> integers_of(const tensor& t) {
   std::vector<std::int64_t> out;
   out.reserve(static_cast<std::size_t>(t.size()));
   const auto append = [&out](auto values) {
@@ -83,76 +139,31 @@ inline constexpr std::int64_t largest_symbolic_value = 1024;
   return out;
 }
 
-/// A node as its traits see it. Absent optional inputs are null pointers.
-struct node_facts {
-  const attribute_map* attributes = nullptr;
-  std::span<const value_facts* const> inputs;
-  std::size_t output_count = 0;
-  expr_context* expressions = nullptr;  ///< makes symbols; never null when `infer` is called
-  std::string_view scope;               ///< a name unique to the node in its model; prefix of its own symbols
+DNNOPT_BODY std::optional<std::vector<index_expr>> node_facts::elements(std::size_t i) const {
+  if (!has(i)) return std::nullopt;
+  if (inputs[i]->elements) return inputs[i]->elements;
+  const tensor& c = inputs[i]->constant;
+  if (c.empty() || c.size() > largest_symbolic_value || !(is_integer(c.type()) || c.type() == dtype::boolean))
+    return std::nullopt;
+  const std::vector<std::int64_t> values = integers_of(c);
+  return std::vector<index_expr>(values.begin(), values.end());
+}
 
-  /// Whether input `i` is given.
-  [[nodiscard]] bool has(std::size_t i) const noexcept { return i < inputs.size() && inputs[i] != nullptr; }
-  /// The element type of input `i`; undefined where absent or unknown.
-  [[nodiscard]] dtype type(std::size_t i) const noexcept { return has(i) ? inputs[i]->type : dtype::undefined; }
-  /// The shape of input `i`, or null where absent or of unknown rank.
-  [[nodiscard]] const shape* dims(std::size_t i) const noexcept {
-    return has(i) && inputs[i]->dims ? &*inputs[i]->dims : nullptr;
+DNNOPT_BODY std::optional<std::vector<std::int64_t>> node_facts::integers(std::size_t i) const {
+  const auto e = elements(i);
+  if (!e) return std::nullopt;
+  std::vector<std::int64_t> out;
+  for (const index_expr& v : *e) {
+    if (!v.is_constant()) return std::nullopt;
+    out.push_back(v.constant());
   }
-  /// The constant of input `i`, or null.
-  [[nodiscard]] const tensor* constant(std::size_t i) const noexcept {
-    return has(i) && inputs[i]->is_constant() ? &inputs[i]->constant : nullptr;
-  }
-  /// The elements of integer input `i` as expressions (from its constant or symbolic value), or nothing.
-  [[nodiscard]] std::optional<std::vector<index_expr>> elements(std::size_t i) const {
-    if (!has(i)) return std::nullopt;
-    if (inputs[i]->elements) return inputs[i]->elements;
-    const tensor& c = inputs[i]->constant;
-    if (c.empty() || c.size() > largest_symbolic_value || !(is_integer(c.type()) || c.type() == dtype::boolean))
-      return std::nullopt;
-    const std::vector<std::int64_t> values = integers_of(c);
-    return std::vector<index_expr>(values.begin(), values.end());
-  }
-  /// The elements of integer input `i` as numbers where all are constants, or nothing.
-  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i) const {
-    const auto e = elements(i);
-    if (!e) return std::nullopt;
-    std::vector<std::int64_t> out;
-    for (const index_expr& v : *e) {
-      if (!v.is_constant()) return std::nullopt;
-      out.push_back(v.constant());
-    }
-    return out;
-  }
-  /// The symbol that stands for a dim only execution tells; the same one at every call.
-  [[nodiscard]] index_expr data_dim(std::size_t output, std::size_t axis, expr_range range = {0, unbounded}) const {
-    return expressions->symbol(std::string(scope) + "." + std::to_string(output) + "." + std::to_string(axis), range);
-  }
-};
+  return out;
+}
 
-/// Receives where an output element of a view comes from; code generation and the layout pass each implement it.
-class view_builder {
- public:
-  /// A condition low <= value < high.
-  struct condition {
-    index_expr value;
-    index_expr low;
-    index_expr high;
-  };
-
-  virtual ~view_builder() = default;
-  /// The output element is the element of `input` at `indices` where all conditions hold; of several pieces the first
-  /// whose conditions hold counts.
-  virtual void piece(std::size_t input, std::vector<index_expr> indices, std::vector<condition> conditions = {}) = 0;
-  /// Where no piece holds, the element is the first element of `input`.
-  virtual void fill_from(std::size_t input) = 0;
-  /// Where no piece holds, the element is this number.
-  virtual void fill(double number) = 0;
-  /// The integer element of `input` at `indices`, as a symbol of that range.
-  [[nodiscard]] virtual index_expr load(std::size_t input, std::span<const index_expr> indices, expr_range range) = 0;
-  /// `index` where it is not negative, else `index + dim`: ONNX's negative indices.
-  [[nodiscard]] virtual index_expr wrap_negative(const index_expr& index, const index_expr& dim) = 0;
-};
+DNNOPT_BODY index_expr node_facts::data_dim(std::size_t output, std::size_t axis, expr_range range) const {
+  return expressions->symbol(std::string(scope) + "." + std::to_string(output) + "." + std::to_string(axis), range);
+}
+#endif
 
 }  // namespace dnnopt
 

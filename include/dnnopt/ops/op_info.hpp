@@ -6,15 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/ops/classes.hpp>
 #include <dnnopt/ops/facts.hpp>
 
@@ -188,37 +189,18 @@ class op_set {
     (add(op_row<Ops>), ...);
     return *this;
   }
-  op_set& add(const op_info& row) {
-    const auto [at, inserted] = by_name_.emplace(key(row.domain, row.name), rows_.size());
-    if (inserted)
-      rows_.push_back(&row);
-    else
-      rows_[at->second] = &row;
-    return *this;
-  }
+  op_set& add(const op_info& row);
 
   /// The row, or null. Domain "ai.onnx" is "".
-  [[nodiscard]] const op_info* find(std::string_view domain, std::string_view name) const {
-    const auto found = by_name_.find(key(domain == "ai.onnx" ? std::string_view{} : domain, name));
-    return found == by_name_.end() ? nullptr : rows_[found->second];
-  }
+  [[nodiscard]] const op_info* find(std::string_view domain, std::string_view name) const;
   /// The row. Errors: unknown_operator.
-  [[nodiscard]] const op_info& at(std::string_view domain, std::string_view name) const {
-    const op_info* row = find(domain, name);
-    if (row == nullptr)
-      throw error(errc::unknown_operator,
-                  "operator '" + std::string(name) + "' of domain '" + std::string(domain) + "' is not known");
-    return *row;
-  }
-  [[nodiscard]] std::span<const op_info* const> rows() const { return rows_; }
+  [[nodiscard]] const op_info& at(std::string_view domain, std::string_view name) const;
+  [[nodiscard]] std::span<const op_info* const> rows() const;
 
  private:
-  static std::string key(std::string_view domain, std::string_view name) {
-    return std::string(domain) + ":" + std::string(name);
-  }
-
   std::vector<const op_info*> rows_;
-  std::unordered_map<std::string, std::size_t> by_name_;
+  // The keys are the rows' own domains and names.
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> by_name_;
 };
 
 /// The mapping type of one input/output pair of a node; the row's class where the operator does not refine it.
@@ -234,6 +216,32 @@ class op_set {
 [[nodiscard]] inline dynamism_class dynamism_of(const op_info& op, const node_facts& facts) {
   return op.dynamism_of != nullptr ? op.dynamism_of(facts) : op.dynamism;
 }
+
+#if DNNOPT_IMPLEMENT_GRAPH
+DNNOPT_BODY op_set& op_set::add(const op_info& row) {
+  const auto [at, inserted] = by_name_.emplace(std::pair(row.domain, row.name), rows_.size());
+  if (inserted)
+    rows_.push_back(&row);
+  else
+    rows_[at->second] = &row;
+  return *this;
+}
+
+DNNOPT_BODY const op_info* op_set::find(std::string_view domain, std::string_view name) const {
+  const auto found = by_name_.find({domain == "ai.onnx" ? std::string_view{} : domain, name});
+  return found == by_name_.end() ? nullptr : rows_[found->second];
+}
+
+DNNOPT_BODY std::span<const op_info* const> op_set::rows() const { return rows_; }
+
+DNNOPT_BODY const op_info& op_set::at(std::string_view domain, std::string_view name) const {
+  const op_info* row = find(domain, name);
+  if (row == nullptr)
+    throw error(errc::unknown_operator,
+                "operator '" + std::string(name) + "' of domain '" + std::string(domain) + "' is not known");
+  return *row;
+}
+#endif
 
 }  // namespace dnnopt
 

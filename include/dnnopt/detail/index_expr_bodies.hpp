@@ -1,7 +1,22 @@
-// Owns the canonical constructors of index_expr and the rule tables of floordiv, mod, min and max.
-#ifndef DNNOPT_DETAIL_INDEX_EXPR_INL_HPP
-#define DNNOPT_DETAIL_INDEX_EXPR_INL_HPP
+// Owns the bodies of <dnnopt/index_expr.hpp>: the canonical constructors and the rule tables of floordiv, mod, min and
+// max.
+#ifndef DNNOPT_DETAIL_INDEX_EXPR_BODIES_HPP
+#define DNNOPT_DETAIL_INDEX_EXPR_BODIES_HPP
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/error.hpp>
 #include <dnnopt/index_expr.hpp>
 
 namespace dnnopt {
@@ -67,9 +82,54 @@ inline expr_range multiply_ranges(expr_range a, expr_range b) {
   return {clamp_bound(low), clamp_bound(high)};
 }
 
+DNNOPT_BODY void refuse_constant() { throw error(errc::unbound_symbol, "an expression is not a constant"); }
+
 }  // namespace detail
 
-inline std::size_t expr_context::hash_of(const detail::expr_node& node) {
+DNNOPT_BODY void symbol_values::bind(std::uint32_t symbol, std::int64_t value) {
+  if (symbol >= values_.size()) values_.resize(symbol + 1);
+  values_[symbol] = value;
+}
+DNNOPT_BODY bool operator==(const symbol_values& a, const symbol_values& b) { return a.values_ == b.values_; }
+
+DNNOPT_BODY expr_context::expr_context() = default;
+DNNOPT_BODY expr_context::~expr_context() = default;
+
+DNNOPT_BODY index_expr expr_context::symbol(std::string_view name, expr_range range) {
+  if (const auto found = by_name_.find(name); found != by_name_.end())
+    return index_expr::from_node(symbols_[found->second].node);
+  const auto number = static_cast<std::uint32_t>(symbols_.size());
+  detail::expr_node node;
+  node.op = expr_op::symbol;
+  node.value = number;
+  node.range = range;
+  const detail::expr_node* made = add(std::move(node));
+  symbols_.push_back({std::string(name), made});
+  by_name_.emplace(name, number);
+  return index_expr::from_node(made);
+}
+DNNOPT_BODY index_expr expr_context::fresh(std::string_view prefix, expr_range range) {
+  std::string name;
+  do name = std::string(prefix) + "_" + std::to_string(fresh_++);
+  while (by_name_.contains(name));
+  return symbol(name, range);
+}
+DNNOPT_BODY std::optional<std::uint32_t> expr_context::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+DNNOPT_BODY const std::string& expr_context::symbol_name(std::uint32_t number) const {
+  return symbols_.at(number).name;
+}
+
+DNNOPT_BODY const detail::expr_node* expr_context::add(detail::expr_node node) {
+  node.id = static_cast<std::uint32_t>(nodes_.size());
+  node.owner = this;
+  nodes_.push_back(std::make_unique<detail::expr_node>(std::move(node)));
+  return nodes_.back().get();
+}
+
+DNNOPT_BODY std::size_t expr_context::hash_of(const detail::expr_node& node) {
   std::size_t h = static_cast<std::size_t>(node.op);
   const auto mix = [&h](std::size_t v) { h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6U) + (h >> 2U); };
   mix(std::hash<std::int64_t>{}(node.value));
@@ -80,12 +140,12 @@ inline std::size_t expr_context::hash_of(const detail::expr_node& node) {
   return h;
 }
 
-inline bool expr_context::same(const detail::expr_node& a, const detail::expr_node& b) {
+DNNOPT_BODY bool expr_context::same(const detail::expr_node& a, const detail::expr_node& b) {
   return a.op == b.op && a.value == b.value && a.terms == b.terms && a.factors == b.factors && a.left == b.left &&
          a.right == b.right && a.left_constant == b.left_constant && a.right_constant == b.right_constant;
 }
 
-inline const detail::expr_node* expr_context::intern(detail::expr_node node) {
+DNNOPT_BODY const detail::expr_node* expr_context::intern(detail::expr_node node) {
   const std::size_t h = hash_of(node);
   const auto [first, last] = interned_.equal_range(h);
   for (auto it = first; it != last; ++it)
@@ -95,7 +155,7 @@ inline const detail::expr_node* expr_context::intern(detail::expr_node node) {
   return made;
 }
 
-inline index_expr expr_context::make_sum(std::int64_t constant, std::vector<detail::linear_term> terms) {
+DNNOPT_BODY index_expr expr_context::make_sum(std::int64_t constant, std::vector<detail::linear_term> terms) {
   std::sort(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return x.atom->id < y.atom->id; });
   std::vector<detail::linear_term> merged;
   for (const auto& t : terms) {
@@ -134,7 +194,7 @@ inline index_expr expr_context::make_sum(std::int64_t constant, std::vector<deta
   return index_expr::from_node(intern(std::move(node)));
 }
 
-inline index_expr expr_context::make_product(std::vector<const detail::expr_node*> factors) {
+DNNOPT_BODY index_expr expr_context::make_product(std::vector<const detail::expr_node*> factors) {
   std::vector<const detail::expr_node*> flat;
   for (const auto* f : factors) {
     if (f->op == expr_op::product)
@@ -152,7 +212,7 @@ inline index_expr expr_context::make_product(std::vector<const detail::expr_node
   return index_expr::from_node(intern(std::move(node)));
 }
 
-inline index_expr expr_context::make_binary(expr_op op, const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr expr_context::make_binary(expr_op op, const index_expr& a, const index_expr& b) {
   detail::expr_node node;
   node.op = op;
   node.left = a.node();
@@ -177,7 +237,7 @@ inline index_expr expr_context::make_binary(expr_op op, const index_expr& a, con
   return index_expr::from_node(intern(std::move(node)));
 }
 
-inline index_expr operator+(const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr operator+(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && b.is_constant()) return detail::checked_add(a.constant(), b.constant());
   if (a.is_constant() && a.constant() == 0) return b;
   if (b.is_constant() && b.constant() == 0) return a;
@@ -188,7 +248,7 @@ inline index_expr operator+(const index_expr& a, const index_expr& b) {
   return context.make_sum(detail::checked_add(left.constant, right.constant), std::move(left.terms));
 }
 
-inline index_expr operator*(const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr operator*(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && b.is_constant()) return detail::checked_multiply(a.constant(), b.constant());
   if (a.is_constant()) return b * a;
   if (b.is_constant()) {
@@ -217,12 +277,11 @@ inline index_expr operator*(const index_expr& a, const index_expr& b) {
   return context.make_sum(detail::checked_multiply(x.constant, y.constant), std::move(terms));
 }
 
-inline index_expr operator-(const index_expr& a, const index_expr& b) { return a + b * index_expr(-1); }
+DNNOPT_BODY index_expr operator-(const index_expr& a, const index_expr& b) { return a + b * index_expr(-1); }
 
 namespace detail {
 
-/// Splits a sum into the part whose coefficients (and constant) are multiples of `by`, divided by it, and the rest.
-inline std::pair<index_expr, index_expr> split_multiples(const index_expr& e, std::int64_t by) {
+DNNOPT_BODY std::pair<index_expr, index_expr> split_multiples(const index_expr& e, std::int64_t by) {
   const linear_view view = linear_of(e);
   linear_view multiple;
   linear_view rest;
@@ -239,8 +298,7 @@ inline std::pair<index_expr, index_expr> split_multiples(const index_expr& e, st
           context.make_sum(rest.constant, std::move(rest.terms))};
 }
 
-/// If every term of `e` has `divisor` (a product or atom, not a sum) as a factor, the quotient.
-inline std::optional<index_expr> exact_quotient(const index_expr& e, const index_expr& divisor) {
+DNNOPT_BODY std::optional<index_expr> exact_quotient(const index_expr& e, const index_expr& divisor) {
   const linear_view d = linear_of(divisor);
   if (d.constant != 0 || d.terms.size() != 1) {
     if (e == divisor) return index_expr(1);
@@ -433,33 +491,33 @@ inline index_expr apply_rules(std::span<const index_rule> rules, expr_op op, con
 
 }  // namespace detail
 
-inline index_expr floordiv(const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr floordiv(const index_expr& a, const index_expr& b) {
   if (b == index_expr(0)) throw error(errc::division_by_zero, "an index expression divides by zero");
   if (a.is_constant() && b.is_constant()) return detail::checked_floordiv(a.constant(), b.constant());
   return detail::apply_rules(detail::floordiv_rules, expr_op::floordiv, a, b);
 }
 
-inline index_expr mod(const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr mod(const index_expr& a, const index_expr& b) {
   if (b == index_expr(0)) throw error(errc::division_by_zero, "an index expression takes a value modulo zero");
   if (a.is_constant() && b.is_constant()) return detail::checked_mod(a.constant(), b.constant());
   return detail::apply_rules(detail::mod_rules, expr_op::mod, a, b);
 }
 
-inline index_expr min(const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr min(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && b.is_constant()) return std::min(a.constant(), b.constant());
   if (!a.is_constant() && (b.is_constant() || a.node()->id > b.node()->id))
     return b.is_constant() ? detail::apply_rules(detail::min_rules, expr_op::min, a, b) : min(b, a);
   return a.is_constant() ? min(b, a) : detail::apply_rules(detail::min_rules, expr_op::min, a, b);
 }
 
-inline index_expr max(const index_expr& a, const index_expr& b) {
+DNNOPT_BODY index_expr max(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && b.is_constant()) return std::max(a.constant(), b.constant());
   if (!a.is_constant() && (b.is_constant() || a.node()->id > b.node()->id))
     return b.is_constant() ? detail::apply_rules(detail::max_rules, expr_op::max, a, b) : max(b, a);
   return a.is_constant() ? max(b, a) : detail::apply_rules(detail::max_rules, expr_op::max, a, b);
 }
 
-inline std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values& values) const {
+DNNOPT_BODY std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values& values) const {
   if (node_ == nullptr) return constant_;
   const detail::expr_node& n = *node_;
   const auto operand = [&values](const detail::expr_node* node, std::int64_t constant) {
@@ -503,7 +561,7 @@ inline std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values&
   return std::nullopt;
 }
 
-inline std::int64_t index_expr::evaluate(const symbol_values& values) const {
+DNNOPT_BODY std::int64_t index_expr::evaluate(const symbol_values& values) const {
   const auto result = try_evaluate(values);
   if (!result) {
     std::string unbound;
@@ -516,8 +574,8 @@ inline std::int64_t index_expr::evaluate(const symbol_values& values) const {
   return *result;
 }
 
-template <class SymbolToExpr>
-[[nodiscard]] index_expr substitute(const index_expr& e, SymbolToExpr&& replacement) {
+DNNOPT_BODY index_expr substitute(const index_expr& e,
+                                  const std::function<index_expr(const index_expr& symbol)>& replacement) {
   if (e.is_constant()) return e;
   const detail::expr_node& n = *e.node();
   const auto operand = [&](const detail::expr_node* node, std::int64_t constant) {
@@ -552,4 +610,4 @@ template <class SymbolToExpr>
 
 }  // namespace dnnopt
 
-#endif  // DNNOPT_DETAIL_INDEX_EXPR_INL_HPP
+#endif  // DNNOPT_DETAIL_INDEX_EXPR_BODIES_HPP
