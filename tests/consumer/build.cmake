@@ -1,4 +1,5 @@
-# Builds and runs the consumer project, against an installed package or by add_subdirectory (WAY).
+# Builds and runs the consumer project (WAY): against an installed package, by add_subdirectory, or its one file by the
+# compiler alone.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
@@ -8,6 +9,19 @@ endfunction()
 
 set(place "${BUILD}/consumer/${WAY}")
 file(REMOVE_RECURSE "${place}")
+if(WAY STREQUAL "compiler")
+  set(libraries -ldl -pthread)
+  if(DEFINITIONS MATCHES "DNNOPT_LINK_OPENCL=1")
+    list(APPEND libraries -lOpenCL)
+  endif()
+  list(TRANSFORM FOLDERS PREPEND "-I")
+  list(TRANSFORM DEFINITIONS PREPEND "-D")
+  file(MAKE_DIRECTORY "${place}")
+  run("${COMPILER}" -std=c++20 -DDNNOPT_IMPLEMENTATION ${DEFINITIONS} ${FOLDERS} "${SOURCE}/tests/consumer/main.cpp" -o
+      "${place}/consumer" ${libraries})
+  run("${place}/consumer")
+  return()
+endif()
 if(WAY STREQUAL "find_package")
   run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${place}/prefix")
   set(where "-DCMAKE_PREFIX_PATH=${place}/prefix" "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")

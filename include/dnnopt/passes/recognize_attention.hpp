@@ -104,7 +104,7 @@ struct recognize_attention {
     }
     if (scaled) return false;
     if (const node* sum = rewriting::made_by(g, id, op_row<ops::add_op>)) {
-      for (const std::size_t side : {0, 1}) {
+      for (const std::size_t side : {0U, 1U}) {
         if (g.facts(sum->inputs[side]).dims != g.facts(id).dims) continue;
         parts inside = p;
         inside.masks.push_back(sum->inputs[1 - side]);
@@ -115,7 +115,7 @@ struct recognize_attention {
       return false;
     }
     if (const node* choice = rewriting::made_by(g, id, op_row<ops::where_op>)) {
-      for (const std::size_t side : {1, 2}) {
+      for (const std::size_t side : {1U, 2U}) {
         const auto hidden = scalar_of(g, choice->inputs[3 - side]);
         // Scores vanish beside such a number, so that adding it is the same as choosing it.
         if (!hidden || *hidden > -1e9 || g.facts(choice->inputs[side]).dims != g.facts(id).dims) continue;
@@ -143,7 +143,7 @@ struct recognize_attention {
     if (scores.size() != 4 || split.size() != 5 || !std::equal(scores.begin() + 1, scores.end(), split.begin() + 2) ||
         !split[1].is_constant())
       return false;
-    for (const std::size_t side : {0, 1}) {
+    for (const std::size_t side : {0U, 1U}) {
       const node* apart = rewriting::made_by(g, sum->inputs[side], op_row<ops::reshape_op>);
       if (apart == nullptr || g.facts(sum->inputs[side]).dims != g.facts(total).dims ||
           g.facts(apart->inputs[0]).dims != g.facts(id).dims || !rewriting::has_one_reader(g, sum->inputs[side]))

@@ -85,12 +85,12 @@ struct recognize_rotary {
     const auto positions = (*dims)[2].as_constant();
     const auto size = (*dims)[3].as_constant();
     if (!positions || !size || *size % 2 != 0) return false;
-    for (const std::size_t side : {0, 1}) {
+    for (const std::size_t side : {0U, 1U}) {
       const node* straight = rewriting::made_by(g, g.node_at(id).inputs[side], op_row<ops::mul_op>);
       const node* turned = rewriting::made_by(g, g.node_at(id).inputs[1 - side], op_row<ops::mul_op>);
       if (straight == nullptr || turned == nullptr) continue;
-      for (const std::size_t a : {0, 1})
-        for (const std::size_t b : {0, 1}) {
+      for (const std::size_t a : {0U, 1U})
+        for (const std::size_t b : {0U, 1U}) {
           const value_id x = straight->inputs[a];
           if (g.facts(x).dims != dims || !is_turned(g, turned->inputs[b], x, *size)) continue;
           const value_id cosine_table = straight->inputs[1 - a];
