@@ -1,10 +1,15 @@
 // What the profiler costs on the hot path: mapping a stamp, one group's fit, handing over an event.
 //
-// fit_of_one_group prints the percentiles of single fits (nnPerf Table 4: p90 of 3.2 to 4.3 us); map_one_stamp is the
-// multiply-add that each kernel pays. Run: profile_bench
+// rough_clock/GAP_US prints the error of mapped starts on a simulated device (200 us of wander, 100 ppm, 2 us of
+// jitter, 2% outliers of 50 us, ticks of 1 us, groups of 16), and clock_step/PPM the error in the third group after a
+// frequency step. fit_of_one_group prints the percentiles of single fits (nnPerf Table 4: p90 of 3.2 to 4.3 us);
+// map_one_stamp is the multiply-add that each kernel pays. Run: profile_bench
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <cstdint>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include <dnnopt/profile/clock_regression.hpp>
@@ -27,6 +32,55 @@ simulated_clock_options rough_clock() {
   options.tick_ns = 1000;
   return options;
 }
+
+void rough_clock_followed(benchmark::State& state) {
+  const double gap = static_cast<double>(state.range(0)) * 1e3;
+  std::vector<double> errors;
+  for (auto _ : state) {
+    simulated_clock clock(rough_clock());
+    dynamic_fit fit({.tick_ns = 1000.0});
+    std::mt19937_64 random(7);
+    std::uniform_real_distribution<double> around(0.5, 1.5);
+    double now = 1e6;
+    for (int i = 0; i < 20000; ++i) {
+      fit.add(clock.enqueue(now += gap * around(random)));
+      const double start = now + 30e3 * around(random);
+      const std::int64_t device = clock.stamp(start);
+      if (fit.ready()) errors.push_back(std::abs(static_cast<double>(fit.map()(device)) - start));
+    }
+  }
+  state.counters["p50_ns"] = exact_quantile(errors, 0.5);
+  state.counters["p90_ns"] = exact_quantile(errors, 0.9);
+}
+BENCHMARK(rough_clock_followed)->Name("rough_clock")->Arg(50)->Arg(200)->Arg(1000)->Arg(4000)->Iterations(1);
+
+void clock_after_a_step(benchmark::State& state) {
+  std::vector<double> errors;
+  for (auto _ : state)
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      simulated_clock_options options = rough_clock();
+      options.wander_ns = 0.0;
+      options.seed = seed;
+      options.steps = {{200e3 * 1600.0, static_cast<double>(state.range(0))}};
+      simulated_clock clock(options);
+      dynamic_fit fit({.tick_ns = 1000.0});
+      // Launches are spread within their gap: equal gaps would meet the tick at one phase and measure that instead.
+      std::mt19937_64 random(seed);
+      std::uniform_real_distribution<double> within(0.0, 0.5);
+      std::vector<std::pair<double, std::int64_t>> starts;
+      for (int i = 1; i < 1600 + 16 * 6; ++i) {
+        const double now = 200e3 * (i + within(random));
+        fit.add(clock.enqueue(now));
+        const double start = now + 20e3 + 1e3 * within(random);
+        if (i > 1600 + 32 && i <= 1600 + 48) starts.emplace_back(start, clock.stamp(start));
+      }
+      for (const auto& [start, device] : starts)
+        errors.push_back(std::abs(static_cast<double>(fit.map_past(device)(device)) - start));
+    }
+  state.counters["p50_ns"] = exact_quantile(errors, 0.5);
+  state.counters["p90_ns"] = exact_quantile(errors, 0.9);
+}
+BENCHMARK(clock_after_a_step)->Name("clock_step")->Arg(150)->Arg(-1000)->Arg(10000)->Arg(-50000)->Iterations(1);
 
 void map_one_stamp(benchmark::State& state) {
   affine_clock_map map{1'000'000, -500'000, 1e-4, 0.5};

@@ -1,12 +1,15 @@
 // Measures the profiler on a device with kernels of its own, without a model.
 //
 //   profile_device DEVICE clock              methods of clock synchronization and their residuals; quality by injected
-//   kernels profile_device DEVICE timeline SECONDS   100 equal layers: error of start times, idle and beside a load
+//                                            kernels
+//   profile_device DEVICE timeline SECONDS [best|fitting]   100 equal layers: error of start times, idle and beside a
+//                                            load, with the best method and with dynamic fitting alone
 //   profile_device DEVICE overhead SECONDS   small launches with the profiler on and off in turn
 //   profile_device DEVICE copies             event times against the slope over injected copies
 //
 // DEVICE is a device specification such as opencl or opencl:NVIDIA.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -143,6 +146,7 @@ int clock_command(bench_device& device) {
 
   // What n injected kernels alone would have said of the later ones, against the whole profile's map.
   std::printf("injected kernels: median error of the first 100 starts, by dynamic fitting from them alone\n");
+  std::printf("  0, 1: no line, so nothing can be mapped\n");
   for (const std::size_t count : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48}) {
     dynamic_fit fit({.group_size = std::max<std::size_t>(count, 3),
                      .injected_kernels = count,
@@ -154,22 +158,73 @@ int clock_command(bench_device& device) {
         errors.push_back(std::abs(static_cast<double>(fit.map()(event.device_start_ns) - event.start_ns)));
     std::printf("  %3zu: %.0f ns\n", count, exact_quantile(errors, 0.5));
   }
+
+  // k: what each pair's enqueue is off from the fit of the groups before it, which has not seen the pair.
+  std::vector<clock_pair> pairs;
+  for (int burst = 0; burst < 300; ++burst)
+    for (const clock_pair& pair : injector.probe(queue, 50)) pairs.push_back(pair);
+  std::printf("group size k: residual of %zu enqueues to the fit of the groups before\n", pairs.size());
+  for (const std::size_t k : {4, 8, 16, 32, 64, 128}) {
+    dynamic_fit fit({.group_size = k, .tick_ns = static_cast<double>(clock.tick_ns)});
+    std::vector<double> errors;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (i >= 256)
+        errors.push_back(std::abs(static_cast<double>(fit.map()(pairs[i].device_ns) - pairs[i].host_middle_ns())));
+      fit.add(pairs[i]);
+    }
+    std::printf("  %3zu: p50 %.0f p90 %.0f ns\n", k, exact_quantile(errors, 0.5), exact_quantile(errors, 0.9));
+  }
   return 0;
 }
 
-int timeline_command(bench_device& device, double seconds) {
-  for (const bool fitting_only : {false, true})
+/// Start errors of equal layers as an application sees them while it runs: layer i of n should start at the first one's
+/// start plus i n-ths of the whole (nnPerf section 5.3). Called on the profiler's writer thread alone.
+class equal_layers final : public observer {
+ public:
+  explicit equal_layers(std::size_t layers) : layers_(layers) {}
+
+  void on_kernel(const kernel_event& event, const launch_info&) override {
+    if (event.kind != event_kind::kernel) return;
+    if (event.run != run_) seen_.clear();
+    run_ = event.run;
+    seen_.push_back({event.start_ns, event.end_ns, event.device_start_ns, event.device_end_ns});
+    if (seen_.size() < layers_) return;
+    const auto judge = [&](std::size_t first, std::vector<double>& into) {
+      const double begin = static_cast<double>(seen_.front()[first]);
+      const double whole = static_cast<double>(seen_.back()[first + 1]) - begin;
+      for (std::size_t i = 1; i < seen_.size(); ++i)
+        into.push_back(std::abs(static_cast<double>(seen_[i][first]) - begin -
+                                whole * static_cast<double>(i) / static_cast<double>(layers_)));
+    };
+    judge(0, errors);
+    judge(2, device_errors);
+    if (event.run == 0) first_inference = errors;
+    seen_.clear();
+  }
+
+  std::vector<double> errors, device_errors, first_inference;
+
+ private:
+  std::size_t layers_;
+  std::uint32_t run_ = ~0U;
+  std::vector<std::array<std::int64_t, 4>> seen_;
+};
+
+int timeline_command(bench_device& device, double seconds, const std::string& which) {
+  for (const bool fitting_only : {false, true}) {
+    if ((which == "best" && fitting_only) || (which == "fitting" && !fitting_only)) continue;
     for (const bool loaded : {false, true}) {
       opencl::command_queue queue = device.context.make_queue({true, 0});
       device.calibrate(queue, 60e3);
       profiler_options options;
       options.clock = device.clock();
-      options.kept_events = std::size_t{1} << 18;
       if (fitting_only) {
         options.clock.known_clocks = false;
         options.clock.timer = {};
       }
       profiler profile(options);
+      const auto layers = std::make_shared<equal_layers>(100);
+      profile.add_observer(layers);
       kernel_injector injector(device.context.handle(), device.context.where().handle());
       injector.inject(queue, profile, profile.probes_wanted());
       const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}, {"act", "HardSwish"}}});
@@ -186,52 +241,28 @@ int timeline_command(bench_device& device, double seconds) {
           });
       const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
       int runs = 0;
-      while (host_now_ns() < until && runs < 2500) {
-        infer(device, queue, profile, timer, layer, wait, 100, 1);
-        ++runs;
-      }
+      for (; host_now_ns() < until; ++runs) infer(device, queue, profile, timer, layer, wait, 100, 1);
       stop = true;
       for (std::thread& t : load) t.join();
       const profile_report report = profile.report();
-      std::vector<double> errors, device_errors;
-      std::vector<const kernel_event*> layers;
-      std::uint32_t current = ~0U;
-      const auto judge = [&] {
-        if (layers.size() == 100) {
-          const double first = static_cast<double>(layers.front()->start_ns);
-          const double whole = static_cast<double>(layers.back()->end_ns) - first;
-          const double device_first = static_cast<double>(layers.front()->device_start_ns);
-          const double device_whole = static_cast<double>(layers.back()->device_end_ns) - device_first;
-          for (std::size_t i = 1; i < layers.size(); ++i)
-            device_errors.push_back(std::abs(static_cast<double>(layers[i]->device_start_ns) - device_first -
-                                             device_whole * static_cast<double>(i) / 100.0));
-          for (std::size_t i = 1; i < layers.size(); ++i)
-            errors.push_back(
-                std::abs(static_cast<double>(layers[i]->start_ns) - first - whole * static_cast<double>(i) / 100.0));
-        }
-        layers.clear();
-      };
-      for (const kernel_event& event : report.events) {
-        if (event.kind != event_kind::kernel) continue;
-        if (event.run != current) judge();
-        current = event.run;
-        layers.push_back(&event);
-      }
-      judge();
+      if (layers->errors.empty()) throw error(errc::invalid_argument, "no inference ended in the seconds given");
       std::printf(
-          "timeline, %s, %s: %d inferences, kernel %.1f us; start error p50 %.0f p90 %.0f p99 %.0f ns; method %s, "
-          "residual p90 %.0f ns, %llu violations, %llu dropped\n",
-          fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", runs,
-          report.by_kernel.front().mean_ns * 1e-3, exact_quantile(errors, 0.5), exact_quantile(errors, 0.9),
-          exact_quantile(errors, 0.99), report.clock.method.c_str(), report.clock.residual_p90_ns,
+          "timeline, %s, %s: %d inferences in %.0f s, kernel %.1f us; start error p50 %.0f p90 %.0f p99 %.0f ns, first "
+          "inference p90 %.0f ns; method %s, residual p90 %.0f ns, %llu violations, %llu dropped\n",
+          fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", runs, seconds,
+          report.by_kernel.front().mean_ns * 1e-3, exact_quantile(layers->errors, 0.5),
+          exact_quantile(layers->errors, 0.9), exact_quantile(layers->errors, 0.99),
+          layers->first_inference.empty() ? 0.0 : exact_quantile(layers->first_inference, 0.9),
+          report.clock.method.c_str(), report.clock.residual_p90_ns,
           static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
       std::printf("  the device's own stamps, before any mapping: p50 %.0f p90 %.0f p99 %.0f ns\n",
-                  exact_quantile(device_errors, 0.5), exact_quantile(device_errors, 0.9),
-                  exact_quantile(device_errors, 0.99));
+                  exact_quantile(layers->device_errors, 0.5), exact_quantile(layers->device_errors, 0.9),
+                  exact_quantile(layers->device_errors, 0.99));
       const time_split& s = report.split;
       std::printf("  gpu %.2f%% enqueue %.2f%% wait %.2f%% unexplained %.2f%%\n", 100 * s.gpu_ns / s.e2e_ns,
                   100 * s.enqueue_ns / s.e2e_ns, 100 * s.wait_ns / s.e2e_ns, 100 * s.unexplained_ns / s.e2e_ns);
     }
+  }
   return 0;
 }
 
@@ -330,10 +361,16 @@ int copies_command(bench_device& device) {
   opencl::command_queue queue = device.context.make_queue();
   opencl::command_queue profiling = device.context.make_queue({true, 0});
   kernel_injector injector(device.context.handle(), device.context.where().handle());
+  const copy_slope empty = injector.measure_empty_slope(profiling);
   const double bias = injector.measure_event_bias(profiling);
-  std::printf("an event is %.0f ns too long\n", bias);
-  std::printf("%12s %14s %14s %10s\n", "wanted us", "by events us", "by copies us", "error us");
-  for (const double wanted : {8e3, 15e3, 30e3, 60e3, 120e3}) {
+  const double gap = injector.measure_gap(profiling);
+  std::printf(
+      "an empty kernel adds %.0f ns [%.0f, %.0f] to a busy device; an event is %.0f ns too long; gap "
+      "between kernels %.0f ns\n",
+      empty.ns_per_copy, empty.low_ns, empty.high_ns, bias, gap);
+  std::printf("%10s %14s %14s %14s %14s %12s %12s\n", "wanted us", "events us", "less bias us", "copies us",
+              "less gap us", "error us", "error %");
+  for (const double wanted : {4e3, 8e3, 15e3, 30e3, 60e3, 120e3}) {
     device.items = 1 << 14;
     device.calibrate(queue, wanted);
     const auto run = [&](std::size_t copies) {
@@ -345,16 +382,16 @@ int copies_command(bench_device& device) {
     const copy_slope slope = measure_copy_slope(run, {.most_copies = 20, .rounds = 60});
     profiler_options options;
     options.clock = device.clock();
-    options.clock.event_bias_ns = bias;
     profiler profile(options);
     const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}}});
     const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
     command_timer timer(profile);
     for (int r = 0; r < 100; ++r) infer(device, profiling, profile, timer, layer, wait, 20);
-    const profile_report report = profile.report();
-    const double events = report.by_kernel.front().mean_ns;
-    std::printf("%12.1f %14.3f %14.3f %+10.3f   [%.3f, %.3f]\n", wanted * 1e-3, events * 1e-3, slope.ns_per_copy * 1e-3,
-                (events - slope.ns_per_copy) * 1e-3, slope.low_ns * 1e-3, slope.high_ns * 1e-3);
+    const double events = profile.report().by_kernel.front().mean_ns;
+    const double truth = slope.ns_per_copy - gap;
+    std::printf("%10.1f %14.3f %14.3f %14.3f %14.3f %+12.3f %+12.2f   [%.3f, %.3f]\n", wanted * 1e-3, events * 1e-3,
+                (events - bias) * 1e-3, slope.ns_per_copy * 1e-3, truth * 1e-3, (events - bias - truth) * 1e-3,
+                100.0 * (events - bias - truth) / truth, slope.low_ns * 1e-3, slope.high_ns * 1e-3);
   }
   return 0;
 }
@@ -374,7 +411,7 @@ int main(int argc, char** argv) {
     if (telemetry.gpu_power_w) std::printf("GPU power %.1f W\n", *telemetry.gpu_power_w);
     if (telemetry.gpu_temperature_c) std::printf("GPU temperature %.0f C\n", *telemetry.gpu_temperature_c);
     if (command == "clock") return clock_command(device);
-    if (command == "timeline") return timeline_command(device, seconds);
+    if (command == "timeline") return timeline_command(device, seconds, argc > 4 ? argv[4] : "both");
     if (command == "overhead") return overhead_command(device, seconds);
     if (command == "copies") return copies_command(device);
     std::fprintf(stderr, "unknown command '%s'\n", command.c_str());

@@ -6,7 +6,10 @@
 #include <numeric>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <dnnopt/backend/check_kernels.hpp>
+#include <dnnopt/backend/device_facts.hpp>
 #include <dnnopt/backend/profiled_run.hpp>
 #include <dnnopt/profile/chrome_trace.hpp>
 #include <dnnopt/profile/csv.hpp>
@@ -60,13 +63,12 @@ dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt:
   dnnopt::profile::profiler_options options;
   options.mode = mode;
   options.clock = dnnopt::profile::clock_options_of(session.context()->where().handle());
+  dnnopt::opencl::command_queue probe_queue = session.context()->make_queue({true, 0});
+  dnnopt::profile::kernel_injector injector(session.context()->handle(), session.context()->where().handle());
+  options.clock.event_bias_ns = injector.measure_event_bias(probe_queue);
   dnnopt::profile::profiler profiler(options);
-  {
-    dnnopt::opencl::command_queue probe_queue = session.context()->make_queue({true, 0});
-    dnnopt::profile::kernel_injector injector(session.context()->handle(), session.context()->where().handle());
-    injector.inject(probe_queue, profiler, profiler.probes_wanted());
-    profiler.set_event_cost(injector.measure_event_cost(probe_queue));
-  }
+  injector.inject(probe_queue, profiler, profiler.probes_wanted());
+  profiler.set_event_cost(injector.measure_event_cost(probe_queue));
   dnnopt::profiled_run observer(profiler, session.executor()->executed());
   for (std::size_t i = 0; i < runs; ++i) {
     observer.begin();
@@ -76,6 +78,88 @@ dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt:
   dnnopt::profile::profile_report report = profiler.report();
   report.device = session.context()->info().name;
   return report;
+}
+
+std::string checked_rows(const std::vector<dnnopt::checked_kernel>& rows) {
+  text_table table(
+      {"", "in situ us", "copies us", "by slope us", "95% interval", "launch us", "error us", "error %", ""});
+  for (const dnnopt::checked_kernel& row : rows)
+    table.add(
+        {row.name, fixed(row.in_situ_ns * 1e-3, 2), fixed(row.profiled_ns * 1e-3, 2), fixed(row.truth_ns * 1e-3, 2),
+         "[" + fixed(row.low_ns * 1e-3, 2) + ", " + fixed(row.high_ns * 1e-3, 2) + "]", fixed(row.launch_ns * 1e-3, 2),
+         fixed(row.error_ns() * 1e-3, 2), fixed(100.0 * row.error_ns() / std::max(row.truth_ns, 1.0), 2),
+         row.wrong()                                   ? "WRONG"
+         : std::abs(row.error_ns()) > row.allowed_ns() ? "uncertain"
+                                                       : "ok"});
+  return table.str();
+}
+
+json checked_json(const std::vector<dnnopt::checked_kernel>& rows) {
+  json list = json::array();
+  for (const dnnopt::checked_kernel& row : rows)
+    list.push_back({{"name", row.name},
+                    {"in_situ_us", row.in_situ_ns * 1e-3},
+                    {"profiled_us", row.profiled_ns * 1e-3},
+                    {"slope_us", row.truth_ns * 1e-3},
+                    {"slope_low_us", row.low_ns * 1e-3},
+                    {"slope_high_us", row.high_ns * 1e-3},
+                    {"launch_us", row.launch_ns * 1e-3},
+                    {"allowed_us", row.allowed_ns() * 1e-3},
+                    {"wrong", row.wrong()}});
+  return list;
+}
+
+/// Holds the profiler's times against injected copies. Whether no kernel and no operator is certainly wrong.
+bool check_profiler(dnnopt::session& session, const dnnopt::named_tensors& inputs, const options& o, json& result) {
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  dnnopt::check_kernels_options settings;
+  settings.profiled = std::max<std::size_t>(o.runs, 1);
+  settings.seconds = o.check_seconds;
+  const dnnopt::kernel_check check = dnnopt::check_kernels(
+      *session.context(), session.executor()->executed(),
+      [&](dnnopt::run_observer* observer) { (void)session.run(inputs, observer); }, settings,
+      [&](const dnnopt::checked_kernel& row) {
+        if (terminal) std::fprintf(stderr, "\r\033[K%s", row.name.c_str());
+      });
+  if (terminal) std::fprintf(stderr, "\r\033[K");
+  std::string text = "kernels by events, in the inference and of copies of them, and by the slope over 1 to " +
+                     std::to_string(settings.most_copies) +
+                     " copies, the launch taken off (an empty kernel's slope: " + fixed(check.empty_ns * 1e-3, 2) +
+                     " us; an event's own part: " + fixed(check.event_bias_ns * 1e-3, 2) + " us)\n" +
+                     checked_rows(check.kernels) + "\noperators\n" + checked_rows(check.operators);
+  bool right = true;
+  for (const auto* rows : {&check.kernels, &check.operators}) {
+    std::size_t within = 0;
+    std::size_t in_situ_within = 0;
+    const dnnopt::checked_kernel* worst = nullptr;
+    const auto share = [](const dnnopt::checked_kernel& row) { return std::abs(row.error_ns()) / row.allowed_ns(); };
+    for (const dnnopt::checked_kernel& row : *rows) {
+      within += share(row) <= 1.0 ? 1 : 0;
+      in_situ_within += std::abs(row.in_situ_ns - row.truth_ns) <= row.allowed_ns() ? 1 : 0;
+      right = right && !row.wrong();
+      if (worst == nullptr || share(row) > share(*worst)) worst = &row;
+    }
+    if (worst == nullptr) continue;
+    text +=
+        std::string(rows == &check.kernels ? "\nkernels" : "operators") + ": " + std::to_string(within) + " of " +
+        std::to_string(rows->size()) + " within the larger of 1 us and 5%; worst " + worst->name + ", " +
+        fixed(worst->error_ns() * 1e-3, 2) + " us, " + fixed(share(*worst), 2) +
+        " of what is allowed (in situ, where caches may be colder than a copy's: " + std::to_string(in_situ_within) +
+        ")\n";
+  }
+  const dnnopt::profile::time_split& split = check.split;
+  const double whole = std::max(split.e2e_ns, 1.0) * 1e-2;
+  text += "end to end " + fixed(split.e2e_ns * 1e-3, 1) + " us: enqueue " + fixed(split.enqueue_ns / whole, 2) +
+          "%, GPU " + fixed(split.gpu_ns / whole, 2) + "%, wait " + fixed(split.wait_ns / whole, 2) + "%, copy " +
+          fixed(split.copy_ns / whole, 2) + "%, host operators " + fixed(split.host_operator_ns / whole, 2) +
+          "%, unexplained " + fixed(split.unexplained_ns / whole, 2) + "%\n\n";
+  say(o, text);
+  result["check"] = {{"kernels", checked_json(check.kernels)},
+                     {"operators", checked_json(check.operators)},
+                     {"empty_us", check.empty_ns * 1e-3},
+                     {"event_bias_us", check.event_bias_ns * 1e-3},
+                     {"unexplained", split.unexplained_ns / std::max(split.e2e_ns, 1.0)}};
+  return right;
 }
 
 }  // namespace
@@ -165,6 +249,8 @@ int profile(const options& o) {
     throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   for (std::size_t i = 0; i < std::max<std::size_t>(o.warmup, 1); ++i) (void)session.run(inputs);
+  json checked = json::object();
+  const bool right = !o.check_kernels || check_profiler(session, inputs, o, checked);
   dnnopt::profile::profile_report report =
       observed(session, inputs, o.runs,
                o.mode == "monitor" ? dnnopt::profile::profile_mode::monitor : dnnopt::profile::profile_mode::full);
@@ -180,6 +266,12 @@ int profile(const options& o) {
   report.arena_bytes = memory.arena_bytes;
   report.arena_lower_bound_bytes = memory.lower_bound_bytes;
   report.arena_allocated_bytes = intermediate_device_bytes(session);
+  if (!o.html.empty()) {
+    // For the roofline; kept in the cache folder, so that it is measured once per device and driver.
+    dnnopt::opencl::context measured(dnnopt::opencl::select_device(o.device));
+    const dnnopt::device_facts facts = dnnopt::opencl::facts_of(measured);
+    report.ceilings = {facts.fma_gflops * 1e9, facts.buffer_copy_gbs * 1e9, facts.image_copy_fp32_gbs * 1e9};
+  }
   const auto write = [](const std::string& file, const auto& call) {
     if (file.empty()) return;
     std::ofstream out(file, std::ios::binary);
@@ -206,8 +298,12 @@ int profile(const options& o) {
   });
   say(o, dnnopt::profile::to_table(report));
   keep_plans(o, *compiling.memory.store);
-  if (!o.json_target.empty()) write_json(o, json::parse(dnnopt::profile::to_json(report).dump()));
-  return 0;
+  if (!o.json_target.empty()) {
+    json result = json::parse(dnnopt::profile::to_json(report).dump());
+    result.update(checked);
+    write_json(o, result);
+  }
+  return right ? 0 : 1;
 }
 
 }  // namespace tool

@@ -49,6 +49,8 @@ struct options {
   std::string csv;
   std::string html;
   std::string latency_table;
+  bool check_kernels = false;
+  double check_seconds = 120;
   // tune, plan-memory
   double budget = 60;
   std::string strategy = "exact";

@@ -134,6 +134,11 @@ int main(int count, char** arguments) {
   command->add_option("--csv", o.csv, "one row per event");
   command->add_option("--html", o.html, "self-contained report");
   command->add_option("--latency-table", o.latency_table, "lookup table of kernels and operators, .csv or .json");
+  command->add_flag("--check-kernels", o.check_kernels,
+                    "hold each kernel's time against the slope of latency over 1 to 20 injected copies of it");
+  command->add_option("--check-seconds", o.check_seconds, "time for --check-kernels")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
 
   command = add("tune", "genetic search over kernel configurations on the device, kept in --cache", &tool::tune);
   add_model(*command, o);

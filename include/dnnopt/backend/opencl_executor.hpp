@@ -482,9 +482,11 @@ class opencl_executor {
     for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
       prepared_kernel& prepared = state.own.kernels[s][k];
       if (!prepared.ready) prepare(state, s, k);
-      opencl::event_sink* const sink =
-          state.observer == nullptr ? nullptr : state.observer->kernel(s, k, prepared.flops, prepared.bytes);
-      state.queue.launch(prepared.kernel(), prepared.size, program_->g->node_at(step.id).name, sink, s);
+      for (std::size_t times = state.observer == nullptr ? 1 : state.observer->launches(s, k); times != 0; --times) {
+        opencl::event_sink* const sink =
+            state.observer == nullptr ? nullptr : state.observer->kernel(s, k, prepared.flops, prepared.bytes);
+        state.queue.launch(prepared.kernel(), prepared.size, program_->g->node_at(step.id).name, sink, s);
+      }
       if (state.own.memory.is_late(s)) prepared.ready = false;
     }
   }

@@ -18,6 +18,39 @@
 
 namespace dnnopt {
 
+/// What stays the same of kernel `k` of a step, or of its host operator.
+[[nodiscard]] inline profile::launch_info describe_launch(const program& p, const placed_node& step, std::size_t k) {
+  const std::string part = step.lowered.kernels.size() <= 1 ? "" : "#" + std::to_string(k);
+  const graph& g = *p.g;
+  const node& n = g.node_at(step.id);
+  profile::launch_info info;
+  info.name = (n.name.empty() ? std::string(n.op->name) : n.name) + part;
+  bool moves_only = true;
+  for (std::size_t i = 0; i < step.members.size(); ++i) {
+    const node& member = g.node_at(step.members[i]);
+    info.ops.push_back({member.name, std::string(member.op->name)});
+    if (step.members[i] == step.id) info.anchor = i;
+    moves_only = moves_only && member.op->kind == computation_kind::view;
+  }
+  info.work = moves_only ? profile::work_class::layout : profile::work_class::compute;
+  info.layout = "buffer";
+  for (const value_id in : n.inputs)
+    if (in != no_value && g.facts(in).dims)
+      info.shapes += (info.shapes.empty() ? "" : ",") + to_string(*g.facts(in).dims);
+  info.shapes += "->";
+  for (std::size_t i = 0; i < n.outputs.size(); ++i)
+    if (n.outputs[i] != no_value && g.facts(n.outputs[i]).dims)
+      info.shapes += (i == 0 ? "" : ",") + to_string(*g.facts(n.outputs[i]).dims);
+  for (const auto& [name, held] : n.attributes) {
+    std::string text;
+    if (const auto* number = std::get_if<std::int64_t>(&held)) text = std::to_string(*number);
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&held))
+      text = to_string(std::span<const std::int64_t>(*list));
+    if (!text.empty()) info.attributes += (info.attributes.empty() ? "" : " ") + name + "=" + text;
+  }
+  return info;
+}
+
 /// Times the runs of one executor into one profiler. The profiler and the program must outlive it.
 ///
 ///     profiled_run observer(profiler, executor.executed());
@@ -33,11 +66,9 @@ class profiled_run final : public run_observer {
     launches_.resize(p.steps.size());
     for (std::size_t s = 0; s < p.steps.size(); ++s) {
       const placed_node& step = p.steps[s];
-      if (is_on_host(step.where)) launches_[s].push_back(into.describe(describe(p, step, "")));
-      for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
-        const std::string part = step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k);
-        launches_[s].push_back(into.describe(describe(p, step, part)));
-      }
+      if (is_on_host(step.where)) launches_[s].push_back(into.describe(describe_launch(p, step, 0)));
+      for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k)
+        launches_[s].push_back(into.describe(describe_launch(p, step, k)));
     }
     upload_ = into.describe(plain("upload"));
     download_ = into.describe(plain("download"));
@@ -52,6 +83,9 @@ class profiled_run final : public run_observer {
     recorder_.end();
     timer_.collect();
   }
+
+  /// Waits until the driver has called back for every command that was timed.
+  void wait_for_callbacks() noexcept { timer_.wait_for_callbacks(); }
 
   [[nodiscard]] opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
                                            std::uint64_t bytes) override {
@@ -73,37 +107,6 @@ class profiled_run final : public run_observer {
     profile::launch_info info;
     info.name = name;
     info.work = profile::work_class::not_of_model;
-    return info;
-  }
-
-  static profile::launch_info describe(const program& p, const placed_node& step, const std::string& part) {
-    const graph& g = *p.g;
-    const node& n = g.node_at(step.id);
-    profile::launch_info info;
-    info.name = (n.name.empty() ? std::string(n.op->name) : n.name) + part;
-    bool moves_only = true;
-    for (std::size_t i = 0; i < step.members.size(); ++i) {
-      const node& member = g.node_at(step.members[i]);
-      info.ops.push_back({member.name, std::string(member.op->name)});
-      if (step.members[i] == step.id) info.anchor = i;
-      moves_only = moves_only && member.op->kind == computation_kind::view;
-    }
-    info.work = moves_only ? profile::work_class::layout : profile::work_class::compute;
-    info.layout = "buffer";
-    for (const value_id in : n.inputs)
-      if (in != no_value && g.facts(in).dims)
-        info.shapes += (info.shapes.empty() ? "" : ",") + to_string(*g.facts(in).dims);
-    info.shapes += "->";
-    for (std::size_t i = 0; i < n.outputs.size(); ++i)
-      if (n.outputs[i] != no_value && g.facts(n.outputs[i]).dims)
-        info.shapes += (i == 0 ? "" : ",") + to_string(*g.facts(n.outputs[i]).dims);
-    for (const auto& [name, held] : n.attributes) {
-      std::string text;
-      if (const auto* number = std::get_if<std::int64_t>(&held)) text = std::to_string(*number);
-      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&held))
-        text = to_string(std::span<const std::int64_t>(*list));
-      if (!text.empty()) info.attributes += (info.attributes.empty() ? "" : " ") + name + "=" + text;
-    }
     return info;
   }
 

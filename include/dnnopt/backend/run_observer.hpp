@@ -18,6 +18,13 @@ class run_observer {
   /// Kernel `k` of step `s` is enqueued next; its event goes to the sink, or to nobody where null is returned.
   [[nodiscard]] virtual opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
                                                    std::uint64_t bytes) = 0;
+  /// How often kernel `k` of step `s` is enqueued: once, unless time is measured by repeating it or leaving it out;
+  /// outputs have no meaning then. `kernel` is asked for each time.
+  [[nodiscard]] virtual std::size_t launches(std::size_t s, std::size_t k) {
+    static_cast<void>(s);
+    static_cast<void>(k);
+    return 1;
+  }
   /// A transfer is enqueued next.
   [[nodiscard]] virtual opencl::event_sink* transfer(direction way) = 0;
   /// The host clock in nanoseconds, for the begin of an interval.

@@ -259,48 +259,68 @@ class kernel_injector {
     return std::max(0.0, exact_quantile(timed, 0.5) - exact_quantile(plain, 0.5));
   }
 
-  /// Nanoseconds by which an event's START to END exceeds what the kernel adds to a stream of kernels: the median of
-  /// events against the slope of time over launches without events, for a kernel of at least `least_ns` (longer than
-  /// its enqueue). Goes into clock_sync_options::event_bias_ns. May be negative where kernels overlap. Takes some tens
-  /// of milliseconds.
-  [[nodiscard]] double measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
-    const auto launch = [&](opencl::event_sink* sink) {
-      queue.launch(spin_(), {1, {spin_items, 1, 1}, {0, 0, 0}}, "dnnopt_spin", sink);
-    };
-    const auto set_rounds = [&](cl_int rounds) {
-      const cl_mem memory = memory_();
-      opencl::check(::clSetKernelArg(spin_(), 0, sizeof(memory), &memory), "clSetKernelArg");
-      opencl::check(::clSetKernelArg(spin_(), 1, sizeof(rounds), &rounds), "clSetKernelArg");
-    };
-    const auto by_events = [&] {
-      std::vector<double> times;
-      for (int round = 0; round < 5; ++round) {
-        pair_sink sink;
-        for (int i = 0; i < 20; ++i) launch(&sink);
-        queue.finish();
-        for (auto& [raw, event] : sink.events) {
-          read_event_stamps(event, raw);
-          times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
-        }
-      }
-      // The mean of the middle half: a median would stop at the clock's tick.
-      std::sort(times.begin(), times.end());
-      double sum = 0.0;
-      for (std::size_t i = times.size() / 4; i < times.size() * 3 / 4; ++i) sum += times[i];
-      return sum / static_cast<double>(times.size() * 3 / 4 - times.size() / 4);
-    };
-    cl_int rounds = 64;
-    set_rounds(rounds);
-    while (by_events() < least_ns && rounds < (1 << 22)) set_rounds(rounds *= 2);
-    const auto slope = measure_copy_slope(
+  /// What one more empty kernel adds to a stream that the device is busy with (a long kernel at its head): the part of
+  /// a copy's slope that is launch and not execution. Takes some milliseconds.
+  [[nodiscard]] copy_slope measure_empty_slope(opencl::command_queue& queue, double busy_ns = 400e3) {
+    calibrate_spin(queue, busy_ns);
+    return measure_copy_slope(
         [&](std::size_t copies) {
           const std::int64_t begin = host_now_ns();
-          for (std::size_t i = 0; i < 5 + copies; ++i) launch(nullptr);
+          spin(queue, nullptr);
+          for (std::size_t i = 0; i < copies; ++i) queue.launch(kernel_(), {}, "dnnopt_empty");
           queue.finish();
           return static_cast<double>(host_now_ns() - begin);
         },
-        {.most_copies = 20, .rounds = 9});
-    return by_events() - slope.ns_per_copy;
+        {.most_copies = 20, .rounds = 15});
+  }
+
+  /// Nanoseconds from a kernel's end to the start of the next one in a stream without events. Where an event costs next
+  /// to nothing the stamps of long kernels tell it (a driver whose threads sleep while a kernel runs takes longer to
+  /// start the next one than between empty kernels); elsewhere it is an empty kernel's slope.
+  [[nodiscard]] double measure_gap(opencl::command_queue& queue, double least_ns = 50e3) {
+    if (measure_event_cost(queue) > free_event_ns) return std::max(0.0, measure_empty_slope(queue).ns_per_copy);
+    calibrate_spin(queue, least_ns);
+    std::vector<double> gaps;
+    for (int round = 0; round < 10; ++round) {
+      pair_sink sink;
+      for (int i = 0; i < 20; ++i) spin(queue, &sink);
+      queue.finish();
+      std::int64_t former = 0;
+      for (auto& [raw, event] : sink.events) {
+        read_event_stamps(event, raw);
+        if (former != 0) gaps.push_back(static_cast<double>(raw.start_ns - former));
+        former = raw.end_ns;
+      }
+    }
+    return std::max(0.0, exact_quantile(gaps, 0.5));
+  }
+  /// An event that costs less leaves a stream of kernels as it is.
+  static constexpr double free_event_ns = 1000.0;
+
+  /// Nanoseconds by which an event's START to END exceeds the kernel's execution time, which is what a copy of it adds
+  /// to a stream of kernels without events, less what an empty kernel adds; for a kernel of at least `least_ns` (longer
+  /// than its enqueue). Goes into clock_sync_options::event_bias_ns. Zero where measurements differ by as much, as on a
+  /// device that has other work too. Takes some tens of milliseconds.
+  [[nodiscard]] double measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
+    const double empty_ns = measure_empty_slope(queue).ns_per_copy;
+    calibrate_spin(queue, least_ns);
+    // Events and slope in turns: what else the machine does changes both alike.
+    constexpr std::size_t turns = 7;
+    std::vector<double> found;
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      const copy_slope slope = measure_copy_slope(
+          [&](std::size_t copies) {
+            const std::int64_t begin = host_now_ns();
+            for (std::size_t i = 0; i < 5 + copies; ++i) spin(queue, nullptr);
+            queue.finish();
+            return static_cast<double>(host_now_ns() - begin);
+          },
+          {.most_copies = 20, .rounds = 3, .seed = turn + 1});
+      found.push_back(spin_by_events(queue) - slope.ns_per_copy + empty_ns);
+    }
+    std::sort(found.begin(), found.end());
+    const double bias = found[turns / 2];
+    return bias > found[turns - 2] - found[1] && bias < 0.25 * least_ns ? bias : 0.0;
   }
 
  private:
@@ -316,6 +336,38 @@ class kernel_injector {
       events.emplace_back(raw, std::move(event));
     }
   };
+
+  void spin(opencl::command_queue& queue, opencl::event_sink* sink) {
+    queue.launch(spin_(), {1, {spin_items, 1, 1}, {0, 0, 0}}, "dnnopt_spin", sink);
+  }
+  void set_spin_rounds(cl_int rounds) {
+    const cl_mem memory = memory_();
+    opencl::check(::clSetKernelArg(spin_(), 0, sizeof(memory), &memory), "clSetKernelArg");
+    opencl::check(::clSetKernelArg(spin_(), 1, sizeof(rounds), &rounds), "clSetKernelArg");
+  }
+  /// Mean of the middle half of the spinning kernel's times (a median would stop at the clock's tick).
+  double spin_by_events(opencl::command_queue& queue) {
+    std::vector<double> times;
+    for (int round = 0; round < 3; ++round) {
+      pair_sink sink;
+      for (int i = 0; i < 20; ++i) spin(queue, &sink);
+      queue.finish();
+      for (auto& [raw, event] : sink.events) {
+        read_event_stamps(event, raw);
+        times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
+      }
+    }
+    std::sort(times.begin(), times.end());
+    double sum = 0.0;
+    for (std::size_t i = times.size() / 4; i < times.size() * 3 / 4; ++i) sum += times[i];
+    return sum / static_cast<double>(times.size() * 3 / 4 - times.size() / 4);
+  }
+  /// Doubles the spinning kernel's rounds until it takes `least_ns`.
+  void calibrate_spin(opencl::command_queue& queue, double least_ns) {
+    cl_int rounds = 64;
+    set_spin_rounds(rounds);
+    while (spin_by_events(queue) < least_ns && rounds < (1 << 22)) set_spin_rounds(rounds *= 2);
+  }
 
   cl::Program program_;
   cl::Kernel kernel_;

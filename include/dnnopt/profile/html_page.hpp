@@ -17,7 +17,8 @@ h2{font-size:16px;margin:22px 0 8px}
 p{margin:6px 0;color:var(--soft)}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(125px,1fr));gap:8px;margin:10px 0}
 .facts div{background:var(--card);border-radius:8px;padding:8px 10px}
-.facts b{display:block;font-size:17px}
+.facts b{display:block;font-size:17px;overflow-wrap:anywhere}
+.facts b.long{font-size:13px}
 .facts span{color:var(--soft);font-size:12px}
 .stack{display:flex;height:30px;border-radius:6px;overflow:hidden;background:var(--card)}
 .stack div{min-width:1px}
@@ -36,6 +37,7 @@ button{font:inherit;padding:6px 12px;border:1px solid var(--line);border-radius:
 .row .track{height:16px;background:var(--card);border-radius:3px}
 .row .bar{height:16px;border-radius:3px;min-width:1px}
 .row .value{text-align:right;font-variant-numeric:tabular-nums}
+@media(max-width:620px){.row{grid-template-columns:1fr 112px;gap:0 8px;padding:4px 0}.row .name{grid-column:1/-1;white-space:normal;overflow-wrap:anywhere}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:12px;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:3px 8px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
@@ -81,7 +83,7 @@ function head(){$('title').textContent=(D.model||'profile')+(D.device?' on '+D.d
  $('sub').textContent='mode '+D.mode+', '+D.runs_total+' inferences'+(D.created?', '+D.created:'')+', '+D.dropped+' events dropped';
  const f=$('facts');
  for(const [k,v] of [['end to end, mean',us(D.e2e.mean)],['median',us(D.e2e.p50)],['90%',us(D.e2e.p90)],['first',us(D.e2e.first)],['kernels per inference',D.kernels],['clock',D.clock.method],['clock error, 90%',us(D.clock.p90/1e3)]].concat(D.overhead?[['profiling costs',(100*D.overhead).toFixed(2)+'%']]:[])){
-  const d=el('div',{},f);el('b',{text:v},d);el('span',{text:k},d);}}
+  const d=el('div',{},f);el('b',{text:v,class:String(v).length>14?'long':''},d);el('span',{text:k},d);}}
 
 function split(){const s=D.split,box=$('split');if(!s||!s.e2e){$('split-section').remove();return;}
  const bar=el('div',{class:'stack'},box),leg=el('div',{class:'legend'},box);
@@ -164,7 +166,7 @@ function roofline(){const box=$('roofline'),pts=D.kernel_rows.filter(r=>r.flops>
  const x0=lo(xs),x1=hi(xs),y0=lo(ys),y1=hi(ys);
  const X=v=>m.l+(Math.log10(v)-x0)/(x1-x0)*(w-m.l-m.r),Y=v=>h-m.b-(Math.log10(v)-y0)/(y1-y0)*(h-m.t-m.b);
  const s=svg('svg',{viewBox:'0 0 '+w+' '+h,height:h,class:'still',id:'roofline-svg'},box);
- for(let i=x0;i<=x1;i++){const x=X(Math.pow(10,i));svg('line',{x1:x,x2:x,y1:m.t,y2:h-m.b,class:'axis'},s);svg('text',{x:x-8,y:h-m.b+14,class:'tick',text:big(Math.pow(10,i))},s);}
+ for(let i=x0;i<=x1;i++){const x=X(Math.pow(10,i));svg('line',{x1:x,x2:x,y1:m.t,y2:h-m.b,class:'axis'},s);svg('text',{x:Math.min(x,w-m.r),y:h-m.b+14,'text-anchor':i===x1?'end':'middle',class:'tick',text:big(Math.pow(10,i))},s);}
  for(let i=y0;i<=y1;i++){const y=Y(Math.pow(10,i));svg('line',{x1:m.l,x2:w-m.r,y1:y,y2:y,class:'axis'},s);svg('text',{x:4,y:y+4,class:'tick',text:big(Math.pow(10,i))},s);}
  svg('text',{x:w/2-60,y:h-4,text:'FLOP per byte; up: FLOP/s',class:'soft'},s);
  if(c.bytes){const top=c.flops||Math.pow(10,y1);const a=Math.pow(10,x0),knee=top/c.bytes,b=Math.min(knee,Math.pow(10,x1));

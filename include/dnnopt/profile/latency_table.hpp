@@ -55,6 +55,12 @@ struct latency_entry {
   double max_ns = 0.0;
 };
 
+/// The entry of a series of durations in nanoseconds.
+[[nodiscard]] inline latency_entry entry_of(const series& seen) {
+  return {seen.count(),       seen.moments().mean(), seen.moments().min(),
+          seen.quantile(0.5), seen.quantile(0.9),    seen.moments().max()};
+}
+
 /// What an inference costs besides its kernels, measured on a device: how the host feeds an in-order queue.
 struct launch_model {
   double enqueue_ns = 0.0;   ///< host time from one enqueue to the next, without an event
@@ -219,11 +225,6 @@ class latency_table {
   }
 
  private:
-  [[nodiscard]] static latency_entry entry_of(const series& seen) {
-    return {seen.count(),       seen.moments().mean(), seen.moments().min(),
-            seen.quantile(0.5), seen.quantile(0.9),    seen.moments().max()};
-  }
-
   std::map<latency_key, latency_entry> entries_;
 };
 

@@ -1,0 +1,254 @@
+// What profiling costs a model's inferences: the ways of profiling in random order on one session, until the interval
+// of the median ratio is narrow.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/profile/telemetry.hpp>
+
+#include "profile_model.hpp"
+
+namespace measure {
+
+namespace {
+
+using namespace dnnopt;
+using namespace dnnopt::profile;
+
+enum way : std::size_t { off, again, bare, monitor, blocking, callback, ways };
+constexpr std::array<const char*, ways> way_names{"off",     "off, again",     "bare events",
+                                                  "monitor", "full, blocking", "full, callback"};
+
+/// Keeps an event of every command and reads its stamps after the run: the least that timing all commands can cost.
+class bare_events final : public silent_observer, private opencl::event_sink {
+ public:
+  opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override { return this; }
+  opencl::event_sink* transfer(direction) override { return this; }
+  void read() {
+    raw_event raw;
+    for (const cl::Event& event : events_) read_event_stamps(event, raw);
+    events_.clear();
+  }
+
+ private:
+  void on_command(const opencl::command_record&, cl::Event event) override { events_.push_back(std::move(event)); }
+  std::vector<cl::Event> events_;
+};
+
+struct timed_ways {
+  prepared_model& model;
+  std::array<std::unique_ptr<profiler>, ways> profilers{};
+  std::array<std::unique_ptr<profiled_run>, ways> observers{};
+  bare_events bare_observer{};
+  std::uint64_t events_while_off = 0;
+  double event_cost_ns = 0.0;
+
+  explicit timed_ways(prepared_model& of) : model(of) {
+    const opencl::context& where = *model.session.context();
+    opencl::command_queue queue = where.make_queue({true, 0});
+    kernel_injector injector(where.handle(), where.where().handle());
+    event_cost_ns = injector.measure_event_cost(queue);
+    for (const way w : {monitor, blocking, callback}) {
+      profiler_options options;
+      options.mode = w == monitor ? profile_mode::monitor : profile_mode::full;
+      options.clock = clock_options_of(where.where().handle());
+      // Statistics are what is wanted here, not timelines.
+      options.kept_events = 4096;
+      profilers[w] = std::make_unique<profiler>(options);
+      injector.inject(queue, *profilers[w], profilers[w]->probes_wanted());
+      profilers[w]->set_event_cost(event_cost_ns);
+      observers[w] =
+          std::make_unique<profiled_run>(*profilers[w], model.session.executor()->executed(),
+                                         w == callback ? event_collection::callback : event_collection::blocking);
+    }
+  }
+
+  /// One inference; returns its nanoseconds as the caller sees them, collection of events included.
+  double run(way w) {
+    const std::int64_t begin = host_now_ns();
+    switch (w) {
+      case off:
+      case again:
+        (void)model.session.run(model.inputs);
+        break;
+      case bare:
+        (void)model.session.run(model.inputs, &bare_observer);
+        bare_observer.read();
+        break;
+      default:
+        observers[w]->begin();
+        (void)model.session.run(model.inputs, observers[w].get());
+        observers[w]->end();
+        break;
+    }
+    const double ns = static_cast<double>(host_now_ns() - begin);
+    if (w == off || w == again) events_while_off += model.session.executor()->figures().events;
+    return ns;
+  }
+
+  /// Lets what an inference left behind (callbacks, the writer's work) end before another way is timed.
+  void settle(way w) {
+    if (w != blocking && w != callback) return;
+    observers[w]->wait_for_callbacks();
+    profilers[w]->flush();
+  }
+};
+
+struct overhead_options {
+  double seconds = 60.0;
+  double width = 0.0025;
+  std::size_t inferences = 0;
+};
+
+/// Times the ways in turns until monitor's and full's intervals are narrow; prints the table. Whether the bounds hold.
+bool compare_ways(timed_ways& timed, const overhead_options& options) {
+  std::array<std::vector<double>, ways> times;
+  std::vector<way> order;
+  for (std::size_t w = 0; w < ways; ++w) order.push_back(static_cast<way>(w));
+  for (const way w : order)
+    for (int i = 0; i < 20; ++i) (void)timed.run(w);
+  std::mt19937_64 random(1);
+  const auto ratios = [&](way w, way to) {
+    std::vector<double> result;
+    for (std::size_t i = 0; i < times[w].size(); ++i) result.push_back(times[w][i] / times[to][i]);
+    return median_of(std::move(result));
+  };
+  const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(options.seconds * 1e9);
+  bool narrow = false;
+  for (std::size_t turn = 1; !narrow && host_now_ns() < until; ++turn) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const way w : order) {
+      // The first one after another way pays for the change of queues and for cold caches.
+      (void)timed.run(w);
+      const double one = timed.run(w);
+      times[w].push_back((one + timed.run(w)) / 2.0);
+      timed.settle(w);
+    }
+    if (turn % 50 == 0)
+      narrow = ratios(monitor, off).width() <= options.width && ratios(blocking, bare).width() <= 0.02;
+  }
+  std::printf("%-16s %12s %9s %20s %9s %20s\n", "", "median us", "to off", "95% interval", "to bare", "95% interval");
+  for (std::size_t i = 0; i < ways; ++i) {
+    const way w = static_cast<way>(i);
+    const median_interval to_off = ratios(w, off);
+    const median_interval to_bare = ratios(w, bare);
+    std::printf("%-16s %12.2f %9.4f [%8.4f, %8.4f] %9.4f [%8.4f, %8.4f]\n", way_names[w],
+                median_of(times[w]).median * 1e-3, to_off.median, to_off.low, to_off.high, to_bare.median, to_bare.low,
+                to_bare.high);
+  }
+  std::printf("%zu turns of two inferences each; events while off: %llu; an event costs %.2f us by empty kernels\n",
+              times[off].size(), static_cast<unsigned long long>(timed.events_while_off), timed.event_cost_ns * 1e-3);
+  std::printf("monitor's interval is %.4f wide (%s %.4f)\n", ratios(monitor, off).width(),
+              narrow ? "reached" : "the time ended before", options.width);
+  return timed.events_while_off == 0;
+}
+
+/// Monitor's means against full's after many inferences: full's are measured in between.
+void compare_means(timed_ways& timed, std::size_t inferences) {
+  std::uint64_t monitored = timed.profilers[monitor]->report().runs;
+  for (; monitored < inferences; monitored += 20) {
+    for (int i = 0; i < 20; ++i) (void)timed.run(monitor);
+    for (int i = 0; i < 2; ++i) (void)timed.run(blocking);
+  }
+  const profile_report sampled = timed.profilers[monitor]->report();
+  const profile_report whole = timed.profilers[blocking]->report();
+  std::size_t within = 0, kernels = 0, missing = 0;
+  double worst = 0.0;
+  std::string worst_name;
+  double sum_sampled = 0.0, sum_whole = 0.0;
+  for (const statistic_row& row : whole.by_kernel) {
+    ++kernels;
+    const auto found = std::find_if(sampled.by_kernel.begin(), sampled.by_kernel.end(),
+                                    [&](const statistic_row& other) { return other.name == row.name; });
+    if (found == sampled.by_kernel.end()) {
+      ++missing;
+      continue;
+    }
+    sum_sampled += found->mean_ns;
+    sum_whole += row.mean_ns;
+    const double difference = found->mean_ns - row.mean_ns;
+    const double share = std::abs(difference) / std::max(0.05 * row.mean_ns, 500.0);
+    if (share <= 1.0) ++within;
+    if (share <= worst) continue;
+    worst = share;
+    worst_name = row.name + ": " + std::to_string(found->mean_ns * 1e-3) + " against " +
+                 std::to_string(row.mean_ns * 1e-3) + " us, " + std::to_string(found->count) + " samples";
+  }
+  std::printf(
+      "monitor after %llu inferences against full after %llu: means of %zu of %zu kernels within 5%% or 0.5 us\n",
+      static_cast<unsigned long long>(sampled.runs), static_cast<unsigned long long>(whole.runs), within, kernels);
+  std::printf("  worst: %s (%.2f of what is allowed); never sampled: %zu\n", worst_name.c_str(), worst, missing);
+  std::printf("  all kernels: monitor %.2f us, full %.2f us (%+.2f%%: what watching all adds to kernel times)\n",
+              sum_sampled * 1e-3, sum_whole * 1e-3, 100.0 * (sum_whole / sum_sampled - 1.0));
+  std::printf("  monitor's own estimate: an event costs %.2f us, monitoring %.3f%% of the time\n",
+              sampled.event_cost_ns * 1e-3, sampled.overhead * 100.0);
+}
+
+/// Energy of one inference off, monitored and in full, in turns of `seconds`; silent where no counter can be read.
+void compare_energy(timed_ways& timed, double seconds) {
+  const telemetry_reader telemetry;
+  const auto joules = [&]() -> std::optional<double> {
+    const telemetry_sample sample = telemetry.read();
+    return sample.gpu_energy_j ? sample.gpu_energy_j : sample.cpu_energy_j;
+  };
+  if (!joules()) {
+    std::printf("energy: no counter can be read on this machine\n");
+    return;
+  }
+  std::array<double, ways> energy{};
+  std::array<double, ways> inferences{};
+  constexpr int rounds = 4;
+  for (int round = 0; round < rounds; ++round)
+    for (const way w : {off, monitor, blocking}) {
+      const double before = *joules();
+      const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds / (3 * rounds) * 1e9);
+      while (host_now_ns() < until) {
+        (void)timed.run(w);
+        inferences[w] += 1.0;
+      }
+      energy[w] += *joules() - before;
+    }
+  for (const way w : {off, monitor, blocking})
+    std::printf("energy, %-15s %.4f mJ per inference (%.0f inferences), ratio to off %.4f\n", way_names[w],
+                energy[w] / inferences[w] * 1e3, inferences[w],
+                energy[w] / inferences[w] / (energy[off] / inferences[off]));
+}
+
+}  // namespace
+
+int overhead(const std::vector<std::string>& arguments) {
+  if (arguments.size() < 4) throw std::invalid_argument("overhead DEVICE SECONDS WIDTH INFERENCES MODEL...");
+  const auto device = std::make_shared<opened_device>(arguments[0]);
+  overhead_options options;
+  options.seconds = std::stod(arguments[1]);
+  options.width = std::stod(arguments[2]);
+  options.inferences = std::stoul(arguments[3]);
+  std::printf("device: %s, driver %s\n", device->context.info().name.c_str(),
+              device->context.info().driver_version.c_str());
+  bool held = true;
+  for (std::size_t i = 4; i < arguments.size(); ++i) {
+    prepared_model model(arguments[i], device);
+    timed_ways timed(model);
+    (void)timed.run(off);
+    std::printf("\n%s, %zu device commands\n", model.name().c_str(), model.session.kernels());
+    held = compare_ways(timed, options) && held;
+    if (options.inferences > 0) compare_means(timed, options.inferences);
+    compare_energy(timed, std::min(20.0, options.seconds / 2.0));
+    std::fflush(stdout);
+  }
+  if (!held) std::printf("an event was created although the profiler was off\n");
+  return held ? 0 : 1;
+}
+
+}  // namespace measure

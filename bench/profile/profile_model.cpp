@@ -1,0 +1,30 @@
+// Measures the profiler on whole models.
+//
+//   profile_model overhead DEVICE SECONDS WIDTH INFERENCES MODEL...   ratios of latency with the profiler on and off,
+//       until monitor's 95% interval is WIDTH wide or SECONDS have passed; then monitor's means after INFERENCES
+//   profile_model prediction DEVICE MODEL...   each kernel profiled by itself; the table's prediction against end to
+//   end
+//
+// DEVICE is a device specification such as opencl or opencl:NVIDIA. Models need their weights (dnnopt weights MODEL).
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "profile_model.hpp"
+
+int main(int count, char** values) {
+  const std::vector<std::string> arguments(values + 1, values + count);
+  try {
+    if (!arguments.empty()) {
+      const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+      if (arguments[0] == "overhead") return measure::overhead(rest);
+      if (arguments[0] == "prediction") return measure::prediction(rest);
+    }
+    std::fprintf(stderr, "usage: profile_model overhead|prediction DEVICE ...\n");
+    return 2;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 2;
+  }
+}

@@ -1,0 +1,328 @@
+// Searches a space of MobileNetV3 networks for the best one under a latency limit, with tables of latencies that were
+// profiled block by block: of operators, each run by itself, and of kernels, as dnnopt fuses them (nnPerf section 6,
+// Fig. 15). Then it measures its choices.
+//
+//   latency_search [DEVICE] [RESOLUTION]     the whole space: about 90 kinds of blocks are profiled
+//   latency_search [DEVICE] small            a space of a few blocks, done soon
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/lone_kernels.hpp>
+#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/onnx/generate_inputs.hpp>
+#include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/latency_table.hpp>
+#include <dnnopt/profile/statistics.hpp>
+
+#include "mobile_network.hpp"
+
+namespace {
+
+using namespace search;
+using dnnopt::profile::latency_level;
+
+/// A compiled network with an input.
+struct ready_network {
+  dnnopt::session session;
+  dnnopt::named_tensors inputs;
+
+  ready_network(const dnnopt::model& source, std::shared_ptr<dnnopt::opened_device> device, const char* passes)
+      : session(dnnopt::compile(source, options_of(std::move(device), passes))) {
+    const std::vector<dnnopt::tensor> made = dnnopt::generate_inputs(source.main, 1, dnnopt::symbol_values());
+    inputs.add("x", made.at(0));
+    (void)session.run(inputs);
+  }
+
+  /// Median end-to-end nanoseconds of `runs` inferences.
+  double measure(std::size_t runs) {
+    std::vector<double> times;
+    for (std::size_t i = 0; i < runs; ++i) {
+      const std::int64_t begin = dnnopt::profile::host_now_ns();
+      (void)session.run(inputs);
+      if (i >= runs / 10) times.push_back(static_cast<double>(dnnopt::profile::host_now_ns() - begin));
+    }
+    return dnnopt::profile::exact_quantile(times, 0.5);
+  }
+
+ private:
+  static dnnopt::compile_options options_of(std::shared_ptr<dnnopt::opened_device> device, const char* passes) {
+    dnnopt::compile_options options;
+    options.opened = std::move(device);
+    options.passes = passes;
+    return options;
+  }
+};
+
+/// Latencies at one level: the table, and the times of each part's launches in order.
+class part_times {
+ public:
+  part_times(std::shared_ptr<dnnopt::opened_device> device, latency_level level) : device_(std::move(device)) {
+    options_.level = level;
+    const dnnopt::opencl::context& where = device_->context;
+    dnnopt::opencl::command_queue queue = where.make_queue({true, 0});
+    options_.event_bias_ns =
+        dnnopt::profile::kernel_injector(where.handle(), where.where().handle()).measure_event_bias(queue);
+    // A processor's caches keep a lone kernel's data, which an inference would have pushed out of them.
+    if (where.info().type == dnnopt::device_type::cpu) options_.sweep_bytes = std::size_t{2} << 20;
+  }
+
+  [[nodiscard]] const char* passes() const { return level() == latency_level::kernel ? "default" : "none"; }
+  [[nodiscard]] const char* name() const { return level() == latency_level::kernel ? "kernel" : "operator"; }
+  [[nodiscard]] latency_level level() const noexcept { return options_.level; }
+  dnnopt::profile::latency_table table;
+
+  /// What an inference of such a network costs besides its kernels.
+  void measure_launches(const dnnopt::model& network) {
+    ready_network ready(network, device_, passes());
+    table.launches = dnnopt::measure_launches(
+        device_->context, ready.session.executor()->executed(),
+        [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); });
+  }
+
+  /// Profiles a part's kernels one by one and returns their times in order of execution.
+  std::vector<double> profile(const dnnopt::model& part) {
+    ready_network ready(part, device_, passes());
+    const dnnopt::program& executed = ready.session.executor()->executed();
+    dnnopt::measure_lone_kernels(
+        device_->context, executed,
+        [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); }, table, options_);
+    std::vector<double> times;
+    for (const auto& key : dnnopt::launch_keys(executed, device_->context.info().name, level()))
+      times.push_back(table.find(key).value().p50_ns);
+    return times;
+  }
+
+ private:
+  std::shared_ptr<dnnopt::opened_device> device_;
+  dnnopt::lone_kernel_options options_;
+};
+
+/// Times of all parts of a space's networks.
+class space_times {
+ public:
+  space_times(const space& of, part_times& by) : by_(by) {
+    {
+      network_builder stem;
+      stem.output(stem.stem(stem.input(3, of.resolution), of));
+      stem_ = by_.profile(std::move(stem).take());
+    }
+    std::int64_t channels = of.stem;
+    std::int64_t side = (of.resolution + 1) / 2;
+    for (std::size_t s = 0; s < of.stages.size(); ++s) {
+      const stage& here = of.stages[s];
+      for (const bool first : {true, false}) {
+        const std::int64_t stride = first ? here.stride : 1;
+        for (const int kernel : of.kernels)
+          for (const int expansion : of.expansions) {
+            network_builder part;
+            const auto in = part.input(first ? channels : here.channels, side);
+            part.output(part.block(in, here, {kernel, expansion}, stride));
+            blocks_[{s, first, {kernel, expansion}}] = by_.profile(std::move(part).take());
+          }
+        side = (side + stride - 1) / stride;
+      }
+      channels = here.channels;
+    }
+    {
+      network_builder head;
+      head.output(head.head(head.input(channels, side), of));
+      head_ = by_.profile(std::move(head).take());
+    }
+    // Transfers and waiting as a whole network has them: its input, its output.
+    architecture any(of.stages.size(), std::vector<block_choice>(of.least_depth, {of.kernels[0], of.expansions[0]}));
+    network_builder whole;
+    whole.output(whole.network(of, any));
+    by_.measure_launches(std::move(whole).take());
+  }
+
+  [[nodiscard]] std::size_t parts() const noexcept { return blocks_.size() + 2; }
+  [[nodiscard]] double predict(const architecture& chosen) const {
+    std::vector<double> times = stem_;
+    for (std::size_t s = 0; s < chosen.size(); ++s)
+      for (std::size_t b = 0; b < chosen[s].size(); ++b) {
+        const std::vector<double>& part = blocks_.at({s, b == 0, chosen[s][b]});
+        times.insert(times.end(), part.begin(), part.end());
+      }
+    times.insert(times.end(), head_.begin(), head_.end());
+    return by_.table.launches.predict(times);
+  }
+
+ private:
+  part_times& by_;
+  std::vector<double> stem_, head_;
+  std::map<std::tuple<std::size_t, bool, block_choice>, std::vector<double>> blocks_;
+};
+
+/// Evolution as Once-for-all searches: the better half lives on, children are mutated or crossed.
+class evolution {
+ public:
+  evolution(const space& of, std::uint64_t seed) : of_(of), random_(seed) {}
+
+  [[nodiscard]] architecture draw() {
+    architecture made(of_.stages.size());
+    for (auto& blocks : made) {
+      blocks.resize(of_.least_depth + pick(of_.most_depth - of_.least_depth + 1));
+      for (block_choice& b : blocks) b = draw_block();
+    }
+    return made;
+  }
+
+  /// The network of the largest proxy that `predict` puts under `limit_ns`; none where drawing found none.
+  template <class Predict>
+  [[nodiscard]] std::optional<architecture> search(const Predict& predict, double limit_ns) {
+    constexpr std::size_t population = 80;
+    constexpr int generations = 40;
+    std::vector<std::pair<double, architecture>> living;
+    const auto admit = [&](architecture candidate) {
+      if (predict(candidate) > limit_ns) return;
+      const double proxy = accuracy_proxy(candidate);
+      living.emplace_back(proxy, std::move(candidate));
+    };
+    // The smallest network first: near the lower end of the space drawing alone finds nothing.
+    admit(architecture(of_.stages.size(),
+                       std::vector<block_choice>(of_.least_depth, {of_.kernels.front(), of_.expansions.front()})));
+    for (int i = 0; i < 2000 && living.size() < population; ++i) admit(draw());
+    if (living.empty()) return std::nullopt;
+    const auto better = [](const auto& a, const auto& b) { return a.first > b.first; };
+    for (int generation = 0; generation < generations; ++generation) {
+      std::stable_sort(living.begin(), living.end(), better);
+      living.resize(std::min(living.size(), population / 2));
+      const std::size_t parents = living.size();
+      for (int tries = 0; tries < 400 && living.size() < population; ++tries) {
+        architecture child = living[pick(parents)].second;
+        if (pick(2) == 0) {
+          const architecture& other = living[pick(parents)].second;
+          for (std::size_t s = 0; s < child.size(); ++s)
+            if (pick(2) == 0) child[s] = other[s];
+        }
+        mutate(child);
+        admit(std::move(child));
+      }
+    }
+    return std::max_element(living.begin(), living.end(),
+                            [](const auto& a, const auto& b) { return a.first < b.first; })
+        ->second;
+  }
+
+ private:
+  std::size_t pick(std::size_t count) { return static_cast<std::size_t>(random_() % count); }
+  block_choice draw_block() {
+    return {of_.kernels[pick(of_.kernels.size())], of_.expansions[pick(of_.expansions.size())]};
+  }
+  void mutate(architecture& a) {
+    auto& blocks = a[pick(a.size())];
+    if (pick(4) == 0) blocks.resize(of_.least_depth + pick(of_.most_depth - of_.least_depth + 1), draw_block());
+    blocks[pick(blocks.size())] = draw_block();
+  }
+
+  const space& of_;
+  std::mt19937_64 random_;
+};
+
+double milliseconds(double ns) { return ns * 1e-6; }
+
+int run(const std::string& spec, const std::string& size) {
+  const bool small = size == "small";
+  space of;
+  if (small) {
+    of = {32, 8, {{16, 2, true, true}}, 48, 64, 10, 1, 2, {3, 5}, {2}};
+  } else {
+    of.resolution = std::max(32, std::atoi(size.c_str()));
+  }
+  const auto device = std::make_shared<dnnopt::opened_device>(spec);
+  std::printf("device: %s, driver %s\nnetworks of %lld x %lld\n", device->context.info().name.c_str(),
+              device->context.info().driver_version.c_str(), static_cast<long long>(of.resolution),
+              static_cast<long long>(of.resolution));
+
+  part_times by_kernel(device, latency_level::kernel);
+  part_times by_operator(device, latency_level::operator_);
+  const std::int64_t begin = dnnopt::profile::host_now_ns();
+  const space_times kernels(of, by_kernel);
+  const space_times operators(of, by_operator);
+  std::printf("profiled %zu parts in %.1f s: %zu keys of kernels, %zu of operators\n\n", kernels.parts(),
+              static_cast<double>(dnnopt::profile::host_now_ns() - begin) * 1e-9, by_kernel.table.size(),
+              by_operator.table.size());
+
+  // Limits between the space's ends, as the two tables see them: what is not fused seems slower to the one of
+  // operators.
+  const architecture least(of.stages.size(),
+                           std::vector<block_choice>(of.least_depth, {of.kernels.front(), of.expansions.front()}));
+  const architecture most(of.stages.size(),
+                          std::vector<block_choice>(of.most_depth, {of.kernels.back(), of.expansions.back()}));
+  const double low = kernels.predict(least);
+  const double high = std::max(kernels.predict(most), operators.predict(most));
+  const auto by_kernels = [&](const architecture& a) { return kernels.predict(a); };
+  const auto by_operators = [&](const architecture& a) { return operators.predict(a); };
+  std::printf("the fronts: proxy of the best network under each limit\n%10s %16s %16s\n", "limit ms", "kernel table",
+              "operator table");
+  constexpr int limits = 8;
+  constexpr int chosen_limit = 3;
+  double limit_ns = 0.0;
+  std::optional<architecture> best_by_kernels, best_by_operators;
+  for (int i = 1; i <= limits; ++i) {
+    const double limit = low + (high - low) * i / limits;
+    const auto a = evolution(of, 7).search(by_kernels, limit);
+    const auto b = evolution(of, 7).search(by_operators, limit);
+    const auto shown = [](const std::optional<architecture>& found) {
+      char text[32] = "none";
+      if (found) std::snprintf(text, sizeof text, "%.3f", accuracy_proxy(*found));
+      return std::string(text);
+    };
+    std::printf("%10.3f %16s %16s\n", milliseconds(limit), shown(a).c_str(), shown(b).c_str());
+    if (i != chosen_limit) continue;
+    limit_ns = limit;
+    best_by_kernels = a;
+    best_by_operators = b;
+  }
+
+  std::printf("\nunder %.3f ms:\n", milliseconds(limit_ns));
+  bool covered = best_by_kernels.has_value();
+  const auto check = [&](const char* table, const std::optional<architecture>& found, const auto& predict,
+                         part_times& times) {
+    if (!found) {
+      std::printf("%s table: no network of the space\n", table);
+      return;
+    }
+    network_builder whole;
+    whole.output(whole.network(of, *found));
+    ready_network ready(std::move(whole).take(), device, "default");
+    const double measured = ready.measure(small ? 20 : 200);
+    const double predicted = predict(*found);
+    std::printf("%s table: %s, proxy %.3f\n  predicted %.3f ms, measured %.3f ms (%+.1f%%), %s the limit\n", table,
+                to_string(*found).c_str(), accuracy_proxy(*found), milliseconds(predicted), milliseconds(measured),
+                100.0 * (measured / predicted - 1.0), measured <= limit_ns ? "under" : "OVER");
+    if (times.level() != latency_level::kernel) return;
+    const auto whole_keys =
+        times.table.predict(dnnopt::launch_keys(ready.session.executor()->executed(), device->context.info().name));
+    std::printf("  from the whole network's own keys: %.3f ms, %zu keys not in the table\n",
+                milliseconds(whole_keys.e2e_ns), whole_keys.missing.size());
+    covered = covered && whole_keys.missing.empty();
+  };
+  check("kernel", best_by_kernels, by_kernels, by_kernel);
+  check("operator", best_by_operators, by_operators, by_operator);
+  return covered ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  try {
+    return run(count > 1 ? values[1] : "opencl", count > 2 ? values[2] : "224");
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "latency_search: %s\n", failure.what());
+    return 2;
+  }
+}

@@ -1,0 +1,141 @@
+#include <catch2/catch.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/check_kernels.hpp>
+#include <dnnopt/backend/lone_kernels.hpp>
+#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/dnnopt.hpp>
+
+using namespace dnnopt;
+
+namespace {
+
+/// y = Softmax(Relu(Conv(x))): more than one kernel.
+model small_model() {
+  model m;
+  m.ops = standard_ops();
+  graph& g = m.main;
+  const auto x = g.add_input("x", dtype::float32, shape{1, 4, 16, 16});
+  const auto weights = g.add_constant("w", tensor::of<float>({8, 4, 3, 3}, std::vector<float>(8 * 4 * 9, 0.01F)));
+  const auto conv = g.add_value("conv");
+  const auto relu = g.add_value("relu");
+  const auto y = g.add_value("y");
+  attribute_map pads;
+  pads.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  g.add_node(m.ops.at("", "Conv"), "Conv_0", {x, weights}, {conv}, pads);
+  g.add_node(m.ops.at("", "Relu"), "Relu_1", {conv}, {relu});
+  g.add_node(m.ops.at("", "Softmax"), "Softmax_2", {relu}, {y});
+  g.add_output(y);
+  return m;
+}
+
+struct ready_model {
+  session compiled = compile(small_model());
+  named_tensors inputs{{"x", tensor::of<float>({1, 4, 16, 16}, std::vector<float>(1024, 0.5F))}};
+
+  void run(run_observer* observer = nullptr) { (void)compiled.run(inputs, observer); }
+  const program& executed() const { return compiled.executor()->executed(); }
+};
+
+}  // namespace
+
+TEST_CASE("an observer says how often a kernel is enqueued", "[profile][opencl]") {
+  ready_model ready;
+  ready.run();
+  const std::size_t kernels = ready.compiled.kernels();
+  REQUIRE(kernels >= 2);
+
+  copied_kernel_run copied;
+  copied.choose(ready.executed().steps.size(), 0, 7);
+  ready.run(&copied);
+  CHECK(ready.compiled.kernels() == kernels);
+  for (std::size_t s = 0; s < ready.executed().steps.size(); ++s) {
+    if (ready.executed().steps[s].lowered.kernels.empty()) continue;
+    copied.choose(s, 0, 7);
+    ready.run(&copied);
+    CHECK(ready.compiled.kernels() == kernels + 7);
+    CHECK(ready.compiled.executor()->figures().events == 0);
+
+    lone_kernel_run lone;
+    lone.choose(s, 0, 2, 3);
+    ready.run(&lone);
+    CHECK(ready.compiled.kernels() == 5);
+    CHECK(ready.compiled.executor()->figures().events == 3);
+    CHECK(lone.take_times().size() == 3);
+    CHECK(lone.take_times().empty());
+    CHECK(lone.enqueue_times().size() == 1);
+  }
+}
+
+TEST_CASE("a table of lone kernels has every launch of the program", "[profile][opencl][latency]") {
+  ready_model ready;
+  ready.run();
+  const std::size_t kernels = ready.compiled.kernels();
+  const std::string device = ready.compiled.context()->info().name;
+  const auto run = [&](run_observer* observer) { ready.run(observer); };
+
+  profile::latency_table table;
+  table.launches = measure_launches(*ready.compiled.context(), ready.executed(), run);
+  CHECK(table.launches.enqueue_ns > 0.0);
+  measure_lone_kernels(*ready.compiled.context(), ready.executed(), run, table);
+  const auto keys = launch_keys(ready.executed(), device);
+  CHECK(keys.size() == kernels);
+  const auto predicted = table.predict(keys);
+  CHECK(predicted.missing.empty());
+  CHECK(predicted.kernels_ns > 0.0);
+  CHECK(predicted.e2e_ns >= predicted.kernels_ns + table.launches.prologue_ns + table.launches.epilogue_ns);
+
+  // Known keys are not measured again.
+  const auto before = table.entries();
+  measure_lone_kernels(*ready.compiled.context(), ready.executed(), run, table);
+  REQUIRE(table.entries().size() == before.size());
+  for (const auto& [key, entry] : before) CHECK(table.find(key)->count == entry.count);
+}
+
+TEST_CASE("the profiler's check of itself has a row for every kernel", "[profile][opencl][copies]") {
+  ready_model ready;
+  ready.run();
+  const std::size_t kernels_of_a_run = ready.compiled.kernels();
+  std::size_t told = 0;
+  const kernel_check check = check_kernels(
+      *ready.compiled.context(), ready.executed(), [&](run_observer* observer) { ready.run(observer); },
+      {.most_copies = 5, .rounds = 2, .seconds = 0.0, .profiled = 4}, [&](const checked_kernel&) { ++told; });
+  CHECK(check.kernels.size() == kernels_of_a_run);
+  CHECK(told == check.kernels.size());
+  REQUIRE(!check.operators.empty());
+  CHECK(check.operators.size() <= check.kernels.size());
+  double kernels = 0.0, operators = 0.0;
+  for (const checked_kernel& row : check.kernels) {
+    CHECK(row.in_situ_ns > 0.0);
+    CHECK(row.profiled_ns > 0.0);
+    CHECK(row.low_ns <= row.truth_ns);
+    CHECK(row.truth_ns <= row.high_ns);
+    kernels += row.profiled_ns;
+  }
+  for (const checked_kernel& row : check.operators) operators += row.profiled_ns;
+  CHECK(operators == Approx(kernels));
+  CHECK(check.split.runs > 0);
+}
+
+TEST_CASE("a kernel is wrong where its error is beyond the bound and the truth's own spread", "[profile][copies]") {
+  checked_kernel row;
+  row.truth_ns = 10'000.0;
+  row.low_ns = 9'900.0;
+  row.high_ns = 10'100.0;
+  row.profiled_ns = 11'050.0;
+  CHECK(row.allowed_ns() == Approx(1000.0));
+  CHECK_FALSE(row.wrong());
+  row.profiled_ns = 11'150.0;
+  CHECK(row.wrong());
+  row.truth_ns = 100'000.0;
+  row.low_ns = row.high_ns = row.truth_ns;
+  row.profiled_ns = 95'100.0;
+  CHECK(row.allowed_ns() == Approx(5000.0));
+  CHECK_FALSE(row.wrong());
+  row.profiled_ns = 94'900.0;
+  CHECK(row.wrong());
+}
