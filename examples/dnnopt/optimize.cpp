@@ -3,6 +3,7 @@
 
 #include <dnnopt/backend/arrange_memory.hpp>
 #include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/narrow_storage.hpp>
 #include <dnnopt/backend/program_subgraphs.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/onnx/export.hpp>
@@ -109,8 +110,9 @@ int optimize(const options& o) {
   if (o.device != "reference") {
     const dnnopt::opencl::device device = dnnopt::opencl::select_device(o.device);
     const auto begin = std::chrono::steady_clock::now();
-    dnnopt::program placed =
-        dnnopt::make_program(g, dnnopt::codegen::default_lower_options(&device.info), o.require_device);
+    const dnnopt::codegen::lower_options lowering = dnnopt::codegen::default_lower_options(&device.info);
+    const auto stored = compiling.precision == dnnopt::precision::fp16 ? dnnopt::narrow_storage(g, lowering).g : g;
+    dnnopt::program placed = dnnopt::make_program(stored, lowering, o.require_device);
     lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const std::size_t alignment = device.info.base_address_alignment_bytes;
     subgraphs = dnnopt::subgraphs_of(placed);

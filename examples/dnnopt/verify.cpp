@@ -16,10 +16,21 @@ namespace {
 struct difference {
   double absolute = 0;  ///< largest |got - expected|
   double relative = 0;  ///< the same over the largest magnitude expected
-  bool equal = true;    ///< within rtol 1e-3 and atol 1e-4 of the largest magnitude; integers exactly
+  bool equal = true;    ///< within the tolerance; integers exactly
 };
 
-difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected) {
+/// |got - expected| at most `relative` of the element and `absolute` of the tensor's largest magnitude together.
+struct tolerance {
+  double relative = 1e-3;
+  double absolute = 1e-4;
+};
+
+/// Storage in fp16 rounds every tensor on the way: 2% of the largest magnitude.
+tolerance tolerance_of(const dnnopt::compile_options& compiling) {
+  return compiling.precision == dnnopt::precision::fp16 ? tolerance{0, 0.02} : tolerance{};
+}
+
+difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected, const tolerance& within) {
   difference d;
   if (got.type() != expected.type() || got.dims() != expected.dims()) {
     d.absolute = d.relative = std::numeric_limits<double>::infinity();
@@ -45,7 +56,7 @@ difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected) {
     const double error =
         std::isfinite(a) && std::isfinite(e) ? std::fabs(a - e) : std::numeric_limits<double>::infinity();
     d.absolute = std::max(d.absolute, error);
-    if (!real || !(error <= 1e-3 * std::fabs(e) + 1e-4 * magnitude)) d.equal = false;
+    if (!real || !(error <= within.relative * std::fabs(e) + within.absolute * magnitude)) d.equal = false;
   }
   d.relative = magnitude > 0 ? d.absolute / magnitude : d.absolute;
   return d;
@@ -76,7 +87,8 @@ std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options
       const std::string& name = all.main.value_at(out).name;
       const dnnopt::tensor* a = got.find(name);
       const dnnopt::tensor* e = expected.find(name);
-      if (a != nullptr && e != nullptr && !compare(*a, *e).equal) return all.main.node_at(id).name;
+      if (a != nullptr && e != nullptr && !compare(*a, *e, tolerance_of(compiling)).equal)
+        return all.main.node_at(id).name;
     }
   return {};
 }
@@ -108,7 +120,7 @@ int verify(const options& o) {
   double absolute = 0;
   double relative = 0;
   for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    const difference d = compare(got[i], expected[i]);
+    const difference d = compare(got[i], expected[i], tolerance_of(compiling));
     passed = passed && d.equal;
     absolute = std::max(absolute, d.absolute);
     relative = std::max(relative, d.relative);

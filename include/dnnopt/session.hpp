@@ -31,7 +31,8 @@ namespace opencl {
 class context;
 }
 
-/// How floats are stored on the device; sums are always in fp32 or wider.
+/// How float32 tensors are stored on an OpenCL device; kernels compute in fp32 either way, the reference backend stores
+/// fp32. narrow_storage (backend/narrow_storage.hpp) says which tensors fp16 means.
 enum class precision : std::uint8_t { fp32, fp16 };
 
 /// What compile is told.
@@ -59,6 +60,8 @@ struct compile_report {
   double lower_seconds = 0;
   memory_report memory;  ///< order and parts; seconds in memory.schedule
   double build_seconds = 0;
+  std::size_t narrowed_intermediates = 0;  ///< values stored in fp16 (precision::fp16)
+  std::size_t narrowed_constants = 0;
   std::uint64_t builds = 0;  ///< programs compiled from source, not taken from the cache
 };
 

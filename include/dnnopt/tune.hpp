@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/narrow_storage.hpp>
 #include <dnnopt/backend/opened_device.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/tuner.hpp>
@@ -46,7 +47,7 @@ namespace detail {
   if (!options.opened) options.opened = std::make_shared<opened_device>(options.device, options.programs);
   opencl::context& where = options.opened->context;
   compile_report report;
-  const auto optimized = std::make_shared<const graph>(optimize(source, options, report));
+  std::shared_ptr<const graph> optimized = std::make_shared<const graph>(optimize(source, options, report));
   symbol_values symbols;
   for (const value_id id : optimized->inputs()) {
     const value& v = optimized->value_at(id);
@@ -60,6 +61,7 @@ namespace detail {
       if (const auto symbol = (*v.facts.dims)[k].as_symbol()) symbols.bind(*symbol, given->dims()[k]);
   }
   const codegen::lower_options lowering = codegen::default_lower_options(&where.info());
+  if (options.precision == precision::fp16) optimized = narrow_storage(optimized, lowering).g;
   const program made = make_program(optimized, lowering, options.require_device);
   std::vector<codegen::block_view> blocks;
   for (const placed_node& step : made.steps)

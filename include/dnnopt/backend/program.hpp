@@ -96,7 +96,7 @@ namespace detail {
   if (n.op->view == nullptr || n.outputs.size() != 1 || n.outputs[0] == no_value) return false;
   for (const value_id in : n.inputs)
     if (in != no_value && !g.facts(in).dims) return false;
-  if (!g.facts(n.outputs[0]).dims) return false;
+  if (!g.facts(n.outputs[0]).dims || g.facts(n.outputs[0]).type != g.facts(n.inputs[0]).type) return false;
   const codegen::block_view block{g, {id}, {n.outputs[0]}};
   codegen::kernel_builder b(block, {});
   const shape out = b.dims(n.outputs[0]);

@@ -231,8 +231,9 @@ class kernel_tuner {
       try {
         candidate.us = prepare(block, options, symbols, &one).least();
       } catch (const error& e) {
-        // A driver may refuse a configuration (registers, local memory): it has no time.
-        if (e.code() != errc::kernel_build && e.code() != errc::opencl_call) throw;
+        // A driver may refuse a configuration (registers, local memory, work-group size): it has no time.
+        if (e.code() != errc::kernel_build && e.code() != errc::opencl_call && e.code() != errc::invalid_argument)
+          throw;
       }
     };
     const auto random_value = [&](std::size_t parameter) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/backend/arrange_memory.hpp>
+#include <dnnopt/backend/narrow_storage.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/opened_device.hpp>
 #include <dnnopt/backend/program.hpp>
@@ -119,8 +120,6 @@ DNNOPT_BODY graph optimize(const model& source, const compile_options& options, 
 }
 
 DNNOPT_BODY session compile(const model& source, const compile_options& options) {
-  if (options.precision != precision::fp32)
-    throw error(errc::unsupported, "storage in fp16 is not available in this version; compile with fp32");
   auto result = std::make_unique<session::state>();
   result->optimized = std::make_shared<const graph>(optimize(source, options, result->report));
   if (options.device == "reference") return session(std::move(result));
@@ -134,7 +133,14 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
   codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
   if (options.tuned) lowering.tuned = options.tuned->find(device.context.info());
-  auto made = std::make_shared<program>(make_program(result->optimized, lowering, options.require_device));
+  std::shared_ptr<const graph> stored = result->optimized;
+  if (options.precision == precision::fp16) {
+    narrowed_graph narrow = narrow_storage(stored, lowering);
+    result->report.narrowed_intermediates = narrow.intermediates;
+    result->report.narrowed_constants = narrow.constants;
+    stored = std::move(narrow.g);
+  }
+  auto made = std::make_shared<program>(make_program(stored, lowering, options.require_device));
   result->report.lower_seconds = lap();
   memory_options arranging = options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();

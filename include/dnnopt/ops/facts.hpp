@@ -31,7 +31,8 @@ struct value_facts {
   std::optional<shape> dims;      ///< nothing: rank not known yet
   tensor constant;                ///< the value itself where it is constant (else empty())
   std::optional<std::vector<index_expr>>
-      elements;  ///< integer tensors of few elements: each as an expression, row-major
+      elements;           ///< integer tensors of few elements: each as an expression, row-major
+  bool narrowed = false;  ///< float16 by our choice where the model says float32 (backend/narrow_storage.hpp)
 
   [[nodiscard]] bool is_constant() const noexcept { return !constant.empty(); }
 };

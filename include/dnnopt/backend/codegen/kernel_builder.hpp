@@ -331,7 +331,10 @@ class kernel_builder {
   /// Stores an element into the buffer of a value.
   void store(value_id id, const index_expr& offset, std::string_view expression) {
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
-    line(fill_pattern(type.store, access(id, true, offset), index_source(offset), expression));
+    // The model's float32 has no infinity where fp16 would make one.
+    const std::string held =
+        block_.g.facts(id).narrowed ? "dnnopt_within_half(" + std::string(expression) + ")" : std::string(expression);
+    line(fill_pattern(type.store, access(id, true, offset), index_source(offset), held));
   }
   /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
   void bind(value_id id, std::span<const index_expr> index, std::string name) {

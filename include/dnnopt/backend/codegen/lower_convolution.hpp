@@ -139,7 +139,7 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
     return at;
   };
   const std::optional<plane_total> total = plane_total_in(site.block);
-  const bool packed = panels && is_constant_in(site.block, n.inputs[1]);
+  const bool packed = panels && packs_constant(site.block, n.inputs[1]);
   panel_sizes p;
   if (panels) {
     p = choose_panels(site, e, packed, false);

@@ -244,7 +244,7 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
   const index_expr col = b.index("n", e.columns);
   lowered_node result;
   const auto packable = [&](value_id id, const index_expr& extent) {
-    return panels && is_constant_in(site.block, id) && extent.is_constant() && e.inner.is_constant();
+    return panels && packs_constant(site.block, id) && extent.is_constant() && e.inner.is_constant();
   };
   const auto batch_of = [&](std::size_t which) {
     // A constant that does not depend on the batch is packed once.

@@ -44,7 +44,9 @@ struct vector_product {
   const node& n = block.g.node_at(id);
   into.id = id;
   for (const value_id v : {n.inputs[0], n.inputs[1], n.outputs[0]})
-    if (!block.g.facts(v).dims || block.g.facts(v).type != dtype::float32) return "an operand is no float matrix";
+    if (const c_type_row* type = find_c_type(block.g.facts(v).type);
+        !block.g.facts(v).dims || type == nullptr || type->compute != compute_type::real)
+      return "an operand is no float matrix";
   const shape& x = *block.g.facts(n.inputs[0]).dims;
   const shape& w = *block.g.facts(n.inputs[1]).dims;
   const shape& y = *block.g.facts(n.outputs[0]).dims;

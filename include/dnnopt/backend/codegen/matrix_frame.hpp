@@ -168,6 +168,17 @@ inline void cover_columns(panel_sizes& p, const lowering_site& site, const produ
   return true;
 }
 
+/// Whether a value is worth a packed copy: a constant in the block that is not stored in fp16 to save memory, of which
+/// a copy in fp32 would be the opposite.
+[[nodiscard]] inline bool packs_constant(const block_view& block, value_id id) {
+  if (!is_constant_in(block, id)) return false;
+  const value& v = block.g.value_at(id);
+  if (v.facts.is_constant()) return !v.facts.narrowed;
+  for (const value_id in : block.g.node_at(v.producer).inputs)
+    if (in != no_value && !packs_constant(block, in)) return false;
+  return true;
+}
+
 /// A kernel that writes a constant operand once in the order of its panels: [batch][panel][inner][width], zero beyond
 /// `extent`. `read(b, z, i, k)` emits its element; the extents must be numbers.
 template <class Read>

@@ -111,8 +111,9 @@ inline constexpr std::array tile_table{
 [[nodiscard]] inline int define_load4(kernel_builder& b, std::string_view name, value_id id, const index_expr& offset,
                                       const index_expr& index, const index_expr& extent,
                                       std::span<const std::string> names) {
-  if (b.is_member_value(id) || b.g().facts(id).type != dtype::float32 || !(mod(extent, 4) == index_expr(0)) ||
-      !fits_int(offset.range()))
+  const dtype type = b.g().facts(id).type;
+  if (b.is_member_value(id) || (type != dtype::float32 && type != dtype::float16) ||
+      !(mod(extent, 4) == index_expr(0)) || !fits_int(offset.range()))
     return 1;
   const index_expr quarter = b.index("q_" + std::string(name), floordiv(extent, 4));
   const auto at = [&](std::int64_t j) {
@@ -124,8 +125,9 @@ inline constexpr std::array tile_table{
     if (!(at(j) == first + j)) return 1;
   std::string text = "static inline float4 " + std::string(name) + "(DNNOPT_PARAMETERS";
   for (const std::string& n : names) text += ", const int " + n;
-  b.add_function(text + ") { return *(__global const float4*)(" + b.pointer(id, false) + " + " + index_source(offset) +
-                 "); }\n");
+  const std::string at_first = b.pointer(id, false) + " + " + index_source(offset);
+  b.add_function(text + (type == dtype::float32 ? ") { return *(__global const float4*)(" + at_first + "); }\n"
+                                                : ") { return vload_half4(0, " + at_first + "); }\n"));
   return 4;
 }
 

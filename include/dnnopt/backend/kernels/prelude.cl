@@ -20,6 +20,9 @@ static inline ushort dnnopt_store_bfloat16(float value) {
   return (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// The nearest value that fp16 has room for; NaN stays.
+static inline float dnnopt_within_half(float value) { return value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value; }
+
 // Functions of float without branches or calls, so that loops over them vectorize (a library's erf or log is one call per
 // element on CPUs). Coefficients are our own fits, least squares reweighted towards equal relative errors; beside each the
 // largest relative error in float over all of its range. NaN stays NaN.

@@ -1,0 +1,137 @@
+// Storage in fp16: results near fp32's, half the memory, no infinity that fp32 does not have.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <random>
+
+#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/dnnopt.hpp>
+#include <dnnopt/ops/standard.hpp>
+
+using namespace dnnopt;
+
+namespace {
+
+struct network {
+  op_set ops = standard_ops();
+  graph g;
+
+  value_id node(std::string_view op, std::vector<value_id> inputs, attribute_map attributes = {}) {
+    const std::string name = std::string(op) + std::to_string(g.node_count());
+    const value_id out = g.add_value(name);
+    g.add_node(ops.at("", op), name, std::move(inputs), {out}, std::move(attributes));
+    return out;
+  }
+  value_id weights(dim_list dims, float factor = 1) {
+    tensor t(dtype::float32, std::move(dims));
+    std::mt19937 random(static_cast<unsigned>(g.value_count()));
+    for (float& x : t.mutable_data<float>()) x = factor * (static_cast<float>(random() % 2000) / 1000.0F - 1.0F);
+    return g.add_constant("w" + std::to_string(g.value_count()), std::move(t));
+  }
+  model finish(value_id output) {
+    g.name = "test";
+    g.add_output(output);
+    model m;
+    m.main = g;
+    m.ops = ops;
+    return m;
+  }
+};
+
+tensor ramp(dim_list dims) {
+  tensor t(dtype::float32, std::move(dims));
+  float next = -1;
+  for (float& x : t.mutable_data<float>()) {
+    x = next;
+    next = next > 1 ? -1 : next + 0.013F;
+  }
+  return t;
+}
+
+struct outcome {
+  named_tensors outputs;
+  compile_report report;
+  std::uint64_t weights = 0;
+  std::size_t arena = 0;
+};
+
+outcome run(const model& m, precision stored, const tensor& x) {
+  compile_options options;
+  options.precision = stored;
+  options.programs.on_disk = false;
+  session s = compile(m, options);
+  outcome result{s.run({{"x", x}}), s.report(), s.executor()->weight_bytes(), s.executor()->memory().arena_bytes};
+  return result;
+}
+
+double largest_error(const tensor& got, const tensor& want) {
+  REQUIRE(got.type() == want.type());
+  REQUIRE(got.dims() == want.dims());
+  double error = 0;
+  double magnitude = 0;
+  const auto a = got.data<float>();
+  const auto b = want.data<float>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(std::isfinite(a[i]));
+    error = std::max(error, std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    magnitude = std::max(magnitude, std::fabs(static_cast<double>(b[i])));
+  }
+  return error / magnitude;
+}
+
+}  // namespace
+
+TEST_CASE("storage in fp16 halves weights and the arena and changes results little") {
+  network n;
+  const value_id x = n.g.add_input("x", dtype::float32, shape{1, 8, 32, 32});
+  value_id at = x;
+  for (int i = 0; i < 3; ++i) {
+    attribute_map same;
+    same.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+    at = n.node("Relu", {n.node("Conv", {at, n.weights({16, i == 0 ? 8 : 16, 3, 3}, 0.2F)}, same)});
+  }
+  attribute_map flat;
+  flat.set("axis", std::int64_t{1});
+  const model m = n.finish(
+      n.node("Softmax", {n.node("MatMul", {n.node("Flatten", {at}, flat), n.weights({16 * 32 * 32, 64}, 0.01F)})}));
+  const tensor in = ramp({1, 8, 32, 32});
+  const outcome wide = run(m, precision::fp32, in);
+  const outcome half = run(m, precision::fp16, in);
+  CHECK(largest_error(half.outputs[0], wide.outputs[0]) < 0.02);
+  CHECK(half.report.narrowed_constants == 4);
+  CHECK(half.report.narrowed_intermediates >= 3);
+  CHECK(wide.report.narrowed_constants == 0);
+  CHECK(static_cast<double>(half.weights) <= 0.55 * static_cast<double>(wide.weights));
+  CHECK(static_cast<double>(half.arena) <= 0.55 * static_cast<double>(wide.arena));
+}
+
+TEST_CASE("storage in fp16: what is beyond its range stays finite") {
+  network n;
+  const value_id x = n.g.add_input("x", dtype::float32, shape{4, 300});
+  // A constant with a large element stays in fp32; an intermediate beyond the range is stored as the range's end, and
+  // hides as well as what the model wrote.
+  tensor mask(dtype::float32, {4, 300});
+  for (std::size_t i = 0; i < 1200; ++i) mask.mutable_data<float>()[i] = i % 3 == 0 ? -3.4e38F : 0.0F;
+  const value_id hidden = n.g.add_constant("mask", mask);
+  const value_id scaled = n.node("Transpose", {n.node("Mul", {n.node("Transpose", {x}), n.weights({300, 4}, 1e6F)})});
+  const model m = n.finish(n.node("Softmax", {n.node("Add", {n.node("Tanh", {scaled}), hidden})}));
+  const tensor in = ramp({4, 300});
+  const outcome wide = run(m, precision::fp32, in);
+  const outcome half = run(m, precision::fp16, in);
+  CHECK(largest_error(half.outputs[0], wide.outputs[0]) < 0.02);
+  CHECK(half.report.narrowed_constants == 0);
+}
+
+TEST_CASE("storage in fp16: a host operator sees fp32") {
+  network n;
+  const value_id x = n.g.add_input("x", dtype::float32, shape{40, 20});
+  const value_id made = n.node("Relu", {n.node("MatMul", {x, n.weights({20, 30})})});
+  const value_id picked = n.node("NonZero", {made});
+  const model m = n.finish(picked);
+  const tensor in = ramp({40, 20});
+  const outcome wide = run(m, precision::fp32, in);
+  const outcome half = run(m, precision::fp16, in);
+  CHECK(half.outputs[0].type() == dtype::int64);
+  REQUIRE(half.outputs[0].dims().size() == 2);
+  CHECK(std::abs(half.outputs[0].dims()[1] - wide.outputs[0].dims()[1]) <= 2);
+}
