@@ -55,18 +55,37 @@ inline constexpr std::int64_t least_narrowed_elements = 256;
   return outside;
 }
 
+/// Whether an element is a sum of products of two tensors that are both computed: nothing bounds it, where weights keep
+/// what they multiply in range (linear attention sums over all positions and divides afterwards).
+[[nodiscard]] inline bool is_unbounded_product(const graph& g, value_id v) {
+  while (true) {
+    const node_id producer = g.value_at(v).producer;
+    if (producer == no_node) return false;
+    const node& n = g.node_at(producer);
+    if (n.op->kind == computation_kind::view) {
+      v = n.inputs[0];
+      continue;
+    }
+    return n.op->kind == computation_kind::matrix_product && n.inputs.size() >= 2 &&
+           !g.facts(n.inputs[0]).is_constant() && !g.facts(n.inputs[1]).is_constant();
+  }
+}
+
 }  // namespace detail
 
 /// A copy of `g` in which intermediate float32 values and float32 constants that only kernels touch are stored as
 /// float16; value_facts::narrowed marks them. Sums and all else inside kernels stay in fp32 (TFLite GPU stores and
-/// computes so too, section 3). What the caller or a host operator sees keeps its type, as do small constants and those
-/// with elements beyond fp16's range. Intermediates beyond the range are stored as its end, +-65504, not as infinities.
-/// Precondition: the graph has its final form (its fusion plan stays). Errors: those of make_program.
-/// Complexity: one lowering of the graph, O(bytes of constants).
+/// computes so too, section 3). What the caller or a host operator sees keeps its type, as do small constants, those
+/// with elements beyond fp16's range, and products of two computed tensors. Intermediates beyond the range are stored
+/// as its end, +-65504, not as infinities. Precondition: the graph has its final form (its fusion plan stays). Errors:
+/// those of make_program. Complexity: one lowering of the graph, O(bytes of constants).
 [[nodiscard]] inline narrowed_graph narrow_storage(const std::shared_ptr<const graph>& g,
                                                    const codegen::lower_options& options) {
   const program wide = make_program(g, options, false);
-  const std::vector<bool> outside = detail::roots_seen_outside(wide);
+  std::vector<bool> outside = detail::roots_seen_outside(wide);
+  for (const placed_node& step : wide.steps)
+    for (const value_id v : step.outputs)
+      if (detail::is_unbounded_product(*g, v)) outside[wide.roots[v]] = true;
   auto copy = std::make_shared<graph>(*g);
   narrowed_graph result;
   const auto may = [&](value_id v) {
