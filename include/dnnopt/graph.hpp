@@ -117,7 +117,7 @@ class graph {
   value_id add_constant(std::string value_name, tensor content);
   /// A new graph input, appended to inputs().
   value_id add_input(std::string value_name, dtype type, std::optional<shape> dims);
-  /// Declares a value a graph output, appended to outputs().
+  /// Declares a value a graph output, appended to outputs(). Forgets blocks().
   void add_output(value_id id);
 
   /// Turns a value without producer into a constant. Errors: invalid_argument where a node produces it.
@@ -132,7 +132,7 @@ class graph {
   [[nodiscard]] const std::vector<value_id>& inputs() const noexcept { return inputs_; }
   [[nodiscard]] const std::vector<value_id>& outputs() const noexcept { return outputs_; }
   void set_inputs(std::vector<value_id> ids);
-  void set_outputs(std::vector<value_id> ids);
+  void set_outputs(std::vector<value_id> ids);  ///< forgets blocks()
   [[nodiscard]] bool is_input(value_id id) const;
   [[nodiscard]] bool is_output(value_id id) const;
 

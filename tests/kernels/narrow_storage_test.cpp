@@ -135,3 +135,28 @@ TEST_CASE("storage in fp16: a host operator sees fp32") {
   REQUIRE(half.outputs[0].dims().size() == 2);
   CHECK(std::abs(half.outputs[0].dims()[1] - wide.outputs[0].dims()[1]) <= 2);
 }
+
+TEST_CASE("an output added after fusion is stored: the plan does not know it and is forgotten") {
+  network n;
+  const value_id x = n.g.add_input("x", dtype::float32, shape{6, 40});
+  const value_id product = n.node("MatMul", {x, n.weights({40, 50})});
+  model m = n.finish(n.node("Relu", {n.node("Neg", {product})}));
+  compile_options options;
+  options.programs.on_disk = false;
+  compile_report report;
+  m.main = optimize(m, options, report);
+  REQUIRE(m.main.blocks().size() == 1);
+  REQUIRE(m.main.node_count() == 3);
+  for (const node_id id : m.main.topological_order())
+    for (const value_id out : m.main.node_at(id).outputs)
+      if (!m.main.is_output(out)) m.main.add_output(out);
+  CHECK(m.main.blocks().empty());
+  options.passes = "none";
+  compile_options reference = options;
+  reference.device = "reference";
+  const tensor in = ramp({6, 40});
+  const named_tensors got = compile(m, options).run({{"x", in}});
+  const named_tensors want = compile(m, reference).run({{"x", in}});
+  REQUIRE(got.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(largest_error(got[i], want[i]) < 1e-4);
+}

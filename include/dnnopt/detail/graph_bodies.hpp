@@ -50,7 +50,11 @@ DNNOPT_BODY value_id graph::add_input(std::string value_name, dtype type, std::o
   return id;
 }
 
-DNNOPT_BODY void graph::add_output(value_id id) { outputs_.push_back(check(id)); }
+DNNOPT_BODY void graph::add_output(value_id id) {
+  outputs_.push_back(check(id));
+  // A plan holds what blocks store, which a new output inside one is not part of.
+  blocks_.clear();
+}
 
 DNNOPT_BODY void graph::make_constant(value_id id, tensor content) {
   value& v = values_[check(id)];
@@ -68,7 +72,10 @@ DNNOPT_BODY void graph::rename_value(value_id id, std::string new_name) {
 
 DNNOPT_BODY void graph::set_inputs(std::vector<value_id> ids) { inputs_ = std::move(ids); }
 
-DNNOPT_BODY void graph::set_outputs(std::vector<value_id> ids) { outputs_ = std::move(ids); }
+DNNOPT_BODY void graph::set_outputs(std::vector<value_id> ids) {
+  outputs_ = std::move(ids);
+  blocks_.clear();
+}
 
 DNNOPT_BODY bool graph::is_input(value_id id) const {
   return std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end();
