@@ -101,6 +101,12 @@ def main():
     arguments = parser.parse_args()
     models = arguments.models or [os.path.join(HERE, "zoo", f"{name}.onnx") for name in DEFAULT]
 
+    try:
+        import torch
+
+        print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name() if torch.cuda.is_available() else 'no GPU'}")
+    except ImportError:
+        print("PyTorch is not installed: rows of dnnopt alone")
     engines = ["dnnopt", "tuned", "eager", "inductor", "inductor + graphs"]
     print(f"{'model':32s}" + "".join(f"{engine:>19s}" for engine in engines) + f"{'inductor/dnnopt':>19s}", flush=True)
     table = {}
@@ -121,7 +127,7 @@ def main():
                 row["tried"] = tuned["tried"]
             try:
                 row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs))
-            except (ImportError, RuntimeError) as fault:
+            except (ImportError, AssertionError, RuntimeError) as fault:
                 row["missing"] = str(fault).splitlines()[0]
         inductor = row.get("inductor")
         row["ratio"] = inductor / row["dnnopt"] if isinstance(inductor, float) else None

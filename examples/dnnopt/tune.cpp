@@ -1,9 +1,9 @@
 // dnnopt tune
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <vector>
 
+#include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/tune.hpp>
 
 #include "support.hpp"
@@ -16,12 +16,6 @@ double latency_ms(dnnopt::session& session, const dnnopt::named_tensors& inputs)
   const auto begin = std::chrono::steady_clock::now();
   (void)session.run(inputs);
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace
@@ -65,18 +59,20 @@ int tune(const options& o) {
     before.push_back(one);
     after.push_back(other);
   }
+  const double before_ms = dnnopt::profile::exact_quantile(before, 0.5);
+  const double after_ms = dnnopt::profile::exact_quantile(after, 0.5);
   json result;
   result["device"] = info.name;
-  result["before_ms"] = median(before);
-  result["after_ms"] = median(after);
+  result["before_ms"] = before_ms;
+  result["after_ms"] = after_ms;
   result["tried"] = found.tried;
   result["kernels_before_us"] = found.before_us;
   result["kernels_after_us"] = found.after_us;
   result["shapes"] = std::move(shapes);
   say(o, "device " + info.name + ", " + std::to_string(found.tried) + " configurations tried\ntunable kernels " +
              fixed(found.before_us * 1e-3, 3) + " ms -> " + fixed(found.after_us * 1e-3, 3) +
-             " ms; latency, median of " + std::to_string(rounds) + " in turns: " + fixed(median(before), 3) +
-             " ms -> " + fixed(median(after), 3) + " ms\n" +
+             " ms; latency, median of " + std::to_string(rounds) + " in turns: " + fixed(before_ms, 3) + " ms -> " +
+             fixed(after_ms, 3) + " ms\n" +
              (o.cache.empty() ? std::string() : "kept in '" + o.cache + "' for this device and driver\n"));
   write_json(o, result);
   return 0;

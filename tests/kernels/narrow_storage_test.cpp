@@ -2,41 +2,16 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
-#include <random>
 
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/ops/standard.hpp>
+
+#include "../support/small_network.hpp"
 
 using namespace dnnopt;
+using dnnopt::testing::network;
 
 namespace {
-
-struct network {
-  op_set ops = standard_ops();
-  graph g;
-
-  value_id node(std::string_view op, std::vector<value_id> inputs, attribute_map attributes = {}) {
-    const std::string name = std::string(op) + std::to_string(g.node_count());
-    const value_id out = g.add_value(name);
-    g.add_node(ops.at("", op), name, std::move(inputs), {out}, std::move(attributes));
-    return out;
-  }
-  value_id weights(dim_list dims, float factor = 1) {
-    tensor t(dtype::float32, std::move(dims));
-    std::mt19937 random(static_cast<unsigned>(g.value_count()));
-    for (float& x : t.mutable_data<float>()) x = factor * (static_cast<float>(random() % 2000) / 1000.0F - 1.0F);
-    return g.add_constant("w" + std::to_string(g.value_count()), std::move(t));
-  }
-  model finish(value_id output) {
-    g.name = "test";
-    g.add_output(output);
-    model m;
-    m.main = g;
-    m.ops = ops;
-    return m;
-  }
-};
 
 tensor ramp(dim_list dims) {
   tensor t(dtype::float32, std::move(dims));
