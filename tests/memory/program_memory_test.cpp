@@ -229,6 +229,21 @@ TEST_CASE("weights are packed batch by batch, and once where steps share them", 
   const session twice = check_runs(chain(tied, 6, true), plain(), {random_input({64, 128}, 2)});
   const session once = check_runs(chain(one, 1, true), plain(), {random_input({64, 128}, 2)});
   CHECK(twice.executor()->weight_bytes() == once.executor()->weight_bytes());
+
+  // Copies of one matrix, and one that differs from them in its last element.
+  network copies;
+  value_id h = copies.input("x", {64, 128});
+  tensor content(dtype::float32, {128, 128});
+  for (float& e : content.mutable_data<float>()) e = 0.01F;
+  for (int i = 0; i < 4; ++i) {
+    tensor copy(dtype::float32, {128, 128});
+    std::copy_n(content.data<float>().begin(), content.size(), copy.mutable_data<float>().begin());
+    if (i == 3) copy.mutable_data<float>()[128 * 128 - 2] = 0.02F;
+    const value_id w = copies.g.add_constant("copy" + std::to_string(i), std::move(copy));
+    h = copies.node("Softmax", {copies.node("MatMul", {h, w})});
+  }
+  const session alike = check_runs(copies.finish(h), plain(), {random_input({64, 128}, 3)});
+  CHECK(alike.executor()->weight_bytes() == 2 * once.executor()->weight_bytes());
 }
 
 TEST_CASE("plans are kept, and kept plans are checked", "[memory]") {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -47,8 +48,41 @@ struct weight_packing {
   return bytes;
 }
 
+/// Finds constants of equal type, dims and bytes: layers that share weights often have copies of them, each transposed
+/// or joined by itself. Bytes are compared where 64 of them, spread evenly, agree.
+class equal_constants {
+ public:
+  /// Precondition: `g` outlives this object.
+  explicit equal_constants(const graph& g) : g_(g) {}
+
+  /// The first constant asked for that equals `v`. O(bytes) where there is one, else O(1).
+  [[nodiscard]] value_id first_of(value_id v) {
+    if (const auto known = first_.find(v); known != first_.end()) return known->second;
+    const tensor& content = g_.facts(v).constant;
+    std::string sample = std::to_string(static_cast<int>(content.type())) + to_string(content.dims());
+    const std::span<const std::byte> bytes = content.bytes();
+    constexpr std::size_t samples = 64;
+    for (std::size_t i = 0; i < samples && !bytes.empty(); ++i)
+      sample += static_cast<char>(bytes[(bytes.size() - 1) * i / (samples - 1)]);
+    std::vector<value_id>& alike = by_sample_[sample];
+    const auto equal = std::find_if(alike.begin(), alike.end(), [&](value_id other) {
+      const std::span<const std::byte> others = g_.facts(other).constant.bytes();
+      return others.data() == bytes.data() || std::equal(others.begin(), others.end(), bytes.begin(), bytes.end());
+    });
+    const value_id found = equal == alike.end() ? v : *equal;
+    if (found == v) alike.push_back(v);
+    return first_[v] = found;
+  }
+
+ private:
+  const graph& g_;
+  std::unordered_map<std::string, std::vector<value_id>> by_sample_;
+  std::unordered_map<value_id, value_id> first_;
+};
+
 /// All that decides what packing leaves for a step, as text: kernels, sizes, the constants that they read.
-[[nodiscard]] inline std::string packing_key(const program& p, const placed_node& step, const symbol_values& symbols) {
+[[nodiscard]] inline std::string packing_key(const program& p, const placed_node& step, const symbol_values& symbols,
+                                             equal_constants& equal) {
   std::string key;
   const auto add = [&](const auto& number) { key += std::to_string(number) + ' '; };
   for (const codegen::scratch_buffer& scratch : step.lowered.scratch)
@@ -57,7 +91,7 @@ struct weight_packing {
     key += plan.source + plan.entry + plan.options + '\n';
     for (const codegen::pointer_argument& a : plan.pointers) {
       key += a.held == no_value ? 's' : 'c';
-      add(a.held == no_value ? a.scratch : p.roots[a.held]);
+      add(a.held == no_value ? a.scratch : equal.first_of(p.roots[a.held]));
     }
     for (const index_expr& e : plan.parameters) add(e.evaluate(symbols));
     const symbol_values own = plan.bind(symbols);
@@ -98,6 +132,7 @@ struct weight_packing {
   }
   const symbol_values symbols = symbols_of_packing(g);
   std::unordered_map<std::string, std::size_t> first_of;
+  equal_constants equal(g);
   struct packing_step {
     std::size_t step;
     std::set<value_id> originals;
@@ -106,7 +141,8 @@ struct weight_packing {
   std::vector<packing_step> steps;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
     const bool packs = !p.steps[s].lowered.prepare.empty();
-    result.packed_in.push_back(packs ? first_of.emplace(packing_key(p, p.steps[s], symbols), s).first->second : s);
+    result.packed_in.push_back(packs ? first_of.emplace(packing_key(p, p.steps[s], symbols, equal), s).first->second
+                                     : s);
     const std::uint64_t kept = packed_bytes_of(p.steps[s], symbols);
     if (result.packed_in[s] != s || kept == 0) continue;
     result.packed_bytes += kept;
