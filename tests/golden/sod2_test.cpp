@@ -1,10 +1,8 @@
 // The worked figures of SoD2 (ASPLOS 2024): operator classes in Fig. 1, forward and backward propagation in Fig. 3,
 // fusion with and without known broadcasts in Fig. 4, partition at nac tensors in section 4.3.
+#include "figure.hpp"
+
 #include <dnnopt/backend/program_subgraphs.hpp>
-#include <dnnopt/dnnopt.hpp>
-#include <dnnopt/index_expr_io.hpp>
-#include <dnnopt/passes/fuse.hpp>
-#include <dnnopt/passes/rdp.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -15,70 +13,7 @@
 #include <vector>
 
 using namespace dnnopt;
-
-namespace {
-
-/// A graph under construction.
-struct figure {
-  op_set ops = standard_ops();
-  graph g;
-
-  index_expr operator[](std::string_view symbol) { return g.expressions().symbol(symbol, {1, 4096}); }
-  value_id input(std::string name, shape dims, dtype type = dtype::float32) {
-    return g.add_input(std::move(name), type, std::move(dims));
-  }
-  value_id numbers(const std::vector<std::int64_t>& content) {
-    return g.add_constant("c" + std::to_string(g.value_count()),
-                          tensor::of<std::int64_t>({static_cast<std::int64_t>(content.size())}, content));
-  }
-  value_id number(std::int64_t content) {
-    return g.add_constant("c" + std::to_string(g.value_count()), tensor::scalar(content));
-  }
-  value_id weights(dim_list dims) {
-    return g.add_constant("w" + std::to_string(g.value_count()), tensor(dtype::float32, std::move(dims)));
-  }
-  std::vector<value_id> node(std::string_view op, std::vector<value_id> inputs, std::size_t outputs,
-                             attribute_map attributes = {}) {
-    const std::string name = std::string(op) + std::to_string(g.node_count());
-    std::vector<value_id> made;
-    for (std::size_t i = 0; i < outputs; ++i) made.push_back(g.add_value(name + "." + std::to_string(i)));
-    g.add_node(ops.at("", op), name, std::move(inputs), made, std::move(attributes));
-    return made;
-  }
-  value_id node(std::string_view op, std::vector<value_id> inputs, attribute_map attributes = {}) {
-    return node(op, std::move(inputs), 1, std::move(attributes)).front();
-  }
-  [[nodiscard]] std::string dims(value_id v) const {
-    return g.facts(v).dims ? to_string(*g.facts(v).dims) : "undefined";
-  }
-  [[nodiscard]] std::string elements(value_id v) const {
-    if (!g.facts(v).elements) return "undefined";
-    std::string text;
-    for (const index_expr& e : *g.facts(v).elements) text += (text.empty() ? "" : ", ") + to_string(e);
-    return text;
-  }
-  [[nodiscard]] dynamism_class dynamism(value_id v) const {
-    const node_id producer = g.value_at(v).producer;
-    return dynamism_of(*g.node_at(producer).op, *facts_of_node(g, producer));
-  }
-  /// Symbols that only execution tells.
-  [[nodiscard]] std::size_t late() const { return fusion::late_symbols(g, g.topological_order()).size(); }
-};
-
-attribute_map with(std::string name, attribute held) {
-  attribute_map map;
-  map.set(std::move(name), std::move(held));
-  return map;
-}
-
-/// Shape propagation, fusion, and the program without a device.
-program placed(graph g) {
-  rdp{}.run(g);
-  fuse_blocks{}.run(g);
-  return make_program(std::make_shared<const graph>(std::move(g)), codegen::default_lower_options(), false);
-}
-
-}  // namespace
+using namespace dnnopt::testing;
 
 TEST_CASE("SoD2 Fig. 1a: Shape, Gather, Range, BiasAdd: values of shapes decide shapes", "[golden]") {
   figure f;

@@ -176,10 +176,18 @@ DNNOPT_BODY index_expr expr_context::make_sum(std::int64_t constant, std::vector
     const std::int64_t k = merged[i].coefficient;
     const std::int64_t wanted = detail::checked_multiply(k, m->right_constant);
     for (std::size_t j = 0; j < merged.size(); ++j) {
-      if (merged[j].atom != quotient.node() || merged[j].coefficient != wanted) continue;
+      if (j == i || merged[j].coefficient != wanted) continue;
+      index_expr whole = x;
+      if (const detail::expr_node* digit = merged[j].atom; digit != quotient.node()) {
+        // A digit of the quotient: x mod c and c * ((x floordiv c) mod d) are x mod (c * d).
+        if (digit->op != expr_op::mod || digit->right != nullptr || digit->right_constant <= 0 ||
+            digit->left != quotient.node() || m->right_constant <= 0)
+          continue;
+        whole = mod(x, index_expr(detail::checked_multiply(m->right_constant, digit->right_constant)));
+      }
       merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
       merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
-      return make_sum(constant, std::move(merged)) + index_expr(k) * x;
+      return make_sum(constant, std::move(merged)) + index_expr(k) * whole;
     }
   }
   if (merged.empty()) return constant;
@@ -388,6 +396,16 @@ inline constexpr std::array floordiv_rules{
                    return std::nullopt;
                  return floordiv(index_expr::from_node(a.node()->left, a.node()->left_constant),
                                  index_expr(checked_multiply(a.node()->right_constant, *c)));
+               }},
+    // Quotients inside, remainders outside: one form for what a digit of an index is.
+    index_rule{"(x mod (k*c)) floordiv c -> (x floordiv c) mod k",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.op() != expr_op::mod || a.node()->right != nullptr || a.node()->right_constant <= 0 ||
+                     a.node()->right_constant % *c != 0)
+                   return std::nullopt;
+                 return mod(floordiv(index_expr::from_node(a.node()->left, a.node()->left_constant), b),
+                            index_expr(a.node()->right_constant / *c));
                }},
 };
 

@@ -1,0 +1,97 @@
+// The worked figures of DNNFusion (PLDI 2021): how a block grows in Fig. 3, the data-flow tree with a common subtree in
+// Fig. 4, and the product that is divided and transposed of section 4.4.1.
+#include "figure.hpp"
+
+#include <dnnopt/ops/mapping_table.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+namespace {
+
+/// The result of blocks that grow operator by operator (Table 3), from the first of `types` on.
+fused_mapping grown(const std::vector<mapping_type>& types) {
+  fused_mapping at{fusion_verdict::through, types.front()};
+  for (std::size_t i = 1; i < types.size() && at.verdict != fusion_verdict::never; ++i) at = fuse(at.result, types[i]);
+  return at;
+}
+
+/// GEMM, Add, Conv, then Relu and Mul side by side, then Sub. `whole` leaves the product out.
+figure figure_3(bool product) {
+  figure f;
+  const value_id x = f.input("x", {1, 4, 6, 8});
+  const value_id before = product ? f.node("MatMul", {x, f.weights({8, 8})}) : x;
+  const value_id sum = f.node("Add", {before, f.weights({1, 4, 1, 1})});
+  const value_id filtered =
+      f.node("Conv", {sum, f.weights({4, 4, 3, 3})}, with("pads", std::vector<std::int64_t>{1, 1, 1, 1}));
+  const value_id positive = f.node("Relu", {filtered});
+  const value_id scaled = f.node("Mul", {filtered, f.weights({1, 4, 1, 1})});
+  f.g.add_output(f.node("Sub", {positive, scaled}));
+  return f;
+}
+
+}  // namespace
+
+TEST_CASE("DNNFusion Fig. 3: a block grows from its seed up to a red pair", "[golden]") {
+  constexpr auto o2o = mapping_type::one_to_one;
+  constexpr auto m2m = mapping_type::many_to_many;
+  // The seed Add, then its successors Conv, Relu, Mul and Sub: one Many-to-Many operator without a yellow pair.
+  const fused_mapping successors = grown({o2o, m2m, o2o, o2o, o2o});
+  CHECK(successors.verdict == fusion_verdict::through);
+  CHECK(successors.result == m2m);
+  // Then the predecessor: two Many-to-Many operators are never one.
+  CHECK(fuse(m2m, successors.result).verdict == fusion_verdict::never);
+
+  // The block of the figure, where nothing else may take the seed.
+  const figure block = figure_3(false);
+  CHECK(launches_of(placed(block.g)) == std::vector<std::vector<std::string>>{{"Add", "Conv", "Relu", "Mul", "Sub"}});
+
+  // With the product before it there are two launches, as in the figure. The seed goes with the product, not with the
+  // convolution: as an epilogue it is computed once for each element, as a prologue once for each tap of the window.
+  const figure whole = figure_3(true);
+  CHECK(launches_of(placed(whole.g)) ==
+        std::vector<std::vector<std::string>>{{"MatMul", "Add"}, {"Conv", "Relu", "Mul", "Sub"}});
+}
+
+TEST_CASE("DNNFusion Fig. 4: one kernel for the data-flow tree, its common subtree once", "[golden]") {
+  figure f;
+  const value_id a = f.input("A", {16, 32});
+  const value_id b = f.input("B", {32, 24});
+  const value_id c = f.input("C", {16, 24});
+  const value_id d = f.input("D", {16, 24});
+  const value_id irs1 = f.node("MatMul", {a, b});
+  const value_id irs2 = f.node("Mul", {irs1, c});
+  const value_id irs3 = f.node("Reciprocal", {irs2});
+  const value_id irs4 = f.node("Mul", {irs1, d});
+  const value_id irs5 = f.node("Mul", {irs4, irs4});
+  f.g.add_output(f.node("Add", {irs3, irs5}));
+  const program p = placed(f.g);
+  CHECK(launches_of(p) == std::vector<std::vector<std::string>>{{"MatMul", "Mul", "Reciprocal", "Mul", "Mul", "Add"}});
+  std::string source;
+  for (const placed_node& step : p.steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels) source += plan.source;
+  const std::string store = source.substr(source.find("dnnopt_store("));
+  const std::string epilogue = store.substr(0, store.find("\n}"));
+  INFO(epilogue);
+  // Both products read IRS1, which is the frame's sum and not computed again; IRS4 stands in its square twice.
+  CHECK(count_of(epilogue, "value *") + count_of(epilogue, "value)") + count_of(epilogue, "* value") >= 2);
+  CHECK(count_of(epilogue, "for (") == 0);
+  CHECK(count_of(epilogue, "const float") == 7);  // C, D, and one for each of the five operators behind the product
+  CHECK(count_of(epilogue, "] = ") == 1);         // nothing but Out is stored
+}
+
+TEST_CASE("DNNFusion section 4.4.1: a product is written divided and in its transposed place", "[golden]") {
+  CHECK(fuse(mapping_type::one_to_one, mapping_type::shuffle).result == mapping_type::shuffle);
+  CHECK(fuse(mapping_type::many_to_many, mapping_type::shuffle).result == mapping_type::many_to_many);
+  figure f;
+  const value_id product = f.node("MatMul", {f.input("A", {16, 32}), f.input("B", {32, 24})});
+  const value_id divided = f.node("Div", {product, f.input("C", {16, 24})});
+  f.g.add_output(f.node("Transpose", {divided}));
+  const program p = placed(f.g);
+  CHECK(launches_of(p) == std::vector<std::vector<std::string>>{{"MatMul", "Div", "Transpose"}});
+}
