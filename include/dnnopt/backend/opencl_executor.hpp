@@ -63,11 +63,13 @@ class opencl_executor {
   /// One inference. `inputs` are the graph's inputs in order; outputs come back in order.
   /// Errors: type_mismatch, shape_mismatch of an input; out_of_device_memory; memory_limit; what host operators throw.
   [[nodiscard]] std::vector<tensor> run(std::span<const tensor> inputs, run_observer* observer = nullptr) {
+    if (observer != nullptr && !observer->observes()) observer = nullptr;
+    opencl::command_queue& queue = queues_.use(observer != nullptr);
     try {
-      return run_once(inputs, observer);
+      return run_once(inputs, queue, observer);
     } catch (...) {
       // Commands under way use memory that the caller may free when it sees the error.
-      (void)::clFinish(queues_.use(observer != nullptr).handle());
+      (void)::clFinish(queue.handle());
       throw;
     }
   }
@@ -104,11 +106,11 @@ class opencl_executor {
   [[nodiscard]] std::size_t predicted_kernels() const { return program_->kernel_count(); }
 
  private:
-  [[nodiscard]] std::vector<tensor> run_once(std::span<const tensor> inputs, run_observer* observer) {
+  [[nodiscard]] std::vector<tensor> run_once(std::span<const tensor> inputs, opencl::command_queue& queue,
+                                             run_observer* observer) {
     const graph& g = *program_->g;
     symbol_values symbols = bind_inputs(g, inputs);
     instance& made = instance_for(symbols);
-    opencl::command_queue& queue = queues_.use(observer != nullptr);
     enter(made, queue);
     const opencl::command_counts before = queue.counts();
     run_state state{made, queue, symbols, {}, observer, 0, 0, {}, {}};

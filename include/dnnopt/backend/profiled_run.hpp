@@ -87,6 +87,7 @@ class profiled_run final : public run_observer {
   /// Waits until the driver has called back for every command that was timed.
   void wait_for_callbacks() noexcept { timer_.wait_for_callbacks(); }
 
+  [[nodiscard]] bool observes() const override { return recorder_.taken(); }
   [[nodiscard]] opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
                                            std::uint64_t bytes) override {
     return timer_.watch(recorder_, profile::event_kind::kernel, launches_[s][k], bytes, flops);

@@ -15,6 +15,8 @@ class run_observer {
   enum class direction : std::uint8_t { upload, download };
 
   virtual ~run_observer() = default;
+  /// Asked before the run; where false, nothing else is called in it, and it uses the queue without profiling.
+  [[nodiscard]] virtual bool observes() const { return true; }
   /// Kernel `k` of step `s` is enqueued next; its event goes to the sink, or to nobody where null is returned.
   [[nodiscard]] virtual opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
                                                    std::uint64_t bytes) = 0;

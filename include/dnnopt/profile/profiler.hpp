@@ -66,14 +66,16 @@ class run_recorder {
     if (owner_ == nullptr) return false;
     if (counts_as_kernel(kind)) ++launches_;
     ++asked_;
-    const bool take = sample_.take();
-    if (take) ++timed_;
-    return take;
+    if (sample_.taken) ++timed_;
+    return sample_.taken;
   }
   /// Number of the inference.
   [[nodiscard]] std::uint32_t run() const noexcept { return run_; }
+  /// False where nothing of this inference will be timed: it need not announce its commands, and may use a queue
+  /// without profiling, whose launches cost less on some drivers.
+  [[nodiscard]] bool taken() const noexcept { return owner_ != nullptr && sample_.taken; }
   /// What a timed command stands for; goes into raw_event::weight where the event is recorded by a callback.
-  [[nodiscard]] float weight() const noexcept { return sample_.weight(); }
+  [[nodiscard]] float weight() const noexcept { return sample_.weight; }
   /// Hands over a finished event of this run; sets its run and weight. Never blocks.
   void record(raw_event event) noexcept;
   /// Ends the inference. Called by the destructor too.
@@ -82,7 +84,7 @@ class run_recorder {
  private:
   friend class profiler;
   profiler* owner_ = nullptr;
-  launch_sample sample_{};
+  run_sample sample_{};
   std::uint32_t run_ = 0;
   std::int64_t begin_ns_ = 0;
   std::uint32_t launches_ = 0;  // what the contract counts as kernels
@@ -248,6 +250,7 @@ class profiler {
     event.host_begin_ns = recorder.begin_ns_;
     event.host_end_ns = end_ns;
     event.bytes = recorder.launches_;
+    event.weight = recorder.sample_.weight;
     event.flops = recorder.timed_;
     record(event);
     // Waking the writer is a system call: full mode pays it so that observers see events at once, monitor leaves the
@@ -347,8 +350,10 @@ class profiler {
   void finish_run(const raw_event& raw, std::vector<delivery>& deliveries) {
     const run_event run{raw.run, raw.host_begin_ns, raw.host_end_ns};
     e2e_.add(static_cast<double>(run.end_ns - run.begin_ns));
-    kernels_ = static_cast<std::size_t>(raw.bytes);
-    launches_per_run_.add(static_cast<double>(raw.bytes));
+    if (raw.weight > 0.0F) {  // else it was not taken and announced nothing
+      kernels_ = static_cast<std::size_t>(raw.bytes);
+      launches_per_run_.add(static_cast<double>(raw.bytes));
+    }
     runs_.push_back(run);
     if (runs_.size() > options_.kept_runs) runs_.pop_front();
     if (options_.mode == profile_mode::full) {
@@ -414,7 +419,7 @@ class profiler {
 inline void run_recorder::record(raw_event event) noexcept {
   if (owner_ == nullptr) return;
   event.run = run_;
-  event.weight = sample_.weight();
+  event.weight = sample_.weight;
   owner_->record(event);
 }
 
