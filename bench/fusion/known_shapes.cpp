@@ -6,6 +6,7 @@
 // value of a shape is known. Every pass of the default pipeline sees that. Prints JSON: operators and bytes of stored
 // intermediate results, of the imported graph and of both; bytes at the given dims, where 1 stands for other symbols
 // and 100 for sizes that data decides.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -148,10 +149,14 @@ graph optimized(const model& source, static_knowledge* forgetting) {
   graph g = source.main;
   pass_environment environment;
   environment.evaluate = &reference::evaluate_node;
-  for (const std::string_view name : default_passes) {
+  const auto run_one = [&](std::string_view name) {
     (void)run_passes(g, {std::string(name)}, environment);
     if (forgetting != nullptr && name == rdp::name) forgetting->apply(g);
-  }
+  };
+  // Two rounds of what the default order repeats, one by one, so that knowledge can be forgotten in between.
+  const auto repeated = std::find(default_passes.begin(), default_passes.end(), repeat_passes);
+  for (int round = 0; round < 2; ++round) std::for_each(default_passes.begin(), repeated, run_one);
+  std::for_each(repeated, default_passes.end(), run_one);
   g.compact();
   return g;
 }

@@ -376,14 +376,16 @@ class placer {
   std::vector<std::size_t> pending(units.size(), 0);
   for (std::size_t u = 0; u < units.size(); ++u) {
     std::set<std::size_t> sources;
-    for (const node_id id : units[u].members)
-      for (const value_id in : g.node_at(id).inputs)
-        if (in != no_value && stored_by[in] < units.size() && stored_by[in] != u) {
-          const node_id producer = g.value_at(in).producer;
-          // A view that the unit computes for itself may be stored by another one too.
-          if (std::find(units[u].members.begin(), units[u].members.end(), producer) == units[u].members.end())
-            sources.insert(stored_by[in]);
-        }
+    // What is known from dims waits for nobody's elements: a block may read the shape of what it computes itself.
+    if (units[u].where != placement::known)
+      for (const node_id id : units[u].members)
+        for (const value_id in : g.node_at(id).inputs)
+          if (in != no_value && stored_by[in] < units.size() && stored_by[in] != u) {
+            const node_id producer = g.value_at(in).producer;
+            // A view that the unit computes for itself may be stored by another one too.
+            if (std::find(units[u].members.begin(), units[u].members.end(), producer) == units[u].members.end())
+              sources.insert(stored_by[in]);
+          }
     if (!late.empty())
       for (const node_id id : units[u].members)
         for (const node_id bringer : fusion::size_sources(g, id, late))
@@ -420,8 +422,15 @@ class placer {
     if (units[u].where == placement::alias) result.roots[units[u].outputs[0]] = result.roots[units[u].alias_of];
     result.steps.push_back(std::move(units[u]));
   }
-  if (result.steps.size() != units.size())
-    throw error(errc::graph_cycle, "the fusion plan joins nodes that others between them need");
+  if (result.steps.size() != units.size()) {
+    std::string waiting;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      if (pending[u] == 0) continue;
+      waiting += "\n ";
+      for (const node_id id : units[u].members) waiting += " '" + g.node_at(id).name + "'";
+    }
+    throw error(errc::graph_cycle, "the fusion plan joins nodes that others between them need; these wait:" + waiting);
+  }
   return result;
 }
 

@@ -224,12 +224,14 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
       if (v != no_value && stored_by[v] != program_storages::none && stored_by[v] != step)
         operation.after.push_back(stored_by[v]);
     };
-    for (const node_id id : members)
-      for (const value_id in : g.node_at(id).inputs) {
-        // What a member computes may be stored by another step too.
-        const node_id producer = in == no_value ? no_node : g.value_at(in).producer;
-        if (std::find(members.begin(), members.end(), producer) == members.end()) reads(in);
-      }
+    // What is known from dims waits for nobody's elements.
+    if (p.steps[step].where != placement::known)
+      for (const node_id id : members)
+        for (const value_id in : g.node_at(id).inputs) {
+          // What a member computes may be stored by another step too.
+          const node_id producer = in == no_value ? no_node : g.value_at(in).producer;
+          if (std::find(members.begin(), members.end(), producer) == members.end()) reads(in);
+        }
     for (const codegen::kernel_plan& plan : p.steps[step].lowered.kernels)
       for (const codegen::pointer_argument& a : plan.pointers)
         if (!a.written) reads(a.held);

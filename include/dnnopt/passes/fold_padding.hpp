@@ -37,7 +37,8 @@ struct fold_padding {
       const window_row* row = nullptr;
       for (const window_row& one : windows)
         if (g.node_at(id).op == one.op) row = &one;
-      if (row != nullptr && fold(g, id, *row)) ++result.edits;
+      // Of several Pads in a row the last one is folded first.
+      while (row != nullptr && fold(g, id, *row)) ++result.edits;
     }
     if (result.edits != 0) (void)remove_dead{}.run(g);
     return result;

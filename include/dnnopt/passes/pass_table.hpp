@@ -26,11 +26,18 @@ namespace dnnopt {
 struct pass_row {
   std::string_view name;
   pass_result (*run)(graph& g, const pass_environment& environment);
+  bool only_learns = false;  ///< its edits are facts, not nodes: they give other passes nothing new to do by themselves
 };
+
+/// Stands in lists of passes for doing all before it once more, for as long as one of them edited nodes.
+inline constexpr std::string_view repeat_passes = "repeat";
+/// The most rounds of a repeated list. Rules lower the work, so lists end by themselves; this bounds what a user's own
+/// pass may do.
+inline constexpr std::size_t most_rounds = 10;
 
 /// Every pass that `--passes` can name; users call pass objects themselves or hand in a table of their own.
 inline constexpr std::array pass_table{
-    pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }},
+    pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }, true},
     pass_row{fold_constants::name,
              [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
     pass_row{inline_branches::name, [](graph& g, const pass_environment&) { return inline_branches{}.run(g); }},
@@ -74,6 +81,9 @@ inline constexpr std::array default_passes{
     // Fewer operations, then fewer products.
     rewrite::name, fold_constants::name, remove_identity::name, merge_siblings::name, merge_equal::name,
     remove_dead::name, rdp::name,
+    // What one pass made another one may lower further: a bias that became constant, a Pad behind an operator that is
+    // gone.
+    repeat_passes,
     // Which of what is left runs as one kernel.
     fuse_blocks::name};
 

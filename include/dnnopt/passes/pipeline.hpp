@@ -33,11 +33,14 @@ struct pass_report {
   std::map<std::string, std::size_t, std::less<>> rules;  ///< how often each named rule fired
 };
 
-/// The names that a `--passes` argument stands for: "default", "none", or names separated by commas.
+/// The names that a `--passes` argument stands for: "default", "none", "epilogue", or names separated by commas, of
+/// passes or "repeat".
 /// Errors: unknown_pass, listing the names there are.
 [[nodiscard]] std::vector<std::string> pass_names(std::string_view list);
 
-/// Runs passes in order. `after` (where given) sees the graph and the report after each, for verifiers and observers.
+/// Runs passes in order; at the name "repeat" what stands before it (from the one before on) runs again while a pass
+/// edits nodes, ten times at most. `after` (where given) sees the graph and the report after each, for verifiers and
+/// observers.
 [[nodiscard]] std::vector<pass_report> run_passes(
     graph& g, const std::vector<std::string>& names, const pass_environment& environment,
     const std::function<void(const graph&, const pass_report&)>& after = {});
@@ -54,8 +57,8 @@ DNNOPT_BODY std::vector<std::string> pass_names(std::string_view list) {
   while (true) {
     const std::size_t comma = list.find(',');
     const std::string_view one = list.substr(0, comma);
-    bool known = false;
-    std::string all;
+    bool known = one == repeat_passes;
+    std::string all = " " + std::string(repeat_passes);
     for (const pass_row& row : pass_table) {
       known = known || row.name == one;
       all += " " + std::string(row.name);
@@ -78,7 +81,7 @@ DNNOPT_BODY std::vector<pass_report> run_passes(graph& g, const std::vector<std:
     standard = standard_ops();
     known.ops = &standard;
   }
-  for (const std::string& wanted : names) {
+  const auto run_one = [&](const std::string& wanted) {
     for (const pass_row& row : pass_table) {
       if (row.name != wanted) continue;
       const auto begin = std::chrono::steady_clock::now();
@@ -86,8 +89,23 @@ DNNOPT_BODY std::vector<pass_report> run_passes(graph& g, const std::vector<std:
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
       reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks), std::move(result.rules)});
       if (after) after(g, reports.back());
-      break;
+      return result.edits != 0 && !row.only_learns;
     }
+    return false;
+  };
+  std::size_t begin = 0;
+  bool edited = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != repeat_passes) {
+      edited = run_one(names[i]) || edited;
+      continue;
+    }
+    for (std::size_t round = 1; edited && round < most_rounds; ++round) {
+      edited = false;
+      for (std::size_t k = begin; k < i; ++k) edited = run_one(names[k]) || edited;
+    }
+    begin = i + 1;
+    edited = false;
   }
   return reports;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,6 +35,7 @@ class verifier {
     } catch (const error& e) {
       throw error(errc::verification_failed, where_ + "rule 'acyclic': " + e.what());
     }
+    check_plan();
   }
 
  private:
@@ -195,6 +197,75 @@ class verifier {
     }
   }
 
+  /// Blocks of the fusion plan store what others read of them and can run one after another.
+  void check_plan() const {
+    const std::vector<fused_block>& blocks = graph_.blocks();
+    if (blocks.empty()) return;
+    // Units are blocks, and the nodes that are in none of them.
+    std::vector<std::vector<node_id>> units;
+    std::vector<std::size_t> stored_by(graph_.value_count(), no_unit);
+    std::vector<bool> in_block(graph_.node_limit(), false);
+    for (const fused_block& block : blocks) {
+      for (const node_id id : block.members) {
+        if (id >= graph_.node_limit() || graph_.node_at(id).removed)
+          fail("a fused block", "members are live", "node " + std::to_string(id) + " is removed or out of range");
+        in_block[id] = true;
+      }
+      for (const value_id out : block.outputs) {
+        if (!in_range(out) ||
+            std::find(block.members.begin(), block.members.end(), graph_.value_at(out).producer) == block.members.end())
+          fail("a fused block", "blocks store what they compute", "value " + std::to_string(out) + " is not");
+        if (stored_by[out] != no_unit) fail(name_of_value(out), "values are stored once", "two blocks store it");
+        stored_by[out] = units.size();
+      }
+      units.push_back(block.members);
+    }
+    for (const node_id id : graph_.nodes()) {
+      if (in_block[id]) continue;
+      bool runs = false;
+      for (const value_id out : graph_.node_at(id).outputs) {
+        if (out == no_value) continue;
+        stored_by[out] = units.size();
+        runs = runs || !graph_.facts(out).elements;
+      }
+      if (runs) units.push_back({id});
+    }
+    check_order_of(units, stored_by);
+  }
+
+  void check_order_of(const std::vector<std::vector<node_id>>& units, const std::vector<std::size_t>& stored_by) const {
+    std::vector<std::vector<std::size_t>> readers(units.size());
+    std::vector<std::size_t> pending(units.size(), 0);
+    for (std::size_t u = 0; u < units.size(); ++u)
+      for (const node_id id : units[u])
+        for (const value_id in : graph_.node_at(id).inputs) {
+          // What propagation knows is written into the kernels.
+          if (in == no_value || graph_.facts(in).elements) continue;
+          const node_id producer = graph_.value_at(in).producer;
+          if (producer == no_node || std::find(units[u].begin(), units[u].end(), producer) != units[u].end()) continue;
+          if (stored_by[in] == no_unit)
+            fail(name_of_value(in), "what another block reads is stored", name_of_node(id) + " reads it");
+          readers[stored_by[in]].push_back(u);
+          ++pending[u];
+        }
+    std::vector<std::size_t> ready;
+    for (std::size_t u = 0; u < units.size(); ++u)
+      if (pending[u] == 0) ready.push_back(u);
+    std::size_t done = 0;
+    while (!ready.empty()) {
+      const std::size_t u = ready.back();
+      ready.pop_back();
+      ++done;
+      for (const std::size_t to : readers[u])
+        if (--pending[to] == 0) ready.push_back(to);
+    }
+    for (std::size_t u = 0; done != units.size() && u < units.size(); ++u)
+      if (pending[u] != 0)
+        fail("the block of " + name_of_node(units[u].back()), "blocks can run one after another",
+             "it needs a block that needs it");
+  }
+
+  static constexpr std::size_t no_unit = std::numeric_limits<std::size_t>::max();
   const graph& graph_;
   std::string where_;
   std::vector<value_id> inputs_;
@@ -205,8 +276,8 @@ class verifier {
 
 /// Checks every invariant of `g` and of the bodies in it: ids, producers, uses and edges agree; what is read is
 /// defined; constants fit their facts; arities hold; names are unique; captured values match the bodies' inputs; no
-/// cycle. Errors: verification_failed naming the node or value, the rule and, where given, the pass that ran before.
-/// O(V + E log E).
+/// cycle; blocks of the fusion plan can run one after another, each reading what earlier ones store. Errors:
+/// verification_failed naming the node or value, the rule and, where given, the pass that ran before. O(V + E log E).
 inline void verify(const graph& g, std::string_view pass = {}) {
   detail::verifier(g, pass.empty() ? std::string() : "after pass '" + std::string(pass) + "': ").run();
 }

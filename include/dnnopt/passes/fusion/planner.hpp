@@ -251,7 +251,7 @@ class planner {
           if (in == no_value) continue;
           const node_id producer = g_.value_at(in).producer;
           if (producer == no_node) continue;
-          if (is_virtual(producer) && !blocks_[b].fixed) {
+          if ((is_virtual(producer) && !blocks_[b].fixed) || views_own(producer, b)) {
             if (members.insert(producer).second) work.push_back(producer);
           } else if (owner_[producer] != b) {
             stored[in] = true;
@@ -277,6 +277,18 @@ class planner {
   }
 
  private:
+  /// Whether `id` is a view, stored elsewhere, of something that block `b` computes: the block cannot wait for what
+  /// waits for it, so it computes the view for itself.
+  [[nodiscard]] bool views_own(node_id id, block_id b) const {
+    if (roles_[id] != role::view || owner_[id] == b) return false;
+    for (const value_id in : g_.node_at(id).inputs) {
+      if (in == no_value) continue;
+      const node_id producer = g_.value_at(in).producer;
+      if (producer != no_node && (owner_[producer] == b || views_own(producer, b))) return true;
+    }
+    return false;
+  }
+
   const graph& g_;
   std::vector<node_id> order_;
   std::vector<std::size_t> position_;
