@@ -26,6 +26,8 @@ namespace dnnopt {
 struct pass_row {
   std::string_view name;
   pass_result (*run)(graph& g, const pass_environment& environment);
+  /// A pass that must have run since nodes were edited; empty: none.
+  std::string_view needs = rdp::name;
   bool only_learns = false;  ///< its edits are facts, not nodes: they give other passes nothing new to do by themselves
 };
 
@@ -37,15 +39,15 @@ inline constexpr std::size_t most_rounds = 10;
 
 /// Every pass that `--passes` can name; users call pass objects themselves or hand in a table of their own.
 inline constexpr std::array pass_table{
-    pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }, true},
+    pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }, {}, true},
     pass_row{fold_constants::name,
              [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
     pass_row{inline_branches::name, [](graph& g, const pass_environment&) { return inline_branches{}.run(g); }},
-    pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }},
+    pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }, {}},
     pass_row{fold_batch_normalization::name,
              [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
     pass_row{fold_padding::name, [](graph& g, const pass_environment&) { return fold_padding{}.run(g); }},
-    pass_row{merge_equal::name, [](graph& g, const pass_environment&) { return merge_equal{}.run(g); }},
+    pass_row{merge_equal::name, [](graph& g, const pass_environment&) { return merge_equal{}.run(g); }, {}},
     pass_row{recognize::name,
              [](graph& g, const pass_environment& e) {
                return recognize{e.ops, e.rewriting}.run(g);
@@ -66,7 +68,7 @@ inline constexpr std::array pass_table{
                return rewrite{e.ops, {false}}.run(g);
              }},
     pass_row{merge_siblings::name, [](graph& g, const pass_environment&) { return merge_siblings{}.run(g); }},
-    pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }},
+    pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }, {}},
     pass_row{fuse_blocks::name, [](graph& g, const pass_environment&) { return fuse_blocks{}.run(g); }},
     pass_row{fuse_epilogue::name, [](graph& g, const pass_environment&) { return fuse_epilogue{}.run(g); }},
 };

@@ -14,6 +14,7 @@
 #include <dnnopt/passes/pass.hpp>
 
 #if DNNOPT_IMPLEMENT_PASSES
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -34,8 +35,8 @@ struct pass_report {
 };
 
 /// The names that a `--passes` argument stands for: "default", "none", "epilogue", or names separated by commas, of
-/// passes or "repeat".
-/// Errors: unknown_pass, listing the names there are.
+/// passes or "repeat"; "default,-NAME" is the default order without a pass. What a pass needs before it is put in where
+/// the list lacks it, so that every order is legal. Errors: unknown_pass, listing the names there are.
 [[nodiscard]] std::vector<std::string> pass_names(std::string_view list);
 
 /// Runs passes in order; at the name "repeat" what stands before it (from the one before on) runs again while a pass
@@ -46,29 +47,61 @@ struct pass_report {
     const std::function<void(const graph&, const pass_report&)>& after = {});
 
 #if DNNOPT_IMPLEMENT_PASSES
+namespace detail {
+
+[[nodiscard]] inline bool is_pass(std::string_view name) {
+  return name == repeat_passes ||
+         std::any_of(pass_table.begin(), pass_table.end(), [&](const pass_row& row) { return row.name == name; });
+}
+
+/// The list with what its passes need put before them; without any pass that needs shapes they are found at the end,
+/// for running needs them too.
+[[nodiscard]] inline std::vector<std::string> with_needs(const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  bool current = false;  // rdp is the only pass that others need
+  for (const std::string& name : wanted) {
+    const auto row =
+        std::find_if(pass_table.begin(), pass_table.end(), [&](const pass_row& one) { return one.name == name; });
+    if (row != pass_table.end() && !row->needs.empty() && !current) {
+      names.emplace_back(row->needs);
+      current = true;
+    }
+    names.push_back(name);
+    if (row != pass_table.end())
+      current = row->only_learns || (current && (name == fuse_blocks::name || name == fuse_epilogue::name));
+  }
+  if (!current) names.emplace_back(rdp::name);
+  return names;
+}
+
+}  // namespace detail
+
 DNNOPT_BODY std::vector<std::string> pass_names(std::string_view list) {
   if (list.empty() || list == "default") return {default_passes.begin(), default_passes.end()};
   // Without passes shapes are still needed to run.
   if (list == "none") return {std::string(rdp::name)};
-  std::vector<std::string> names;
   if (list == "epilogue")
     return {std::string(rdp::name), std::string(fold_constants::name), std::string(remove_dead::name),
             std::string(rdp::name), std::string(fuse_epilogue::name)};
-  while (true) {
-    const std::size_t comma = list.find(',');
-    const std::string_view one = list.substr(0, comma);
-    bool known = one == repeat_passes;
-    std::string all = " " + std::string(repeat_passes);
-    for (const pass_row& row : pass_table) {
-      known = known || row.name == one;
-      all += " " + std::string(row.name);
+  std::vector<std::string> wanted;
+  bool first = true;
+  for (std::string_view rest = list; !rest.empty() || first; first = false) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view one = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    if (first && one == "default") {
+      wanted.assign(default_passes.begin(), default_passes.end());
+    } else if (one.starts_with('-') && detail::is_pass(one.substr(1))) {
+      std::erase(wanted, one.substr(1));
+    } else if (detail::is_pass(one)) {
+      wanted.emplace_back(one);
+    } else {
+      std::string all = " " + std::string(repeat_passes);
+      for (const pass_row& row : pass_table) all += " " + std::string(row.name);
+      throw error(errc::unknown_pass, "no pass '" + std::string(one) + "'; there are:" + all);
     }
-    if (!known) throw error(errc::unknown_pass, "no pass '" + std::string(one) + "'; there are:" + all);
-    names.emplace_back(one);
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
   }
-  return names;
+  return detail::with_needs(wanted);
 }
 
 DNNOPT_BODY std::vector<pass_report> run_passes(graph& g, const std::vector<std::string>& names,
