@@ -161,10 +161,8 @@ TEST_CASE("the same seed writes the same file, on every machine", "[generate]") 
     if (v.name != "k") continue;
     const auto k = v.facts.constant.data<float>();
     for (std::size_t row = 0; row < 64; ++row) {
-      double sum = 0;
       double squares = 0;
       for (std::size_t i = 0; i < 288; ++i) {
-        sum += static_cast<double>(k[row * 288 + i]);
         squares += static_cast<double>(k[row * 288 + i]) * static_cast<double>(k[row * 288 + i]);
       }
       INFO("row " << row);

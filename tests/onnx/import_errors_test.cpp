@@ -81,7 +81,7 @@ std::vector<bad_input> bad_inputs() {
   wrong_wire.number(1, 8).with(8, opset(21)).number(7, 5);
   message no_graph;
   no_graph.number(1, 8).with(8, opset(21));
-  message group("\x0b");
+  const message group{"\x0b"};
   message sparse = message{}.with(1, float_tensor("s", {1}, {1})).with(2, int_tensor("", {9})).number(3, 4);
   message dense_bomb =
       message{}.with(1, float_tensor("s", {1}, {1})).with(2, int_tensor("", {9})).number(3, std::int64_t{1} << 40);
