@@ -292,6 +292,56 @@ TEST_CASE_METHOD(frames, "scatter and selection kernels equal the reference") {
   }
 }
 
+TEST_CASE_METHOD(frames, "recurrent layers equal the reference") {
+  struct layer {
+    const char* op;
+    std::int64_t gates;
+    std::size_t states;
+    const char* variant;
+  };
+  constexpr std::int64_t steps = 5, batch = 3, width = 11, hidden = 9;
+  const tensor lengths = tensor::of<std::int32_t>({batch}, std::vector<std::int32_t>{5, 0, 2});
+  for (const layer& l :
+       {layer{"RNN", 1, 1, ""}, layer{"GRU", 3, 1, "linear_before_reset"}, layer{"LSTM", 4, 2, "input_forget"}})
+    for (const auto& [direction, batch_first] :
+         {std::pair<const char*, std::int64_t>{"forward", 0}, {"reverse", 0}, {"bidirectional", 1}}) {
+      const std::int64_t directions = std::string(direction) == "bidirectional" ? 2 : 1;
+      const auto f = [&](dim_list dims, std::uint32_t seed) { return f32(std::move(dims), seed); };
+      const dim_list state =
+          batch_first != 0 ? dim_list{batch, directions, hidden} : dim_list{directions, batch, hidden};
+      node_case c{l.op,
+                  {f(batch_first != 0 ? dim_list{batch, steps, width} : dim_list{steps, batch, width}, 1),
+                   f({directions, l.gates * hidden, width}, 2), f({directions, l.gates * hidden, hidden}, 3),
+                   f({directions, 2 * l.gates * hidden}, 4), lengths, f(state, 5)},
+                  {false, true, true, true, false, false},
+                  {},
+                  1 + l.states};
+      c.attributes.set("hidden_size", hidden);
+      c.attributes.set("direction", std::string(direction));
+      c.attributes.set("layout", batch_first);
+      if (l.states == 2) {
+        c.inputs.push_back(f(state, 6));
+        c.inputs.push_back(f({directions, 3 * hidden}, 7));
+        c.constant.push_back(false);
+        c.constant.push_back(true);
+      }
+      if (batch_first != 0) {
+        if (*l.variant != 0) c.attributes.set(l.variant, std::int64_t{1});
+        c.attributes.set("clip", 0.75F);
+        std::vector<std::string> activations;
+        for (std::int64_t d = 0; d < directions; ++d) {
+          activations.emplace_back("HardSigmoid");
+          if (l.gates > 1) activations.emplace_back("ScaledTanh");
+          if (l.gates > 3) activations.emplace_back("Softsign");
+        }
+        c.attributes.set("activations", activations);
+        c.attributes.set("activation_alpha", std::vector<float>{0.3F, 0.7F});
+        c.attributes.set("activation_beta", std::vector<float>{0.4F, 1.1F});
+      }
+      for (const device_form form : {device_form::vectors, device_form::groups}) check(c, form, "recurrent_groups");
+    }
+}
+
 TEST_CASE_METHOD(frames, "an anchor with element-wise neighbours is one kernel, also with symbolic dims") {
   for (const device_form how : {device_form::vectors, device_form::groups}) {
     graph g;

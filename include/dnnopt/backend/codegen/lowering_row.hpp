@@ -88,6 +88,7 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "attention_tiles",
     "attention_groups",
     "attention_output",
+    "recurrent_groups",
 });
 
 /// Whether operators of the kind are computed as element expressions of their own, without a frame.

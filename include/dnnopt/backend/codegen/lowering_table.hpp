@@ -15,6 +15,7 @@
 #include <dnnopt/backend/codegen/lower_convolution.hpp>
 #include <dnnopt/backend/codegen/lower_map.hpp>
 #include <dnnopt/backend/codegen/lower_matrix_product.hpp>
+#include <dnnopt/backend/codegen/lower_recurrent.hpp>
 #include <dnnopt/backend/codegen/lower_rows.hpp>
 #include <dnnopt/backend/codegen/lower_scatter.hpp>
 #include <dnnopt/backend/codegen/lower_top_k.hpp>
@@ -59,6 +60,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::pooling, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
+    lowering_row{computation_kind::scan, "recurrent_groups", reject_recurrent, lower_recurrent},
     lowering_row{std::nullopt, "map", reject_map, lower_map_of_site},
 };
 

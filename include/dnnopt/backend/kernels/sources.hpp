@@ -51,6 +51,11 @@ inline constexpr std::string_view row_groups =
 #include <dnnopt/backend/kernels/row_groups.cl>
     "#endif\n";
 
+inline constexpr std::string_view recurrent_groups =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/recurrent_groups.cl>
+    "#endif\n";
+
 inline constexpr std::string_view attention_items =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/attention_items.cl>
