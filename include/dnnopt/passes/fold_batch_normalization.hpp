@@ -16,6 +16,7 @@
 #include <dnnopt/ops/convolution.hpp>
 #include <dnnopt/ops/normalization.hpp>
 #include <dnnopt/passes/pass.hpp>
+#include <dnnopt/passes/rewriting/edit.hpp>
 
 namespace dnnopt {
 
@@ -121,7 +122,9 @@ struct fold_batch_normalization {
     }
     const std::string prefix = g.node_at(conv).name;
     inputs.resize(3, no_value);
-    inputs[1] = g.add_constant(g.value_at(weights).name + ".folded", std::move(folded_weights));
+    // Several convolutions may share weights.
+    inputs[1] =
+        g.add_constant(rewriting::fresh_value_name(g, g.value_at(weights).name + ".folded"), std::move(folded_weights));
     inputs[2] = g.add_constant(prefix + ".bias.folded", std::move(folded_bias));
     g.set_node_inputs(conv, std::move(inputs));
     const value_id between = g.node_at(conv).outputs[0];
