@@ -169,6 +169,7 @@ int bench(const options& o) {
   const dnnopt::model m = dnnopt::load(o.model);
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::session session = dnnopt::compile(m, compiling);
+  keep_profiles(o, compiling);
   const double init_ms = milliseconds_since(init);
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   const auto first = clock::now();
@@ -245,6 +246,7 @@ int profile(const options& o) {
   const dnnopt::model m = dnnopt::load(o.model);
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::session session = dnnopt::compile(m, compiling);
+  keep_profiles(o, compiling);
   if (session.executor() == nullptr)
     throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
   const dnnopt::named_tensors inputs = inputs_of(m, o);

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/join_timer.hpp>
 #include <dnnopt/backend/tuning_store.hpp>
 #include <dnnopt/passes/memory/memory_io.hpp>
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr const char* plans_key = "memory_plans";
 constexpr const char* tuned_key = "tuned";
+constexpr const char* profiles_key = "fusion_profiles";
 
 /// The file's object, or an empty one where there is no file yet. Errors: bad_file.
 nlohmann::json read_cache(const std::string& path) {
@@ -66,6 +69,39 @@ void write_cache(const options& o, const char* key, nlohmann::json content) {
 
 void keep_plans(const options& o, const dnnopt::memory::plan_store& plans) {
   if (!o.cache.empty()) write_cache(o, plans_key, dnnopt::memory::plans_to_json(plans));
+}
+
+void use_profiles(const options& o, dnnopt::compile_options& compiling) {
+  if (o.measure && o.device == "reference")
+    throw dnnopt::error(dnnopt::errc::usage, "--measure: the reference backend has no kernels to time");
+  auto database = std::make_shared<dnnopt::fusion::profile_database>();
+  if (!o.cache.empty()) {
+    const nlohmann::json document = read_cache(o.cache);
+    if (document.contains(profiles_key)) dnnopt::fusion::profiles_from_json(document[profiles_key], *database);
+  }
+  if (o.device == "reference" || (!o.measure && database->size() == 0)) return;
+  if (!compiling.opened)
+    compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
+  compiling.judge = dnnopt::make_join_judge(database, compiling.opened, o.measure);
+}
+
+void keep_profiles(const options& o, const dnnopt::compile_options& compiling) {
+  if (o.cache.empty() || !compiling.judge || compiling.judge->figures().measured == 0) return;
+  dnnopt::fusion::profile_database database;
+  const nlohmann::json document = read_cache(o.cache);
+  if (document.contains(profiles_key)) dnnopt::fusion::profiles_from_json(document[profiles_key], database);
+  database.table_of(dnnopt::tuning_store::key_of(compiling.opened->context.info())) = compiling.judge->table();
+  write_cache(o, profiles_key, dnnopt::fusion::profiles_to_json(database));
+}
+
+json profile_figures(const dnnopt::compile_options& compiling) {
+  const dnnopt::fusion::judge_figures figures =
+      compiling.judge ? compiling.judge->figures() : dnnopt::fusion::judge_figures{};
+  return {{"asked", figures.asked},
+          {"known", figures.known},
+          {"measured", figures.measured},
+          {"against_default", figures.against_default},
+          {"entries", compiling.judge ? compiling.judge->table().size() : 0}};
 }
 
 void keep_tuned(const options& o, const dnnopt::tuning_store& tuned) {

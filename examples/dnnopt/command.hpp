@@ -23,6 +23,7 @@ struct options {
   std::vector<std::string> shapes;  ///< NAME=2x3x224x224
   std::vector<std::string> dims;    ///< batch=2
   std::string cache;
+  bool measure = false;
   std::string passes = "default";
   std::uint64_t memory_limit = 0;
   std::string memory_strategy = "default";

@@ -52,6 +52,8 @@ void add_common(CLI::App& command, tool::options& o) {
       ->allow_extra_args(false);
   command.add_option("--dim", o.dims, "batch=2: value of a symbolic dim")->allow_extra_args(false);
   command.add_option("--cache", o.cache, "file of tuning results, profile database and plans");
+  command.add_flag("--measure", o.measure,
+                   "time the joins that fusion leaves to a profile on the device, into --cache");
   command.add_option("--passes", o.passes, "default, none, epilogue, or names in order, separated by commas")
       ->capture_default_str();
   command.add_option("--memory-limit", o.memory_limit,

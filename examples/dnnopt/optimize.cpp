@@ -88,7 +88,10 @@ int optimize(const options& o) {
   dnnopt::symbol_values ones;
   for (std::uint32_t s = 0; s < g->expressions().symbol_count(); ++s) ones.bind(s, 1);
 
+  keep_profiles(o, compiling);
+
   json result;
+  result["profile"] = profile_figures(compiling);
   result["nodes_imported"] = report.nodes_imported;
   result["nodes_folded"] = report.nodes_folded;
   std::size_t layout_before = 0;
@@ -194,6 +197,10 @@ int optimize(const options& o) {
       ", one buffer each " + std::to_string(memory.naive_bytes) + "\norder " +
       std::string(name_of(arranged.schedule.decision)) + ": live bytes at the peak " +
       std::to_string(arranged.schedule.peak_before) + " -> " + std::to_string(arranged.schedule.peak) + "\n";
+  if (compiling.judge)
+    text += "joins asked of the profile database " + result["profile"]["asked"].dump() + ": known " +
+            result["profile"]["known"].dump() + ", measured " + result["profile"]["measured"].dump() +
+            ", answered against the shipped rule " + result["profile"]["against_default"].dump() + "\n";
   if (o.explain)
     for (const dnnopt::pass_report& pass : report.passes)
       for (const std::string& remark : pass.remarks) text += pass.name + ": " + remark + "\n";

@@ -26,6 +26,7 @@ int run(const options& o) {
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::session session = dnnopt::compile(m, compiling);
+  keep_profiles(o, compiling);
   if (session.executor() != nullptr) session.executor()->poison_freed(o.poison_freed);
   const dnnopt::named_tensors outputs = session.run(inputs);
 

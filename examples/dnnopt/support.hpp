@@ -54,6 +54,14 @@ void keep_plans(const options& o, const dnnopt::memory::plan_store& plans);
 /// Writes them back beside whatever else the file holds; nothing without --cache.
 void keep_tuned(const options& o, const dnnopt::tuning_store& tuned);
 
+/// Makes fusion ask the profile database in the file that --cache names, and measure what it lacks with --measure.
+/// Errors: bad_file; usage; unknown_device.
+void use_profiles(const options& o, dnnopt::compile_options& compiling);
+/// Writes what was measured back beside whatever else the file holds; nothing without --cache.
+void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
+/// How many joins fusion asked about, and who answered.
+[[nodiscard]] json profile_figures(const dnnopt::compile_options& compiling);
+
 /// The compile options that the flags state.
 [[nodiscard]] inline dnnopt::compile_options compile_options_of(const options& o) {
   dnnopt::compile_options result;
@@ -76,6 +84,7 @@ void keep_tuned(const options& o, const dnnopt::tuning_store& tuned);
     const auto [name, dims] = parse_pair(text);
     result.shapes[name] = parse_dims(dims);
   }
+  use_profiles(o, result);
   return result;
 }
 

@@ -42,6 +42,7 @@ int tune(const options& o) {
   if (o.cache.empty()) std::fprintf(stderr, "dnnopt: without --cache FILE the result is printed and kept nowhere\n");
   const dnnopt::tuning_result found = dnnopt::tune(m, compiling, inputs, search, store);
   keep_tuned(o, store);
+  keep_profiles(o, compiling);
 
   // Both sessions in turns, so that a slow moment of the machine meets both.
   compiling.tuned = nullptr;

@@ -21,12 +21,16 @@
 namespace dnnopt {
 
 // Who asks a session for its executor or context includes backend/opencl_executor.hpp or backend/opencl_context.hpp;
-// who makes an opened_device, backend/opened_device.hpp, a tuning_store, backend/tuning_store.hpp. Others do not pay
+// who makes an opened_device, backend/opened_device.hpp, a tuning_store, backend/tuning_store.hpp, a join_judge,
+// backend/join_timer.hpp. Others do not pay
 // for OpenCL's headers.
 class opencl_executor;
 class run_observer;
 struct opened_device;
 class tuning_store;
+namespace fusion {
+class join_judge;
+}
 namespace opencl {
 class context;
 }
@@ -47,6 +51,7 @@ struct compile_options {
   opencl::program_cache_options programs{};
   std::shared_ptr<opened_device> opened{};      ///< a device to share; null: the session opens `device` for itself
   std::shared_ptr<const tuning_store> tuned{};  ///< what tune() chose, by device; null: the default choices
+  std::shared_ptr<fusion::join_judge> judge{};  ///< joins that a profile decides; null: the shipped rule
   memory_options memory{};                      ///< how intermediate tensors are ordered and placed
   std::function<void(const graph&, const pass_report&)> after_pass{};  ///< sees every pass
 };

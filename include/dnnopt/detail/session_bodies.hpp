@@ -110,6 +110,7 @@ DNNOPT_BODY graph optimize(const model& source, const compile_options& options, 
   const auto begin = std::chrono::steady_clock::now();
   pass_environment environment;
   environment.evaluate = &reference::evaluate_node;
+  environment.judge = options.judge.get();
   report.passes = run_passes(g, pass_names(options.passes), environment, options.after_pass);
   g.compact();
   report.pass_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

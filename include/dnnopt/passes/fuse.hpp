@@ -3,6 +3,7 @@
 #define DNNOPT_PASSES_FUSE_HPP
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/mapping_table.hpp>
+#include <dnnopt/passes/fusion/join_judge.hpp>
 #include <dnnopt/passes/fusion/join_rules.hpp>
 #include <dnnopt/passes/fusion/planner.hpp>
 #include <dnnopt/passes/pass.hpp>
@@ -25,6 +27,7 @@ namespace dnnopt {
 struct fuse_options {
   bool views = true;      ///< views become index maps of who reads or stores (SmartMem section 3.2)
   bool prologues = true;  ///< element expressions join the anchor or expression that reads them
+  bool stores = true;     ///< a block stores its result as its only reader wants it (SmartMem section 3.2.2)
 };
 
 /// Before: a graph of operators. After: the same graph with a fusion plan (graph::blocks): blocks of one anchor with
@@ -32,24 +35,28 @@ struct fuse_options {
 ///
 /// Nodes are visited in topological order, so that each joins the block that computes its operand when it can
 /// (DNNFusion section 4.3, successor fusion), then blocks of expressions join their only reader (predecessor fusion).
-/// DNNFusion's table judges each pair of mapping types; where it says that it depends, the cost table of
-/// fusion/join_rules.hpp does. A join never closes a cycle between blocks. Precondition: rdp has run. O((V + E) log V)
-/// but for the searches for such cycles, each of which looks at no more than 256 blocks.
+/// DNNFusion's table judges each pair of mapping types; where it says that it depends, or a join computes elements
+/// again, the cost table of fusion/join_rules.hpp does, unless `judge` knows or measures better. A join never closes a
+/// cycle between blocks. Precondition: rdp has run. O((V + E) log V) but for the searches for such cycles, each of
+/// which looks at no more than 256 blocks.
 class fuse_blocks {
  public:
   static constexpr std::string_view name = "fuse";
 
   fuse_options options{};
+  fusion::join_judge* judge = nullptr;  ///< answers what depends; null: the shipped rule alone
 
   pass_result run(graph& g) const {
-    work w(g, options);
+    work w(g, options, judge);
     w.join_successors();
     if (options.views) w.store_views_that_must_be();
     if (options.prologues) w.join_predecessors();
     if (options.prologues) w.join_normalizations();
     if (options.prologues) w.join_plane_reductions();
     if (options.prologues) w.join_vector_products();
-    if (options.views) w.store_through_views();
+    if (options.views && options.stores) w.store_through_views();
+    if (judge != nullptr && options.prologues) w.join_spread_results();
+    if (judge != nullptr && options.views) w.store_views_where_that_pays();
     pass_result result;
     result.edits = w.joins;
     std::vector<fused_block> plan = w.p.finish();
@@ -64,7 +71,8 @@ class fuse_blocks {
   using block_id = fusion::block_id;
 
   struct work {
-    work(const graph& graph_, const fuse_options& options_) : g(graph_), options(options_), p(graph_, !options_.views) {
+    work(const graph& graph_, const fuse_options& options_, fusion::join_judge* judge_)
+        : g(graph_), options(options_), judge(judge_), p(graph_, !options_.views) {
       for (block_id b = 0; b < p.block_count(); ++b)
         if (p.at(b).anchor != no_node)
           for (const value_id out : g.node_at(p.at(b).anchor).outputs)
@@ -73,8 +81,10 @@ class fuse_blocks {
 
     const graph& g;
     fuse_options options;
+    fusion::join_judge* judge;
     fusion::planner p;
     std::size_t joins = 0;
+    std::optional<fusion::join_times> times;  ///< what the last answer rests on
     /// For values that an anchor's result made: the last view on the way, so that equal ways mean equal indices.
     std::unordered_map<value_id, node_id> derived;
 
@@ -272,7 +282,8 @@ class fuse_blocks {
       }
       for (const block_id reader : readers) {
         const bool only = readers.size() == 1 && !outputs;
-        const std::string why = reject_before(b, reader, values, only);
+        std::string why = reject_before(b, reader, values, only);
+        if (why.empty()) why = reject_by_profile(b, reader, values);
         if (why.empty()) {
           p.merge(b, reader);
           ++joins;
@@ -312,14 +323,11 @@ class fuse_blocks {
 
     [[nodiscard]] std::string reject_before(block_id b, block_id reader, const std::vector<value_id>& values,
                                             bool only) const {
-      const fusion::planner::block& from = p.at(b);
       const fusion::planner::block& to = p.at(reader);
       if (to.fixed) return "it runs alone";
-      int reads = 1;
       if (to.anchor != no_node) {
         const fusion::prologue_row* row = fusion::find_prologue(g.node_at(to.anchor).op->kind);
         if (row == nullptr) return "the frame has no prologue";
-        reads = row->reads;
         if (!only) {
           if (!row->stores_before) return "others read it too";
           const node& anchor = g.node_at(to.anchor);
@@ -329,19 +337,110 @@ class fuse_blocks {
           std::vector<block_id> sources = p.sources(reader);
           if (p.depends_on(sources, b)) return "another operand depends on it";
         }
-      } else {
-        if (!only) return "others read it too";
-        const value_id domain = g.node_at(to.members.back()).outputs[0];
-        // An expression that is read for many elements of the reader is computed once for each.
-        const auto own = element_count(*g.facts(values.front()).dims).as_constant();
-        const auto whole = element_count(*g.facts(domain).dims).as_constant();
-        if (own && whole && *own > 0)
-          reads = static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(*whole / *own, 1), 1000));
-        if (!own || !whole) reads = from.cost > 8 ? 1000 : 1;
+      } else if (!only) {
+        return "others read it too";
       }
-      if (reads > 1 && reads * from.cost > fusion::prologue_limit)
-        return "computing it again costs more than storing it";
       return {};
+    }
+
+    /// How often a block's elements are computed, about, where its only reader computes them for itself.
+    [[nodiscard]] int reads_of(block_id b, block_id reader, const std::vector<value_id>& values) const {
+      const fusion::planner::block& to = p.at(reader);
+      if (to.anchor != no_node) return fusion::find_prologue(g.node_at(to.anchor).op->kind)->reads;
+      // An expression that is read for many elements of the reader is computed once for each.
+      const auto own = element_count(*g.facts(values.front()).dims).as_constant();
+      const auto whole = element_count(*g.facts(g.node_at(to.members.back()).outputs[0]).dims).as_constant();
+      if (!own || !whole) return p.at(b).cost > 8 ? 1000 : 1;
+      if (*own <= 0) return 1;
+      return static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(*whole / *own, 1), 1000));
+    }
+
+    /// A join that computes elements again pays or not: the judge says, or the shipped rule by what it costs.
+    [[nodiscard]] std::string reject_by_profile(block_id b, block_id reader, const std::vector<value_id>& values) {
+      const int reads = reads_of(b, reader, values);
+      if (reads <= 1) return {};
+      const bool usual = reads * p.at(b).cost <= fusion::prologue_limit;
+      return pays(b, reader, usual) ? std::string()
+                                    : why_not(usual ? "" : "computing it again costs more than storing it");
+    }
+
+    /// Asks whether two blocks are better off as one.
+    [[nodiscard]] bool pays(block_id first, block_id second, bool usual) {
+      times.reset();
+      if (judge == nullptr) return usual;
+      return judge->ask(
+          {g, p.as_one(std::array{first, second}), {p.as_one(std::array{first}), p.as_one(std::array{second})}}, usual,
+          times);
+    }
+    /// The reason of an answer: what was measured, else the rule's.
+    [[nodiscard]] std::string why_not(std::string rule) const {
+      if (!times) return rule;
+      const auto rounded = [](double us) { return std::to_string(static_cast<std::int64_t>(us + 0.5)); };
+      return times->joined_us >= fusion::join_times::no_kernel
+                 ? "it has no kernel"
+                 : "measured: " + rounded(times->joined_us) + " us as one, " + rounded(times->apart_us) + " us apart";
+    }
+
+    /// A frame's result that its only reader spreads over more elements: by the shipped rule it is stored once, but a
+    /// small sum may be computed again for each element that reads it (a Many-to-Many operator before a One-to-Many
+    /// one).
+    void join_spread_results() {
+      for (block_id b = 0; b < p.block_count(); ++b) {
+        const fusion::planner::block& block = p.at(b);
+        if (!block.alive || block.fixed || block.anchor == no_node || !block.before.empty() || !block.after.empty())
+          continue;
+        const fused_block own = p.as_one(std::array{b});
+        if (own.outputs.size() != 1 || p.reaches_output(own.outputs[0])) continue;
+        std::vector<node_id> nodes;
+        p.readers(own.outputs[0], nodes);
+        const block_id reader = nodes.empty() ? fusion::no_block : p.owner(nodes[0]);
+        if (reader == fusion::no_block || reader == b || p.at(reader).fixed || p.at(reader).anchor != no_node ||
+            std::any_of(nodes.begin(), nodes.end(), [&](node_id id) { return p.owner(id) != reader; }))
+          continue;
+        const int reads = reads_of(b, reader, own.outputs);
+        if (reads < 2 || reads > fusion::most_repeats || !pays(b, reader, false)) {
+          if (reads > 1) p.remark(b, "is not computed again by its reader: " + why_not("it is stored once"));
+          continue;
+        }
+        for (const value_id out : g.node_at(block.anchor).outputs) derived.erase(out);
+        p.merge(b, reader);
+        ++joins;
+      }
+    }
+
+    /// Views before an anchor are index maps of its reads; where the frame is faster on moved elements they are stored.
+    void store_views_where_that_pays() {
+      for (const node_id anchor : p.order()) {
+        const block_id b = p.owner(anchor);
+        if (b == fusion::no_block || p.at(b).anchor != anchor || p.at(b).fixed) continue;
+        for (const value_id in : g.node_at(anchor).inputs) {
+          const node_id view = in == no_value ? no_node : g.value_at(in).producer;
+          if (view == no_node || !p.is_virtual(view) || p.role_at(view) != fusion::role::view ||
+              g.node_at(view).outputs.size() != 1)
+            continue;
+          // A block cannot wait for a view of its own result.
+          std::vector<value_id> sources;
+          std::vector<node_id> nodes;
+          p.stored_sources(in, sources);
+          p.readers(in, nodes);
+          if (std::any_of(nodes.begin(), nodes.end(), [&](node_id reader) {
+                return std::any_of(sources.begin(), sources.end(),
+                                   [&](value_id v) { return p.owner_of_value(v) == p.owner(reader); });
+              }))
+            continue;
+          const fused_block joined = p.as_one(std::array{b});
+          const block_id stored = p.make_block(view);
+          const fused_block moved = p.as_one(std::array{stored});
+          const bool moves = std::any_of(moved.members.begin(), moved.members.end(), [&](node_id id) {
+            return g.node_at(id).op->mapping != mapping_type::reorganize;
+          });
+          times.reset();
+          if (moves && !judge->ask({g, joined, {moved, p.as_one(std::array{b})}}, true, times))
+            p.remark(stored, "'" + g.node_at(anchor).name + "' does not read through it: " + why_not(""));
+          else
+            p.inline_block(stored);
+        }
+      }
     }
 
     /// A normalization of rows joins the product that alone reads it: the frame takes two numbers per row first.

@@ -34,11 +34,16 @@ concept Pass = requires(const P& pass, graph& g) {
 /// backend. Absent optional inputs are empty tensors. Errors: unsupported where the node cannot be evaluated.
 using node_evaluator = std::vector<tensor> (*)(const graph& g, node_id id, std::span<const tensor> inputs);
 
+namespace fusion {
+class join_judge;
+}
+
 /// What passes may use besides the graph.
 struct pass_environment {
   node_evaluator evaluate = nullptr;  ///< null: nothing is folded by evaluation
   const op_set* ops = nullptr;        ///< where rules find their operators; null: standard_ops()
   rewriting::rewrite_options rewriting{};
+  fusion::join_judge* judge = nullptr;  ///< joins that a profile decides; null: the shipped rule
 };
 
 }  // namespace dnnopt

@@ -29,6 +29,7 @@ struct pass_row {
   /// A pass that must have run since nodes were edited; empty: none.
   std::string_view needs = rdp::name;
   bool only_learns = false;  ///< its edits are facts, not nodes: they give other passes nothing new to do by themselves
+  bool plans = false;        ///< its edits are a fusion plan beside the graph: what is known of values stays
 };
 
 /// Stands in lists of passes for doing all before it once more, for as long as one of them edited nodes.
@@ -69,8 +70,24 @@ inline constexpr std::array pass_table{
              }},
     pass_row{merge_siblings::name, [](graph& g, const pass_environment&) { return merge_siblings{}.run(g); }},
     pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }, {}},
-    pass_row{fuse_blocks::name, [](graph& g, const pass_environment&) { return fuse_blocks{}.run(g); }},
-    pass_row{fuse_epilogue::name, [](graph& g, const pass_environment&) { return fuse_epilogue{}.run(g); }},
+    pass_row{fuse_blocks::name,
+             [](graph& g, const pass_environment& e) {
+               return fuse_blocks{{}, e.judge}.run(g);
+             },
+             rdp::name, false, true},
+    // Rows of an ablation: what DNNFusion does alone, and index maps without storing for the reader.
+    pass_row{"fuse_operators",
+             [](graph& g, const pass_environment& e) {
+               return fuse_blocks{{.views = false}, e.judge}.run(g);
+             },
+             rdp::name, false, true},
+    pass_row{"fuse_views",
+             [](graph& g, const pass_environment& e) {
+               return fuse_blocks{{.stores = false}, e.judge}.run(g);
+             },
+             rdp::name, false, true},
+    pass_row{fuse_epilogue::name, [](graph& g, const pass_environment&) { return fuse_epilogue{}.run(g); }, rdp::name,
+             false, true},
 };
 
 /// The order of the passes that `default` stands for.

@@ -67,8 +67,7 @@ namespace detail {
       current = true;
     }
     names.push_back(name);
-    if (row != pass_table.end())
-      current = row->only_learns || (current && (name == fuse_blocks::name || name == fuse_epilogue::name));
+    if (row != pass_table.end()) current = row->only_learns || (current && row->plans);
   }
   if (!current) names.emplace_back(rdp::name);
   return names;

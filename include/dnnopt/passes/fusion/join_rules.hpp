@@ -42,6 +42,9 @@ inline constexpr std::array prologue_table{
   return nullptr;
 }
 
+/// A frame's result is computed again by its reader for at most so many elements each, where that was measured.
+inline constexpr int most_repeats = 64;
+
 /// Planes of at most so many elements are reduced by the work-group that computes them, where a frame divides planes.
 inline constexpr std::int64_t largest_reduced_plane = 256;
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -230,6 +231,31 @@ class planner {
     if (blocks_[b].why_not.size() < 4) blocks_[b].why_not.push_back(std::move(why));
   }
 
+  /// What blocks would be as one, with the views that they compute for themselves and the values that others read.
+  [[nodiscard]] fused_block as_one(std::span<const block_id> ids) const {
+    fused_block made;
+    std::set<node_id> members;
+    for (const block_id b : ids) {
+      members.insert(blocks_[b].members.begin(), blocks_[b].members.end());
+      if (made.anchor == no_node) made.anchor = blocks_[b].anchor;
+    }
+    for (const node_id id : members)
+      for (const value_id out : g_.node_at(id).outputs) {
+        if (out == no_value) continue;
+        std::vector<node_id> found;
+        readers(out, found);
+        if (reaches_output(out) || std::any_of(found.begin(), found.end(), [&](node_id reader) {
+              return std::find(ids.begin(), ids.end(), owner_[reader]) == ids.end();
+            }))
+          made.outputs.push_back(out);
+      }
+    add_views(members);
+    made.members.assign(members.begin(), members.end());
+    std::sort(made.members.begin(), made.members.end(),
+              [&](node_id x, node_id y) { return position_[x] < position_[y]; });
+    return made;
+  }
+
   /// The blocks with the views that they compute for themselves and the values that they store, in topological order.
   [[nodiscard]] std::vector<fused_block> finish() const {
     std::vector<std::pair<std::size_t, block_id>> sorted;
@@ -287,6 +313,19 @@ class planner {
       if (producer != no_node && (owner_[producer] == b || views_own(producer, b))) return true;
     }
     return false;
+  }
+
+  /// Adds the views and inlined expressions that `members` read.
+  void add_views(std::set<node_id>& members) const {
+    std::vector<node_id> work(members.begin(), members.end());
+    while (!work.empty()) {
+      const node_id id = work.back();
+      work.pop_back();
+      for (const value_id in : g_.node_at(id).inputs) {
+        const node_id producer = in == no_value ? no_node : g_.value_at(in).producer;
+        if (producer != no_node && is_virtual(producer) && members.insert(producer).second) work.push_back(producer);
+      }
+    }
   }
 
   const graph& g_;
