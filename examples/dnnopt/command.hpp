@@ -20,6 +20,7 @@ struct options {
   std::string device = "opencl";
   bool require_device = false;
   std::string precision = "fp32";
+  std::string memory_objects = "automatic";
   std::vector<std::string> shapes;  ///< NAME=2x3x224x224
   std::vector<std::string> dims;    ///< batch=2
   std::string cache;

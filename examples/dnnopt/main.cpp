@@ -48,6 +48,12 @@ void add_common(CLI::App& command, tool::options& o) {
   command.add_option("--precision", o.precision, "storage of floats; sums are in fp32")
       ->check(CLI::IsMember({"fp32", "fp16"}))
       ->capture_default_str();
+  command
+      .add_option("--memory-objects", o.memory_objects,
+                  "what holds weights and packed tensors: buffers of rows, packed texels in buffers, images, or what "
+                  "suits the device")
+      ->check(CLI::IsMember({"buffers", "packed", "images", "automatic"}))
+      ->capture_default_str();
   command.add_option("--shape", o.shapes, "NAME=2x3x224x224: shape of an input with symbolic dims")
       ->allow_extra_args(false);
   command.add_option("--dim", o.dims, "batch=2: value of a symbolic dim")->allow_extra_args(false);

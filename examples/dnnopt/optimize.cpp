@@ -4,7 +4,9 @@
 #include <dnnopt/backend/arrange_memory.hpp>
 #include <dnnopt/backend/device.hpp>
 #include <dnnopt/backend/narrow_storage.hpp>
+#include <dnnopt/backend/pack_storage.hpp>
 #include <dnnopt/backend/program_subgraphs.hpp>
+#include <dnnopt/backend/texel_images.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/onnx/export.hpp>
 #include <dnnopt/passes/memory/memory_io.hpp>
@@ -113,9 +115,12 @@ int optimize(const options& o) {
   if (o.device != "reference") {
     const dnnopt::opencl::device device = dnnopt::opencl::select_device(o.device);
     const auto begin = std::chrono::steady_clock::now();
-    const dnnopt::codegen::lower_options lowering = dnnopt::codegen::default_lower_options(&device.info);
+    dnnopt::codegen::lower_options lowering = dnnopt::codegen::default_lower_options(&device.info);
+    lowering.memory = dnnopt::chosen_memory(compiling.memory_objects, device.info);
     const auto stored = compiling.precision == dnnopt::precision::fp16 ? dnnopt::narrow_storage(g, lowering).g : g;
-    dnnopt::program placed = dnnopt::make_program(stored, lowering, o.require_device);
+    const auto packed = lowering.memory == dnnopt::memory_objects::buffers ? dnnopt::packed_graph{stored, 0, 0, 0, {}}
+                                                                           : dnnopt::pack_storage(stored, lowering);
+    dnnopt::program placed = dnnopt::make_program(packed.g, lowering, o.require_device);
     lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const std::size_t alignment = device.info.base_address_alignment_bytes;
     subgraphs = dnnopt::subgraphs_of(placed);

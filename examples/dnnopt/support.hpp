@@ -68,6 +68,7 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   result.device = o.device;
   result.require_device = o.require_device;
   result.precision = o.precision == "fp16" ? dnnopt::precision::fp16 : dnnopt::precision::fp32;
+  result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
   result.passes = o.passes;
   result.memory.strategy = o.memory_strategy;
   result.memory.budget = o.memory_budget;

@@ -14,6 +14,7 @@
 #include <dnnopt/backend/program_cache_options.hpp>
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/layout.hpp>
 #include <dnnopt/model.hpp>
 #include <dnnopt/named_tensors.hpp>
 #include <dnnopt/passes/pipeline.hpp>
@@ -43,6 +44,8 @@ enum class precision : std::uint8_t { fp32, fp16 };
 struct compile_options {
   std::string device = "opencl";  ///< "reference", "opencl", "opencl:N" or "opencl:part of a name"
   dnnopt::precision precision = dnnopt::precision::fp32;
+  /// What holds packed weights on an OpenCL device.
+  dnnopt::memory_objects memory_objects = dnnopt::memory_objects::automatic;
   bool require_device = false;     ///< a host fallback is an error naming the operators
   std::string passes = "default";  ///< "default", "none", "epilogue", or names separated by commas
   dim_bindings dims{};             ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
@@ -67,7 +70,12 @@ struct compile_report {
   double build_seconds = 0;
   std::size_t narrowed_intermediates = 0;  ///< values stored in fp16 (precision::fp16)
   std::size_t narrowed_constants = 0;
-  std::uint64_t builds = 0;  ///< programs compiled from source, not taken from the cache
+  dnnopt::memory_objects memory_objects = dnnopt::memory_objects::buffers;  ///< what `automatic` became
+  std::size_t packed_values = 0;                                            ///< intermediate tensors that hold texels
+  std::size_t image_values = 0;                                             ///< of them in images
+  std::uint64_t copy_bytes = 0;                                             ///< as packed_graph
+  std::vector<std::string> memory_notes;  ///< what lies in other memory than was asked for, and why
+  std::uint64_t builds = 0;               ///< programs compiled from source, not taken from the cache
 };
 
 /// Where a node runs, for people.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include <dnnopt/backend/kernel_launch.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/program_cache.hpp>
+#include <dnnopt/backend/texel_images.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/reference/table.hpp>
 
@@ -33,6 +36,8 @@ struct node_case {
   std::vector<bool> constant;  ///< missing entries: not constant
   attribute_map attributes;
   std::size_t outputs = 1;
+  std::vector<std::optional<texel_layout>> texels{};         ///< of inputs; missing entries: row-major
+  std::vector<std::optional<texel_layout>> result_texels{};  ///< of outputs
 };
 
 /// Device facts that make the lowering choose its form for CPUs (wide vectors) or for GPUs (work-groups).
@@ -44,19 +49,50 @@ class kernel_bench {
       : where_(opencl::select_device("opencl")),
         queue_(where_.make_queue()),
         cache_(where_, in_memory()),
-        ops_(standard_ops()) {}
+        ops_(standard_ops()) {
+    images = where_.info().images;
+  }
 
   [[nodiscard]] const op_set& ops() const { return ops_; }
   [[nodiscard]] opencl::context& where() { return where_; }
 
-  const codegen::tuning_table* tuned = nullptr;  ///< what the next runs are lowered with
-  std::vector<std::string> shape_classes;        ///< of the last run
+  const codegen::tuning_table* tuned = nullptr;     ///< what the next runs are lowered with
+  std::vector<std::string> shape_classes;           ///< of the last run
+  memory_objects memory = memory_objects::buffers;  ///< what the next runs are lowered with
+  image_limits images;                              ///< the device's unless a test changes them
+  std::vector<std::string> notes;                   ///< of the last run's lowering
 
   [[nodiscard]] device_info info(device_form form) const {
     device_info info = where_.info();
     info.type = form == device_form::vectors ? device_type::cpu : device_type::gpu;
     info.max_work_group_size = std::min<std::size_t>(info.max_work_group_size, 64);
+    info.images = images;
     return info;
+  }
+
+  /// A tensor as the texels of a layout: zero beyond the packed dim, in the order of an image's rows.
+  [[nodiscard]] static std::vector<std::byte> texels_of(const tensor& t, std::size_t packed) {
+    std::vector<std::byte> bytes;
+    for_each_texel_element(t, packed, [&](std::size_t at, std::size_t i, std::size_t total) {
+      bytes.resize(total * t.byte_size() / static_cast<std::size_t>(t.size()));
+      const std::size_t size = t.byte_size() / static_cast<std::size_t>(t.size());
+      std::copy_n(t.bytes().begin() + static_cast<std::ptrdiff_t>(i * size), size,
+                  bytes.begin() + static_cast<std::ptrdiff_t>(at * size));
+    });
+    return bytes;
+  }
+  /// The other way round. Errors the test where what lies beyond the packed dim is not zero.
+  static void from_texels(const std::vector<std::byte>& bytes, std::size_t packed, tensor& t) {
+    const std::size_t size = t.byte_size() / static_cast<std::size_t>(t.size());
+    std::vector<bool> taken(bytes.size() / size, false);
+    for_each_texel_element(t, packed, [&](std::size_t at, std::size_t i, std::size_t) {
+      taken.at(at) = true;
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at * size), size,
+                  t.mutable_bytes().begin() + static_cast<std::ptrdiff_t>(i * size));
+    });
+    for (std::size_t at = 0; at < taken.size(); ++at)
+      for (std::size_t k = 0; !taken[at] && k < size; ++k)
+        if (bytes[at * size + k] != std::byte{0}) throw error(errc::invalid_argument, "padding of texels is not zero");
   }
 
   /// Lowers a block and runs its kernels. `values` holds a tensor for each value that the block reads or writes; those
@@ -66,24 +102,42 @@ class kernel_bench {
     const device_info facts = info(form);
     codegen::lower_options options = codegen::default_lower_options(&facts);
     options.tuned = tuned;
+    options.memory = memory;
     const codegen::lowered_node lowered = codegen::lower(block, options);
     shape_classes.clear();
     for (const codegen::kernel_plan& plan : lowered.kernels)
       if (!plan.tuning.empty()) shape_classes.push_back(plan.tuning);
-    std::vector<std::pair<value_id, opencl::device_buffer>> buffers;
+    notes = lowered.notes;
+    std::vector<std::pair<value_id, held_memory>> buffers;
     for (const auto& [id, content] : values) {
-      const std::size_t bytes = std::max<std::size_t>(content.byte_size(), 4);
-      buffers.emplace_back(id, where_.memory().allocate(bytes));
-      if (is_output(block, id))
-        fill_with_garbage(buffers.back().second);
+      const auto& texels = block.g.facts(id).texels;
+      std::vector<std::byte> packed = texels ? texels_of(content, texels->packed) : std::vector<std::byte>();
+      held_memory held;
+      if (texels && texels->object != memory_object::buffer)
+        held.image = where_.memory().allocate_image(image_shape_of(texel_storage_of(block.g.facts(id)), symbols));
       else
-        queue_.upload(buffers.back().second, content.bytes(), 0, true);
+        held.buffer = where_.memory().allocate(std::max<std::size_t>(texels ? packed.size() : content.byte_size(), 4));
+      // The last layer of an array may have rows to spare.
+      if (!held.image.empty()) packed.resize(held.image.bytes());
+      const std::span<const std::byte> bytes = texels ? std::span<const std::byte>(packed) : content.bytes();
+      if (is_output(block, id))
+        fill_with_garbage(held);
+      else if (!held.image.empty())
+        queue_.upload_image(held.image, bytes, true);
+      else
+        queue_.upload(held.buffer, bytes, 0, true);
+      buffers.emplace_back(id, std::move(held));
     }
-    std::vector<opencl::device_buffer> scratch;
+    std::vector<held_memory> scratch;
     for (const codegen::scratch_buffer& s : lowered.scratch) {
-      scratch.push_back(
-          where_.memory().allocate(std::max<std::size_t>(static_cast<std::size_t>(s.bytes.evaluate(symbols)), 4)));
-      fill_with_garbage(scratch.back());
+      held_memory held;
+      if (s.image.object != memory_object::buffer)
+        held.image = where_.memory().allocate_image(image_shape_of(s.image, symbols));
+      else
+        held.buffer =
+            where_.memory().allocate(std::max<std::size_t>(static_cast<std::size_t>(s.bytes.evaluate(symbols)), 4));
+      fill_with_garbage(held);
+      scratch.push_back(std::move(held));
     }
     std::vector<std::string> versions;
     for (const auto* plans : {&lowered.prepare, &lowered.kernels})
@@ -91,8 +145,24 @@ class kernel_bench {
         launch(plan, buffers, scratch, symbols);
         versions.push_back(plan.version);
       }
-    for (auto& [id, content] : values)
-      if (is_output(block, id)) queue_.download(buffer_of(buffers, id), content.mutable_bytes());
+    for (auto& [id, content] : values) {
+      if (!is_output(block, id)) continue;
+      const held_memory& held = memory_of(buffers, id);
+      if (const auto& texels = block.g.facts(id).texels; texels) {
+        std::vector<std::byte> bytes = texels_of(content, texels->packed);
+        const std::size_t own = bytes.size();
+        if (!held.image.empty()) bytes.resize(held.image.bytes());
+        if (held.image.empty())
+          queue_.download(held.buffer, bytes);
+        else
+          queue_.download_image(held.image, bytes);
+        queue_.finish();
+        bytes.resize(own);
+        from_texels(bytes, texels->packed, content);
+      } else {
+        queue_.download(held.buffer, content.mutable_bytes());
+      }
+    }
     queue_.finish();
     return versions;
   }
@@ -112,10 +182,12 @@ class kernel_bench {
       in.push_back(constant ? g.add_constant("x" + std::to_string(i), t)
                             : g.add_input("x" + std::to_string(i), t.type(), to_shape(t.dims())));
       values.emplace_back(in.back(), t);
+      if (i < c.texels.size()) g.facts(in.back()).texels = c.texels[i];
     }
     for (std::size_t o = 0; o < c.outputs; ++o) {
       out.push_back(g.add_value("y" + std::to_string(o), expected[o].type(), to_shape(expected[o].dims())));
       values.emplace_back(out.back(), tensor(expected[o].type(), expected[o].dims()));
+      if (o < c.result_texels.size()) g.facts(out.back()).texels = c.result_texels[o];
     }
     const node_id n = g.add_node(ops_.at("", c.op), c.op, in, out, c.attributes);
     const codegen::block_view block{g, {n}, out};
@@ -140,23 +212,56 @@ class kernel_bench {
   static bool is_output(const codegen::block_view& block, value_id id) {
     return std::find(block.outputs.begin(), block.outputs.end(), id) != block.outputs.end();
   }
-  static const opencl::device_buffer& buffer_of(const std::vector<std::pair<value_id, opencl::device_buffer>>& buffers,
-                                                value_id id) {
-    for (const auto& [held, buffer] : buffers)
-      if (held == id) return buffer;
-    throw error(errc::invalid_argument, "no buffer for value " + std::to_string(id));
+  /// One of the two is empty.
+  struct held_memory {
+    opencl::device_buffer buffer;
+    opencl::device_image image;
+  };
+  static const held_memory& memory_of(const std::vector<std::pair<value_id, held_memory>>& buffers, value_id id) {
+    for (const auto& [held, memory_of_value] : buffers)
+      if (held == id) return memory_of_value;
+    throw error(errc::invalid_argument, "no memory for value " + std::to_string(id));
+  }
+  /// Calls `visit(place among texel components, row-major place, number of components)` for each element.
+  template <class Visit>
+  static void for_each_texel_element(const tensor& t, std::size_t packed, Visit&& visit) {
+    dim_list dims = t.dims();
+    const std::int64_t extent = dims.at(packed);
+    std::int64_t inner = 1;
+    for (std::size_t d = packed + 1; d < dims.size(); ++d) inner *= dims[d];
+    const std::int64_t slices = (extent + 3) / 4;
+    const std::int64_t outer = t.size() / extent / inner;
+    for (std::int64_t i = 0; i < t.size(); ++i) {
+      const std::int64_t c = i / inner % extent;
+      const std::int64_t texel = (i / inner / extent * slices + c / 4) * inner + i % inner;
+      visit(static_cast<std::size_t>(texel * 4 + c % 4), static_cast<std::size_t>(i),
+            static_cast<std::size_t>(outer * slices * inner * 4));
+    }
+  }
+  void fill_with_garbage(const held_memory& held) {
+    if (held.image.empty()) {
+      fill_with_garbage(held.buffer);
+      return;
+    }
+    const std::vector<std::byte> garbage(held.image.bytes(), std::byte{0x5A});
+    queue_.upload_image(held.image, garbage, true);
   }
   void fill_with_garbage(const opencl::device_buffer& buffer) {
     const std::vector<std::byte> garbage(buffer.bytes(), std::byte{0x5A});
     queue_.upload(buffer, garbage, 0, true);
   }
-  void launch(const codegen::kernel_plan& plan, const std::vector<std::pair<value_id, opencl::device_buffer>>& buffers,
-              const std::vector<opencl::device_buffer>& scratch, const symbol_values& symbols) {
+  void launch(const codegen::kernel_plan& plan, const std::vector<std::pair<value_id, held_memory>>& buffers,
+              const std::vector<held_memory>& scratch, const symbol_values& symbols) {
     const cl::Program program = cache_.build({plan.version, plan.source, plan.options});
     opencl::prepared_launch kernel(program, where_.where(), plan.entry);
     cl_uint at = 0;
-    for (const codegen::pointer_argument& p : plan.pointers)
-      kernel.set(at++, p.held == no_value ? scratch.at(p.scratch) : buffer_of(buffers, p.held));
+    for (const codegen::pointer_argument& p : plan.pointers) {
+      const held_memory& held = p.held == no_value ? scratch.at(p.scratch) : memory_of(buffers, p.held);
+      if (held.image.empty())
+        kernel.set(at++, held.buffer);
+      else
+        kernel.set(at++, held.image);
+    }
     const symbol_values own = plan.bind(symbols);
     for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
       const std::int64_t value = plan.parameters[i].evaluate(symbols);

@@ -223,6 +223,11 @@ class device_image {
   [[nodiscard]] std::size_t bytes() const noexcept { return shape_.bytes(); }
   [[nodiscard]] bool empty() const noexcept { return handle_() == nullptr; }
   [[nodiscard]] cl_mem handle() const noexcept { return handle_(); }
+  /// Makes this image the argument `index` of a kernel. Returns OpenCL's status.
+  [[nodiscard]] cl_int set_as_argument(cl_kernel kernel, cl_uint index) const noexcept {
+    const cl_mem object = handle_();
+    return ::clSetKernelArg(kernel, index, sizeof object, &object);
+  }
 
  private:
   friend class device_memory;

@@ -21,12 +21,14 @@
 
 #include <dnnopt/backend/arena.hpp>
 #include <dnnopt/backend/combine_sources.hpp>
+#include <dnnopt/backend/image_memory.hpp>
 #include <dnnopt/backend/memory_limit.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/program_cache.hpp>
 #include <dnnopt/backend/run_memory.hpp>
 #include <dnnopt/backend/run_observer.hpp>
+#include <dnnopt/backend/texel_images.hpp>
 #include <dnnopt/backend/weight_packing.hpp>
 #include <dnnopt/passes/pass.hpp>
 
@@ -56,6 +58,7 @@ class opencl_executor {
         placement_of_arena_(opencl::arena_placement(where.info())) {
     build(programs);
     prepare_weights();
+    make_images();
   }
   opencl_executor(const opencl_executor&) = delete;
   opencl_executor& operator=(const opencl_executor&) = delete;
@@ -89,9 +92,11 @@ class opencl_executor {
     std::uint64_t bytes = 0;
     for (const auto& [id, buffer] : constants_) bytes += buffer.bytes();
     for (const auto& step : persistent_)
-      for (const opencl::device_buffer& buffer : step) bytes += buffer.bytes();
+      for (const packed_weights& packed : step) bytes += packed.buffer.bytes() + packed.image.bytes();
     return bytes;
   }
+  /// Bytes of the images that hold intermediate tensors; they stay from run to run, outside the arena.
+  [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_memory_.bytes; }
   /// Bytes of buffers for the graph's inputs and outputs, of all bindings that are kept.
   [[nodiscard]] std::uint64_t caller_bytes() const {
     std::uint64_t bytes = 0;
@@ -135,6 +140,16 @@ class opencl_executor {
                 static_cast<std::size_t>((queue.counts() - before).events)};
     return outputs;
   }
+
+  /// Weights in the form that kernels read; one of the two is empty.
+  struct packed_weights {
+    opencl::device_buffer buffer;
+    opencl::device_image image;
+
+    [[nodiscard]] argument_memory memory() const noexcept {
+      return image.empty() ? argument_memory(buffer) : argument_memory(image);
+    }
+  };
 
   struct prepared_kernel {
     cl::Kernel kernel;
@@ -256,26 +271,36 @@ class opencl_executor {
     queue.finish();
   }
 
+  void make_images() {
+    image_memory_ = plan_image_memory(*program_);
+    for (const opencl::image_shape& one : image_memory_.objects)
+      images_.push_back(where_->memory().allocate_image(one, "an image of intermediate tensors"));
+  }
+
   void pack_step(std::size_t s, const symbol_values& symbols,
                  const std::map<value_id, opencl::device_buffer>& originals) {
     const graph& g = *program_->g;
     const codegen::lowered_node& lowered = program_->steps[s].lowered;
     const std::string& name = g.node_at(program_->steps[s].id).name;
     persistent_[s].resize(lowered.scratch.size());
-    for (std::size_t j = 0; j < lowered.scratch.size(); ++j)
-      if (lowered.scratch[j].persistent)
-        persistent_[s][j] = where_->memory().allocate(
-            static_cast<std::size_t>(std::max<std::int64_t>(lowered.scratch[j].bytes.evaluate(symbols), 1)), name);
+    for (std::size_t j = 0; j < lowered.scratch.size(); ++j) {
+      const codegen::scratch_buffer& scratch = lowered.scratch[j];
+      if (!scratch.persistent) continue;
+      if (scratch.image.object != memory_object::buffer)
+        persistent_[s][j].image = where_->memory().allocate_image(image_shape_of(scratch.image, symbols), name);
+      else
+        persistent_[s][j].buffer = where_->memory().allocate(
+            static_cast<std::size_t>(std::max<std::int64_t>(scratch.bytes.evaluate(symbols), 1)), name);
+    }
     for (std::size_t k = 0; k < lowered.prepare.size(); ++k) {
       const codegen::kernel_plan& plan = lowered.prepare[k];
       const cl::Kernel kernel = make_kernel(prepare_of_[s][k]);
-      set_arguments(kernel, plan, name, symbols,
-                    [&](const codegen::pointer_argument& pointer) -> const opencl::device_buffer* {
-                      if (pointer.held == no_value) return &persistent_[s].at(pointer.scratch);
-                      const value_id root = program_->roots[pointer.held];
-                      const auto kept = constants_.find(root);
-                      return kept != constants_.end() ? &kept->second : &originals.at(root);
-                    });
+      set_arguments(kernel, plan, name, symbols, [&](const codegen::pointer_argument& pointer) -> argument_memory {
+        if (pointer.held == no_value) return persistent_[s].at(pointer.scratch).memory();
+        const value_id root = program_->roots[pointer.held];
+        const auto kept = constants_.find(root);
+        return kept != constants_.end() ? kept->second : originals.at(root);
+      });
       queues_.use(false).launch(kernel(), work_size(plan, plan.bind(symbols), kernel()), name);
     }
   }
@@ -292,10 +317,10 @@ class opencl_executor {
     return kernel;
   }
 
-  /// Sets pointers (`buffer_of` gives each), then the parameters' values.
-  template <class BufferOf>
+  /// Sets pointers (`memory_of` gives each), then the parameters' values.
+  template <class MemoryOf>
   static void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name,
-                            const symbol_values& symbols, BufferOf&& buffer_of) {
+                            const symbol_values& symbols, MemoryOf&& memory_of) {
     cl_uint argument = 0;
     const auto succeeded = [&](cl_int status) {
       opencl::check(status, "clSetKernelArg",
@@ -306,7 +331,7 @@ class opencl_executor {
       succeeded(::clSetKernelArg(kernel(), argument, bytes, content));
     };
     for (const codegen::pointer_argument& pointer : plan.pointers)
-      succeeded(buffer_of(pointer)->set_as_argument(kernel(), argument));
+      succeeded(memory_of(pointer).set(kernel(), argument));
     for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
       const std::int64_t value = plan.parameters[i].evaluate(symbols);
       if (plan.parameter_is_long[i]) {
@@ -451,9 +476,8 @@ class opencl_executor {
   }
 
   [[nodiscard]] std::size_t bytes_of(value_id v, const symbol_values& symbols) const {
-    const value_facts& facts = program_->g->facts(v);
-    return std::max<std::size_t>(
-        static_cast<std::size_t>(element_count(evaluate(*facts.dims, symbols))) * size_of(facts.type), 1);
+    return static_cast<std::size_t>(
+        std::max<std::int64_t>(detail::bytes_of(program_->g->facts(v))->evaluate(symbols), 1));
   }
 
   /// The buffer of a value, made now where its size was not known before the run.
@@ -500,14 +524,19 @@ class opencl_executor {
     if (prepared.kernel() == nullptr) prepared.kernel = make_kernel(kernels_of_[s][k]);
     prepared.bytes = 0;
     set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
-                  [&](const codegen::pointer_argument& pointer) -> const opencl::device_buffer* {
+                  [&](const codegen::pointer_argument& pointer) -> argument_memory {
                     if (pointer.held == no_value) {
-                      const bool kept = step.lowered.scratch.at(pointer.scratch).persistent;
-                      return &(kept ? persistent_[packed_in_[s]] : state.own.scratch[s]).at(pointer.scratch);
+                      if (step.lowered.scratch.at(pointer.scratch).persistent)
+                        return persistent_[packed_in_[s]].at(pointer.scratch).memory();
+                      return state.own.scratch[s].at(pointer.scratch);
+                    }
+                    if (pointer.object != memory_object::buffer) {
+                      prepared.bytes += bytes_of(pointer.held, state.symbols);
+                      return images_[image_memory_.object_of.at(pointer.held)];
                     }
                     materialize(state, pointer.held);
                     prepared.bytes += bytes_of(pointer.held, state.symbols);
-                    return &buffer_of(state, pointer.held);
+                    return buffer_of(state, pointer.held);
                   });
     const symbol_values own = plan.bind(state.symbols);
     prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
@@ -651,8 +680,10 @@ class opencl_executor {
   std::vector<std::vector<built_kernel>> prepare_of_;
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   std::map<value_id, opencl::device_buffer> constants_;
-  std::vector<std::vector<opencl::device_buffer>> persistent_;  // by step: packed weights
-  std::vector<std::size_t> packed_in_;                          // by step: whose packed weights it reads
+  std::vector<std::vector<packed_weights>> persistent_;  // by step
+  std::vector<std::size_t> packed_in_;                   // by step: whose packed weights it reads
+  image_memory image_memory_;
+  std::vector<opencl::device_image> images_;  // by object
   opencl::memory_placement placement_of_arena_;
   opencl::arena arena_;  // before what holds shares of it
   std::list<instance> instances_;

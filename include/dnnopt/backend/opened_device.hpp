@@ -14,7 +14,9 @@ namespace dnnopt {
 /// An OpenCL device made ready: its context and its programs. Sessions may share one.
 struct opened_device {
   explicit opened_device(std::string_view spec, opencl::program_cache_options programs_options = {})
-      : context(opencl::select_device(spec)), programs(context, std::move(programs_options)) {}
+      : opened_device(opencl::select_device(spec), std::move(programs_options)) {}
+  explicit opened_device(opencl::device chosen, opencl::program_cache_options programs_options = {})
+      : context(std::move(chosen)), programs(context, std::move(programs_options)) {}
 
   opencl::context context;
   opencl::program_cache programs;

@@ -108,6 +108,7 @@ inline bool make_parts(program& p, std::size_t step, const std::vector<std::int6
     const value_id root = p.roots[n.inputs[i]];
     const std::size_t at = static_cast<std::size_t>(offsets[i]) * size_of(g.facts(out).type);
     if (at % std::max<std::size_t>(alignment, 1) != 0 || is_callers(root) || p.parts.contains(root)) return false;
+    if (g.facts(root).texels || g.facts(out).texels) return false;
     if (g.facts(root).is_constant() || g.facts(root).elements || g.facts(root).type != g.facts(out).type) return false;
     const auto writer = std::find_if(p.steps.begin(), p.steps.end(), [&](const placed_node& s) {
       return std::find(s.outputs.begin(), s.outputs.end(), root) != s.outputs.end();

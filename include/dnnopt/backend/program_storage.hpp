@@ -50,6 +50,11 @@ struct program_storages {
   std::vector<std::vector<memory::in_place_pair>> in_place;  ///< by step
 };
 
+/// Whether a value is no part of an arena of bytes, but an image.
+[[nodiscard]] inline bool lies_in_image(const value_facts& facts) noexcept {
+  return facts.texels && facts.texels->object != memory_object::buffer;
+}
+
 namespace detail {
 
 /// The root in whose storage a root lies: the whole of its part, and so on.
@@ -68,6 +73,9 @@ namespace detail {
 
 [[nodiscard]] inline std::optional<index_expr> bytes_of(const value_facts& facts) {
   if (!facts.dims) return std::nullopt;
+  if (facts.texels)
+    return element_count(texel_dims(*facts.dims, facts.texels->packed)) *
+           (texel_width * static_cast<std::int64_t>(size_of(facts.type)));
   return element_count(*facts.dims) * static_cast<std::int64_t>(size_of(facts.type));
 }
 
@@ -147,7 +155,8 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
     if (on_device[part]) on_device[detail::outermost(p, part)] = written[detail::outermost(p, part)] = true;
   for (value_id v = 0; v < g.value_count(); ++v) {
     const value_facts& facts = g.facts(v);
-    if (p.roots[v] != v || p.parts.contains(v) || !on_device[v] || facts.is_constant()) continue;
+    if (p.roots[v] != v || p.parts.contains(v) || !on_device[v] || facts.is_constant() || lies_in_image(facts))
+      continue;
     program_storage storage;
     storage.held = v;
     storage.bytes = detail::bytes_of(facts);

@@ -16,6 +16,7 @@
 #include <dnnopt/dtype.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/index_expr.hpp>
+#include <dnnopt/layout.hpp>
 #include <dnnopt/shape.hpp>
 #include <dnnopt/tensor.hpp>
 
@@ -33,6 +34,7 @@ struct value_facts {
   std::optional<std::vector<index_expr>>
       elements;           ///< integer tensors of few elements: each as an expression, row-major
   bool narrowed = false;  ///< float16 by our choice where the model says float32 (backend/narrow_storage.hpp)
+  std::optional<texel_layout> texels;  ///< packed by our choice (backend/select_layouts.hpp); nothing: row-major
 
   [[nodiscard]] bool is_constant() const noexcept { return !constant.empty(); }
 };

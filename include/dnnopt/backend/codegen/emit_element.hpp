@@ -74,7 +74,7 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
     const index_expr offset = offset_of(id, index);
     if (offset.is_constant()) return literal_of(facts.constant, static_cast<std::size_t>(offset.constant()), type);
   }
-  if (!is_member_value(id)) return load(id, offset_of(id, index));
+  if (!is_member_value(id)) return load_element(id, index);
   if (bound_.contains(id))
     throw error(errc::unsupported, "element " + to_string(offset_of(id, index)) + " of the anchor's result '" +
                                        block_.g.value_at(id).name + "' is read where another one is computed");

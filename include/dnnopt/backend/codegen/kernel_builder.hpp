@@ -30,6 +30,7 @@
 #include <dnnopt/backend/codegen/c_types.hpp>
 #include <dnnopt/backend/codegen/index_source.hpp>
 #include <dnnopt/backend/codegen/kernel_plan.hpp>
+#include <dnnopt/backend/codegen/texel_access.hpp>
 #include <dnnopt/graph.hpp>
 
 namespace dnnopt::codegen {
@@ -323,13 +324,29 @@ class kernel_builder {
     }
     return out;
   }
-  /// Loads an element from the buffer of a value, whatever produces it.
+  /// Loads an element from the memory of a value, whatever produces it. Of a texel that neighbours need too only one
+  /// read is written.
+  [[nodiscard]] std::string load_element(value_id id, std::span<const index_expr> index);
+  /// Reads the texel of a value at an index whose packed entry counts texels.
+  [[nodiscard]] std::string read_texel(value_id id, std::span<const index_expr> index);
+  /// Writes the float4 `value` to the texel of a value at an index whose packed entry counts texels.
+  void write_texel(value_id id, std::span<const index_expr> index, std::string_view value);
+  /// The C name of a scratch argument that holds texels.
+  [[nodiscard]] std::string scratch_texels(std::size_t number, const texel_storage& storage, bool written) {
+    const std::string name = scratch(number, storage.type, written);
+    for (pointer_argument& argument : pointers_)
+      if (argument.held == no_value && argument.scratch == number) argument.object = storage.object;
+    return name;
+  }
+  /// Loads an element from the buffer of a value, whatever produces it. Errors: unsupported where it holds texels.
   [[nodiscard]] std::string load(value_id id, const index_expr& offset) {
+    refuse_texels(id);
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
     return let(type.compute, fill_pattern(type.load, access(id, false, offset), index_source(offset), ""));
   }
-  /// Stores an element into the buffer of a value.
+  /// Stores an element into the buffer of a value. Errors: unsupported where it holds texels, which are written whole.
   void store(value_id id, const index_expr& offset, std::string_view expression) {
+    refuse_texels(id);
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
     // The model's float32 has no infinity where fp16 would make one.
     const std::string held =
@@ -360,6 +377,7 @@ class kernel_builder {
   }
   /// The C name of the buffer argument of a value, for any use of it: outputs are not given its memory.
   [[nodiscard]] std::string pointer(value_id id, bool written) {
+    refuse_texels(id);
     const std::size_t i = argument_of(id, written);
     accesses_.add_unknown(i, written);
     return "b" + std::to_string(i);
@@ -451,17 +469,10 @@ class kernel_builder {
     const auto store_outputs = [&] {
       accesses_.runs_once();
       bind(anchor, index, finish());
-      for (const value_id out : block_.outputs) {
-        if (out == total) continue;
-        if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
-        std::vector<index_expr> at(index.begin(), index.end());
-        if (reaches(anchor, out))
-          at = index_from_anchor(anchor, index, out);
-        else if (!(dims(out) == dims(anchor)))
-          throw error(errc::unsupported,
-                      "output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
-        store(out, offset_of(out, at), emit(out, at));
-      }
+      for_each_output(
+          anchor, index,
+          [&](value_id out, const std::vector<index_expr>& at) { store(out, offset_of(out, at), emit(out, at)); },
+          total);
     };
     if (total == no_value) {
       define_procedure(name, names, type, store_outputs);
@@ -476,6 +487,12 @@ class kernel_builder {
                     std::span<const std::string> names) {
     define_store(name, anchor, index, names, computed_as(anchor), [] { return std::string("value"); });
   }
+  /// The same for four results of a frame at once, `void <name>(DNNOPT_PARAMETERS, int <names>..., float4 four)`:
+  /// outputs that hold texels get one, others four elements. `finish(j)` returns the anchor's element at `four.at[j]`
+  /// made from `value`. Errors: unsupported as well where the four are no texel of an output.
+  template <class Finish>
+  void define_store4(std::string_view name, value_id anchor, const four_results& four,
+                     std::span<const std::string> names, Finish&& finish);
   /// The index of block output `out` whose element is computed from the anchor's element at `index`.
   [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index,
                                                           value_id out) {
@@ -510,6 +527,12 @@ class kernel_builder {
       // What may be one buffer must not be declared apart.
       const bool shared = std::any_of(plan.overwrites.begin(), plan.overwrites.end(),
                                       [i](const overwrite_pair& o) { return o.input == i || o.output == i; });
+      if (pointers_[i].object != memory_object::buffer) {
+        append(std::string(pointers_[i].written ? "__write_only " : "__read_only ") +
+                   std::string(image_type(pointers_[i].object)),
+               "b" + std::to_string(i));
+        continue;
+      }
       append(std::string(pointers_[i].written ? "__global " : "__global const ") +
                  std::string(c_type_of(pointers_[i].type).storage) + (shared ? "*" : "* restrict"),
              "b" + std::to_string(i));
@@ -558,6 +581,7 @@ class kernel_builder {
   struct scope {
     std::string text;
     std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> known;
+    std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> texels;
   };
 
   class piece_builder;
@@ -594,8 +618,13 @@ class kernel_builder {
     argument.held = id;
     argument.written = written;
     argument.type = block_.g.facts(id).type;
+    if (const auto& texels = block_.g.facts(id).texels) argument.object = texels->object;
     pointers_.push_back(argument);
     return pointers_.size() - 1;
+  }
+  void refuse_texels(value_id id) const {
+    if (block_.g.facts(id).texels)
+      throw error(errc::unsupported, "the texels of '" + block_.g.value_at(id).name + "' are not addressed singly");
   }
 
   std::string access(value_id id, bool written, const index_expr& offset) {
@@ -619,6 +648,24 @@ class kernel_builder {
     std::string text;
     for (const std::string& name : names) text += ", const int " + name;
     return text;
+  }
+
+  /// Calls `store(out, at)` for each block output that a frame's store function stores with the anchor's element at
+  /// `index`; for `total` nothing.
+  template <class Store>
+  void for_each_output(value_id anchor, std::span<const index_expr> index, Store&& store_one,
+                       value_id total = no_value) {
+    for (const value_id out : block_.outputs) {
+      if (out == total) continue;
+      if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
+      std::vector<index_expr> at(index.begin(), index.end());
+      if (reaches(anchor, out))
+        at = index_from_anchor(anchor, index, out);
+      else if (!(dims(out) == dims(anchor)))
+        throw error(errc::unsupported,
+                    "output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
+      store_one(out, std::as_const(at));
+    }
   }
 
   [[nodiscard]] bool reaches(value_id anchor, value_id from) const {
@@ -681,5 +728,6 @@ class kernel_builder {
 }  // namespace dnnopt::codegen
 
 #include <dnnopt/backend/codegen/emit_element.hpp>
+#include <dnnopt/backend/codegen/emit_texels.hpp>
 
 #endif  // DNNOPT_BACKEND_CODEGEN_KERNEL_BUILDER_HPP

@@ -12,6 +12,7 @@
 #include <dnnopt/dtype.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/index_expr.hpp>
+#include <dnnopt/layout.hpp>
 
 namespace dnnopt::codegen {
 
@@ -21,6 +22,7 @@ struct pointer_argument {
   std::size_t scratch = 0;   ///< index into lowered_node::scratch where `held` is no_value
   bool written = false;
   dtype type = dtype::float32;
+  memory_object object = memory_object::buffer;
 };
 
 /// Permission to give an output the memory of an input (both index kernel_plan::pointers): element i of the input is
@@ -30,10 +32,19 @@ struct overwrite_pair {
   std::size_t output = 0;
 };
 
+/// What an image of texels needs to be made.
+struct texel_storage {
+  memory_object object = memory_object::buffer;
+  texel_extents extents;        ///< over the graph's symbols
+  std::int64_t layer_rows = 0;  ///< as texel_layout
+  dtype type = dtype::float32;  ///< float32 or float16
+};
+
 /// Memory between the kernels of one lowered node.
 struct scratch_buffer {
   index_expr bytes;         ///< over the graph's symbols
   bool persistent = false;  ///< written by `prepare` kernels and kept as long as the weights
+  texel_storage image{};    ///< what it is where it is no buffer; images are persistent
 };
 
 /// One kernel launch. Pointer arguments come first in the argument list, then one integer per parameter.
@@ -69,6 +80,7 @@ struct lowered_node {
   std::vector<kernel_plan> prepare;
   std::vector<kernel_plan> kernels;  ///< run for each inference, in order
   std::vector<scratch_buffer> scratch;
+  std::vector<std::string> notes;  ///< what lies in other memory than was asked for, and why
 };
 
 }  // namespace dnnopt::codegen

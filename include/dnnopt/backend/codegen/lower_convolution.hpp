@@ -118,14 +118,94 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
   return s.has(2) ? b.let(compute_type::real, "value + " + s.read(2, {channel})) : std::string("value");
 }
 
+/// Four channels of an image: `group_first + first` and on, of which those count whose place in the group, `first` and
+/// on (`first` a multiple of four), is below `channels`.
+struct texel_channels {
+  index_expr image;
+  index_expr group_first;
+  index_expr first;
+  index_expr channels;
+};
+
+/// Declares `float4 four` and fills it with four channels of an element of a patch: that of output `position` at
+/// `window_at`; zero in padding. An image gives zero before the start of its rows, so no test is needed there.
+inline void emit_texel_patch(kernel_builder& b, const element_site& s, const convolution_shape& c,
+                             const texel_channels& from, const index_expr& position,
+                             std::span<const index_expr> window_at) {
+  const value_id x = s.n().inputs[0];
+  const bool member = b.is_member_value(x);
+  const auto& texels = b.g().facts(x).texels;
+  // Objects shared by several tensors may have longer rows, so only their start is a border.
+  const bool bordered = !member && texels && !c.pointwise && texels->packed + 1 < s.dims(0).size() &&
+                        c.axes[2].input.range().low > 1 &&
+                        (texels->object == memory_object::image2d || texels->object == memory_object::image2d_array);
+  const std::vector<index_expr> out_at =
+      b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output}, position);
+  b.line("float4 four = (float4)(0.0f);");
+  std::string test;
+  std::array<index_expr, 3> own;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const window_axis& a = c.axes[i];
+    own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
+    if (!(bordered && i == 2))
+      test = both(std::move(test), kernel_builder::within(own[i], a.input));
+    else if ((a.input - own[i]).range().low <= 0)
+      test = both(std::move(test), index_source(own[i]) + " < " + index_source(a.input));
+  }
+  s.when(test, [&] {
+    for (std::size_t i = 0; i < 3; ++i)
+      if (!(bordered && i == 2)) own[i] = b.define_index("x", own[i], c.axes[i].input);
+    std::vector<index_expr> at{from.image, 0};
+    if (c.pointwise) {
+      const shape& d = s.dims(0);
+      for (const index_expr& i : b.index_at(shape(d.begin() + 2, d.end()), own[2])) at.push_back(i);
+    } else {
+      at.insert(at.end(), own.end() - static_cast<std::ptrdiff_t>(c.rank), own.end());
+    }
+    for (std::int64_t j = 0; j < texel_width; ++j) {
+      const index_expr channel = from.first + j;
+      at[1] = from.group_first + channel;
+      // Beyond the last channel a texel holds zeros; what is computed from them may be anything.
+      s.when(member ? kernel_builder::within(channel, from.channels) : std::string(),
+             [&] { b.line("four.s" + std::to_string(j) + " = " + s.read(0, at) + ";"); });
+    }
+  });
+}
+
+/// Defines dnnopt_load4_b(z, k, n): four channels of one element of a patch, where k counts (window element, channel).
+inline void define_texel_patches(kernel_builder& b, const element_site& s, const convolution_shape& c,
+                                 const product_extents& e) {
+  const index_expr slices = ceildiv(c.channels, texel_width);
+  b.begin();
+  const index_expr q = b.index("quarter_k", floordiv(e.inner, texel_width));
+  b.line("const int quarter_k = k >> 2;");
+  const index_expr z = b.index("z", e.batch);
+  emit_texel_patch(b, s, c,
+                   {floordiv(z, c.group), mod(z, c.group) * c.channels, mod(q, slices) * texel_width, c.channels},
+                   b.index("n", e.columns),
+                   b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, floordiv(q, slices)));
+  b.line("return four;");
+  b.add_function("static inline float4 dnnopt_load4_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) {\n" +
+                 b.take() + "}\n");
+}
+
 /// Product of weights [outputs, channels * window] and patches [channels * window, positions], per image and group.
 [[nodiscard]] inline lowered_node lower_patches(const lowering_site& site, bool panels) {
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
   const convolution_shape c = convolution_of(s);
-  const product_extents e{c.batch * c.group, c.outputs, c.positions(), c.channels * c.window()};
+  // Of patches in texels an inner element is (window element, channel), channels in whole texels.
+  const bool texel_patches = !panels && reads_texels(site.block, n.inputs[0]);
+  const index_expr slices = ceildiv(c.channels, texel_width);
+  const product_extents e{c.batch * c.group, c.outputs, c.positions(),
+                          (texel_patches ? slices * texel_width : c.channels) * c.window()};
   const std::int64_t window = c.window().constant();
+  const bool texel_weights = !panels && (site.packs_texels() || texel_patches) &&
+                             is_constant_in(site.block, n.inputs[1]) && e.inner.is_constant();
+  if (texel_patches && !texel_weights) throw error(errc::unsupported, "weights that are computed meet texels");
+  if (texel_patches && c.group > 1 && !(mod(c.channels, texel_width) == index_expr(0)))
+    throw error(errc::unsupported, "groups begin within a texel");
   const index_expr z = b.index("z", e.batch);
   const index_expr m = b.index("m", e.rows);
   const index_expr k = b.index("k", e.inner);
@@ -160,11 +240,29 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
     b.define("DNNOPT_A_PACKED", 1);
     b.define("DNNOPT_A", b.scratch(0, dtype::float32, false));
     b.define("DNNOPT_A_BATCH", c.group == 1 ? std::string("0") : "(z % " + std::to_string(c.group) + ")");
+  } else if (texel_weights) {
+    define_texel_constant(
+        result, b, site, {n.inputs[1], c.group, e.rows.constant(), e.inner.constant()}, "dnnopt_load4_a",
+        std::vector<std::string>{"z", "m", "k"}, mod(z, c.group), m, k,
+        [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& inner) {
+          const element_site own_site(own, site.anchor, 0, {});
+          const convolution_shape x = convolution_of(own_site);
+          if (!texel_patches) return own.emit(n.inputs[1], weight_index(own_site, x, group, row, inner));
+          const index_expr padded = ceildiv(x.channels, texel_width) * texel_width;
+          const index_expr channel = mod(inner, padded);
+          const std::string element = own.variable(compute_type::real, "0");
+          own_site.when(kernel_builder::within(channel, x.channels), [&] {
+            const index_expr real = own.define_index("c", channel, x.channels) * x.window() + floordiv(inner, padded);
+            own.line(element + " = " + own.emit(n.inputs[1], weight_index(own_site, x, group, row, real)) + ";");
+          });
+          return element;
+        });
   } else {
     b.define_load("dnnopt_load_a", n.inputs[1], weight_index(s, c, mod(z, c.group), m, k),
                   std::vector<std::string>{"z", "m", "k"});
   }
-  if (!panels) {
+  if (texel_patches) define_texel_patches(b, s, c, e);
+  if (!panels && !texel_patches) {
     b.define_function("dnnopt_load_b", compute_type::real, std::vector<std::string>{"z", "k", "n"}, [&] {
       const std::vector<index_expr> window_at =
           b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, mod(k, window));
@@ -192,38 +290,58 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
       return element;
     });
   }
+  const auto output_at = [](kernel_builder& own, const element_site& site_of, const convolution_shape& x,
+                            const index_expr& row, const index_expr& column) {
+    const index_expr image = own.index("z", x.batch * x.group);
+    const shape& out = site_of.out_dims();
+    std::vector<index_expr> at{floordiv(image, x.group), mod(image, x.group) * x.outputs + row};
+    for (const index_expr& i : own.index_at(shape(out.begin() + 2, out.end()), column)) at.push_back(i);
+    return at;
+  };
+  store_direction along = store_direction::single;
   const auto define_store = [&](kernel_builder& own) {
     const element_site site_of(own, site.anchor, 0, {});
     const convolution_shape x = convolution_of(site_of);
     const product_extents extents{x.batch * x.group, x.outputs, x.positions(), x.channels * x.window()};
-    const index_expr image = own.index("z", extents.batch);
-    const index_expr channel = mod(image, x.group) * x.outputs + own.index("m", extents.rows);
-    const shape& out = site_of.out_dims();
-    std::vector<index_expr> at{floordiv(image, x.group), channel};
-    for (const index_expr& i : own.index_at(shape(out.begin() + 2, out.end()), own.index("n", extents.columns)))
-      at.push_back(i);
+    if (along != store_direction::single) {
+      const four_results four = results_along(
+          own, along, extents.rows, extents.columns,
+          [&](const index_expr& row, const index_expr& column) { return output_at(own, site_of, x, row, column); });
+      own.define_store4("dnnopt_store4", n.outputs[0], four, names_of_store4(along),
+                        [&](std::size_t j) { return biased(own, site_of, four.at[j][1]); });
+      return extents;
+    }
+    const std::vector<index_expr> at =
+        output_at(own, site_of, x, own.index("m", extents.rows), own.index("n", extents.columns));
     own.define_store(
         "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
-        [&] { return biased(own, site_of, channel); }, total ? total->result : no_value,
+        [&] { return biased(own, site_of, at[1]); }, total ? total->result : no_value,
         total ? total->planes : no_value);
     if (total) define_plane_total(own, *total, at, std::vector<std::string>{"z", "m"});
     return extents;
   };
   if (!panels) {
     if (total) throw error(errc::unsupported, "tiles do not reduce planes");
-    b.define("DNNOPT_A_INNER_FIRST", 1);
-    b.define("DNNOPT_B_INNER_FIRST", 0);
-    b.define("DNNOPT_A_WIDTH", define_load4(b, "dnnopt_load4_a", n.inputs[1],
-                                            b.offset_of(n.inputs[1], weight_index(s, c, mod(z, c.group), m, k)), k,
-                                            e.inner, std::vector<std::string>{"z", "m", "k"}));
-    if (c.pointwise) {
+    b.define("DNNOPT_A_INNER_FIRST", texel_weights ? 0 : 1);
+    b.define("DNNOPT_B_INNER_FIRST", texel_patches ? 1 : 0);
+    b.define("DNNOPT_A_WIDTH", texel_weights
+                                   ? 4
+                                   : define_load4(b, "dnnopt_load4_a", n.inputs[1],
+                                                  b.offset_of(n.inputs[1], weight_index(s, c, mod(z, c.group), m, k)),
+                                                  k, e.inner, std::vector<std::string>{"z", "m", "k"}));
+    if (texel_patches) {
+      b.define("DNNOPT_B_WIDTH", 4);
+    } else if (c.pointwise) {
       const shape& x = s.dims(0);
       std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + k};
       for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), position)) at.push_back(i);
       b.define("DNNOPT_B_WIDTH", define_load4(b, "dnnopt_load4_b", n.inputs[0], b.offset_of(n.inputs[0], at), position,
                                               e.columns, std::vector<std::string>{"z", "k", "n"}));
     }
-    finish_tiles(result, b, site, choose_tiles(site, e), e, "convolution_tiles", define_store);
+    along = direction_of_texels(
+        b, site.block, n.outputs[0], e.rows, e.columns,
+        [&](const index_expr& row, const index_expr& column) { return output_at(b, s, c, row, column); });
+    finish_tiles(result, b, site, choose_tiles(site, e), e, "convolution_tiles", define_store, along);
     return result;
   }
   (void)define_store(b);

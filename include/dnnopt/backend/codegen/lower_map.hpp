@@ -23,15 +23,49 @@ namespace dnnopt::codegen {
   return anchors > 1 ? "more than one member needs a frame" : "";
 }
 
+/// The kernel that computes a block's output `out` texel by texel, each element by its expression.
+[[nodiscard]] inline kernel_plan lower_texel_map(const block_view& block, std::span<const emitter_row> emitters,
+                                                 value_id out) {
+  kernel_builder b(block, emitters);
+  const std::size_t packed = block.g.facts(out).texels->packed;
+  const shape dims = b.dims(out);
+  const shape texels = texel_dims(dims, packed);
+  const index_expr count = element_count(texels);
+  const index_expr i = b.index("i", count);
+  b.begin();
+  std::vector<index_expr> at = b.index_at(texels, i);
+  const index_expr slice = at[packed];
+  const std::string four = b.fresh("o");
+  b.line("float4 " + four + " = (float4)(0.0f);");
+  for (std::int64_t j = 0; j < texel_width; ++j) {
+    at[packed] = slice * texel_width + j;
+    const std::string test = kernel_builder::within(at[packed], dims[packed]);
+    if (!test.empty()) b.open("if (" + test + ") {");
+    const std::string element = b.emit(out, at);
+    b.line(four + ".s" + std::to_string(j) + " = " +
+           (block.g.facts(out).narrowed ? "dnnopt_within_half(" + element + ")" : element) + ";");
+    if (!test.empty()) b.close();
+  }
+  at[packed] = slice;
+  b.write_texel(out, at, four);
+  const std::string statements = b.take();
+  return b.finish_items(kernels::prelude, statements, i, count, "map");
+}
+
 /// Lowers a block whose outputs are all element expressions (emitters, scalar expressions, views). Outputs of as many
-/// elements share a kernel; each further count gets a kernel of its own. Where there are at least `many` elements a
-/// work-item computes four, a work-group (of `group`) apart, so that more reads are under way at a time.
-/// Errors: unsupported where a member has no element expression.
+/// elements share a kernel; each further count, and each output in texels, gets a kernel of its own. Where there are at
+/// least `many` elements a work-item computes four, a work-group (of `group`) apart, so that more reads are under way
+/// at a time. Errors: unsupported where a member has no element expression.
 [[nodiscard]] inline lowered_node lower_map(const block_view& block, std::span<const emitter_row> emitters,
                                             std::int64_t many = unbounded, std::int64_t group = 64) {
   lowered_node result;
   std::vector<value_id> pending = block.outputs;
   while (!pending.empty()) {
+    if (block.g.facts(pending.front()).texels) {
+      result.kernels.push_back(lower_texel_map(block, emitters, pending.front()));
+      pending.erase(pending.begin());
+      continue;
+    }
     kernel_builder b(block, emitters);
     const shape first = b.dims(pending.front());
     const index_expr count = element_count(first);
@@ -43,7 +77,7 @@ namespace dnnopt::codegen {
     std::vector<value_id> later;
     b.begin();
     for (const value_id out : pending) {
-      if (!(element_count(b.dims(out)) == count)) {
+      if (!(element_count(b.dims(out)) == count) || block.g.facts(out).texels) {
         later.push_back(out);
         continue;
       }

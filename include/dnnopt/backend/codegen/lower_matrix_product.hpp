@@ -276,24 +276,39 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
       b.define(b_packed ? "DNNOPT_B_BATCH" : "DNNOPT_A_BATCH", batch == 1 ? "0" : "z");
     }
     define_panels(b, p, e);
-  } else {
-    b.define("DNNOPT_A_INNER_FIRST", inner_first(c, 0) ? 1 : 0);
+    b.define("DNNOPT_B_INNER_FIRST", inner_first(c, 1) ? 1 : 0);
   }
-  b.define("DNNOPT_B_INNER_FIRST", inner_first(c, 1) ? 1 : 0);
   const node_id norm = row_normalization_in(site.block);
   if (norm != no_node) {
     if (a_packed) throw error(errc::unsupported, "constants are normalized before execution");
     define_normalized_rows(b, norm, first, c.operand_index(b, 0, z, m, k), k, product_names_a);
   }
-  if (!a_packed && norm == no_node)
+  // What tiles read as texels that were packed once.
+  const auto in_texels = [&](std::size_t which, value_id id, const index_expr& extent) {
+    return !panels && site.packs_texels() && is_constant_in(site.block, id) && extent.is_constant() &&
+           e.inner.is_constant() && batch_of(which).is_constant() && is_floating(b.g().facts(id).type);
+  };
+  const bool a_texels = in_texels(0, first, e.rows);
+  const bool b_texels = in_texels(1, second, e.columns) && !a_texels;
+  if (!a_packed && !a_texels && norm == no_node)
     b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
-  if (!b_packed) b.define_load("dnnopt_load_b", second, c.operand_index(b, 1, z, col, k), product_names_b);
+  if (!b_packed && !b_texels) b.define_load("dnnopt_load_b", second, c.operand_index(b, 1, z, col, k), product_names_b);
+  store_direction along = store_direction::single;
   const auto define_store = [&](kernel_builder& own) {
     contraction again = contraction_of(own, site).value();
     if (panels) orient(again, false);
     const product_extents x{element_count(again.extents_of(again.batch)), element_count(again.extents_of(again.rows)),
                             element_count(again.extents_of(again.columns)),
                             element_count(again.extents_of(again.inner))};
+    if (along != store_direction::single) {
+      const four_results four =
+          results_along(own, along, x.rows, x.columns, [&](const index_expr& row, const index_expr& column) {
+            return again.output_index(own, own.index("z", x.batch), row, column);
+          });
+      own.define_store4("dnnopt_store4", n.outputs[0], four, names_of_store4(along),
+                        [&](std::size_t j) { return finished_product(own, site, four.at[j]); });
+      return x;
+    }
     const std::vector<index_expr> at =
         again.output_index(own, own.index("z", x.batch), own.index("m", x.rows), own.index("n", x.columns));
     own.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real,
@@ -304,13 +319,39 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
     if (norm != no_node) throw error(errc::unsupported, "tiles do not normalize rows");
     const auto width = [&](std::size_t which, std::string_view name, value_id id, const index_expr& outer,
                            const index_expr& extent, std::span<const std::string> names) {
-      const bool along = inner_first(c, which);
-      return define_load4(b, name, id, b.offset_of(id, c.operand_index(b, which, z, outer, k)), along ? k : outer,
-                          along ? e.inner : extent, names);
+      const bool by_inner = inner_first(c, which);
+      if (reads_texels(site.block, id))
+        return define_emitted_load4(b, name, id,
+                                    by_inner     ? "k"
+                                    : which == 0 ? "m"
+                                                 : "n",
+                                    by_inner ? e.inner : extent, names, [&](const index_expr& i) {
+                                      return c.operand_index(b, which, z, by_inner ? outer : i, by_inner ? i : k);
+                                    });
+      return define_load4(b, name, id, b.offset_of(id, c.operand_index(b, which, z, outer, k)), by_inner ? k : outer,
+                          by_inner ? e.inner : extent, names);
     };
-    b.define("DNNOPT_A_WIDTH", width(0, "dnnopt_load4_a", first, m, e.rows, product_names_a));
-    b.define("DNNOPT_B_WIDTH", width(1, "dnnopt_load4_b", second, col, e.columns, product_names_b));
-    finish_tiles(result, b, site, choose_tiles(site, e), e, "matrix_tiles", define_store);
+    const auto packed = [&](std::size_t which, std::string_view name, value_id id, const index_expr& outer,
+                            const index_expr& extent, std::span<const std::string> names) {
+      const std::int64_t batch = batch_of(which).constant();
+      define_texel_constant(result, b, site, {id, batch, extent.constant(), e.inner.constant()}, name, names,
+                            batch == 1 ? index_expr(0) : z, outer, k,
+                            [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
+                              const contraction again = contraction_of(own, site).value();
+                              return own.emit(id, again.operand_index(own, which, pz, i, pk));
+                            });
+      return 4;
+    };
+    b.define("DNNOPT_A_INNER_FIRST", inner_first(c, 0) && !a_texels ? 1 : 0);
+    b.define("DNNOPT_B_INNER_FIRST", inner_first(c, 1) && !b_texels ? 1 : 0);
+    b.define("DNNOPT_A_WIDTH", a_texels ? packed(0, "dnnopt_load4_a", first, m, e.rows, product_names_a)
+                                        : width(0, "dnnopt_load4_a", first, m, e.rows, product_names_a));
+    b.define("DNNOPT_B_WIDTH", b_texels ? packed(1, "dnnopt_load4_b", second, col, e.columns, product_names_b)
+                                        : width(1, "dnnopt_load4_b", second, col, e.columns, product_names_b));
+    along = direction_of_texels(
+        b, site.block, n.outputs[0], e.rows, e.columns,
+        [&](const index_expr& row, const index_expr& column) { return c.output_index(b, z, row, column); });
+    finish_tiles(result, b, site, choose_tiles(site, e), e, "matrix_tiles", define_store, along);
     return result;
   }
   (void)define_store(b);

@@ -20,10 +20,11 @@ struct lowering_row;
 
 /// What a user or the caller decides about lowering.
 struct lower_options {
-  const device_info* device = nullptr;    ///< null: nothing is assumed of the device
-  std::span<const emitter_row> emitters;  ///< element expressions by operator
-  const tuning_table* tuned = nullptr;    ///< what a tuner chose; null: the default choices
-  std::span<const lowering_row> rows;     ///< tried before dnnopt's own lowerings
+  const device_info* device = nullptr;              ///< null: nothing is assumed of the device
+  std::span<const emitter_row> emitters;            ///< element expressions by operator
+  const tuning_table* tuned = nullptr;              ///< what a tuner chose; null: the default choices
+  memory_objects memory = memory_objects::buffers;  ///< `automatic` counts as buffers: the caller knows the facts
+  std::span<const lowering_row> rows;               ///< tried before dnnopt's own lowerings
 };
 
 /// A block while a lowering is chosen.
@@ -44,6 +45,10 @@ struct lowering_site {
   /// What a tuner chose for a shape class; null where it did not.
   [[nodiscard]] const std::vector<std::int64_t>* tuned(std::string_view shape) const {
     return options.tuned == nullptr ? nullptr : options.tuned->find(shape);
+  }
+  /// Whether constants that frames read in vectors of four are packed as texels.
+  [[nodiscard]] bool packs_texels() const {
+    return options.memory == memory_objects::packed || options.memory == memory_objects::images;
   }
   /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU), rather than many
   /// in step with shared local memory.
@@ -81,6 +86,7 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "convolution_panels",
     "convolution_panels_packed",
     "convolution_tiles",
+    "convolution_texels",
     "convolution_rows",
     "window_planes",
     "vector_chain",

@@ -13,6 +13,7 @@
 #include <dnnopt/backend/codegen/emitters/all.hpp>
 #include <dnnopt/backend/codegen/lower_attention.hpp>
 #include <dnnopt/backend/codegen/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/lower_convolution_texels.hpp>
 #include <dnnopt/backend/codegen/lower_map.hpp>
 #include <dnnopt/backend/codegen/lower_matrix_product.hpp>
 #include <dnnopt/backend/codegen/lower_recurrent.hpp>
@@ -45,6 +46,8 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
     lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,
                  lower_convolution_panels},
+    lowering_row{computation_kind::convolution, "convolution_texels", reject_convolution_texels,
+                 lower_convolution_texels},
     lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution_tiles, lower_convolution_tiles},
     lowering_row{computation_kind::attention, "attention_items", reject_attention_items, lower_attention_items},
     lowering_row{computation_kind::attention, "attention_tiles", reject_attention, lower_attention_tiles},

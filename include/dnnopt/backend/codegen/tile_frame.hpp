@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/matrix_frame.hpp>
+#include <dnnopt/backend/codegen/texel_operands.hpp>
 
 namespace dnnopt::codegen {
 
@@ -131,12 +131,13 @@ inline constexpr std::array tile_table{
   return 4;
 }
 
-/// Ends a kernel of the tile frame: `define_store(builder)` defines dnnopt_store(z, m, n, value) in the symbols of that
-/// builder and returns the extents in them. Where the inner elements are split, sums go to a scratch buffer, and a
-/// second kernel adds them and stores.
+/// Ends a kernel of the tile frame: `define_store(builder)` defines dnnopt_store(z, m, n, value), or dnnopt_store4
+/// along a direction of texels, in the symbols of that builder and returns the extents in them. Where the inner
+/// elements are split, sums go to a scratch buffer, and a second kernel adds them and stores.
 template <class DefineStore>
 void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& site, const tile_sizes& t,
-                  const product_extents& e, std::string_view version, DefineStore&& define_store) {
+                  const product_extents& e, std::string_view version, DefineStore&& define_store,
+                  store_direction along = store_direction::single) {
   b.define("DNNOPT_M", e.rows);
   b.define("DNNOPT_N", e.columns);
   b.define("DNNOPT_K", e.inner);
@@ -146,6 +147,7 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   b.define("DNNOPT_ITEM_COLUMNS", t.item_columns);
   b.define("DNNOPT_TILE_INNER", t.inner);
   b.define("DNNOPT_SPLITS", t.splits);
+  if (t.splits == 1) b.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
   const std::vector<std::string> partial_names{"split", "z", "m", "n"};
   const auto partial_at = [&](kernel_builder& own, const product_extents& x) {
     const index_expr split = own.index("split", t.splits);
@@ -175,6 +177,7 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   last.define("DNNOPT_M", own.rows);
   last.define("DNNOPT_N", own.columns);
   last.define("DNNOPT_SPLITS", t.splits);
+  last.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
   last.define_function("dnnopt_load_partial", compute_type::real, partial_names, [&] {
     return last.let(compute_type::real, last.scratch(result.scratch.size() - 1, dtype::float32, false) + "[" +
                                             index_source(partial_at(last, own)) + "]");
@@ -184,7 +187,11 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
       std::min<std::int64_t>(64, site.options.device == nullptr || site.options.device->max_work_group_size == 0
                                      ? 64
                                      : static_cast<std::int64_t>(site.options.device->max_work_group_size));
-  sums.global = {ceildiv(own.columns, width) * width, own.rows, own.batch};
+  const auto items = [&](const index_expr& extent, store_direction direction) {
+    return along == direction ? ceildiv(extent, 4) : extent;
+  };
+  sums.global = {ceildiv(items(own.columns, store_direction::columns), width) * width,
+                 items(own.rows, store_direction::rows), own.batch};
   sums.local = {static_cast<std::size_t>(width), 1, 1};
   result.kernels.push_back(std::move(sums));
 }

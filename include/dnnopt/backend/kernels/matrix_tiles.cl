@@ -9,6 +9,8 @@ R"CLC(
 //
 // Hooks: dnnopt_load_a(z, m, k), dnnopt_load_b(z, k, n), dnnopt_store. Where DNNOPT_A_WIDTH (DNNOPT_B_WIDTH) is 4,
 // dnnopt_load4_a (dnnopt_load4_b) returns four neighbours in memory, which are within the matrix or beyond it together.
+// DNNOPT_STORE_ALONG 1 (rows) or 2 (columns): instead dnnopt_store4(z, quarter, n, results) stores four rows 4 * quarter ..
+// of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row.
 // DNNOPT_SPLITS > 1: that many work-groups share the inner elements, DNNOPT_SPLIT_INNER each, and
 // dnnopt_store_partial(split, z, m, n, value) keeps their sums apart.
 
@@ -55,6 +57,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 #ifndef DNNOPT_SPLITS
 #define DNNOPT_SPLITS 1
+#endif
+#ifndef DNNOPT_STORE_ALONG
+#define DNNOPT_STORE_ALONG 0
 #endif
 
 #define DNNOPT_TILE_ROWS (DNNOPT_GROUP_ROWS * DNNOPT_ITEM_ROWS)
@@ -184,6 +189,32 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
 #else
 #define DNNOPT_STORE(value) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value)
 #endif
+#if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG == 1
+  DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS / 4) {
+    const int quarter = m_begin / 4 + i * DNNOPT_GROUP_ROWS + row;
+    if (4 * quarter < DNNOPT_M) {
+      DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
+        const int n = n_begin + (j * DNNOPT_GROUP_COLUMNS + column) * 4;
+#define DNNOPT_STORE_COLUMN(c, part) \
+  if (n + (c) < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, quarter, n + (c), (float4)(sum[4 * i][j].part, sum[4 * i + 1][j].part, sum[4 * i + 2][j].part, sum[4 * i + 3][j].part));
+        DNNOPT_STORE_COLUMN(0, x)
+        DNNOPT_STORE_COLUMN(1, y)
+        DNNOPT_STORE_COLUMN(2, z)
+        DNNOPT_STORE_COLUMN(3, w)
+      }
+    }
+  }
+#elif DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG == 2
+  DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) {
+    const int m = m_begin + (i / 4 * DNNOPT_GROUP_ROWS + row) * 4 + i % 4;
+    if (m < DNNOPT_M) {
+      DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
+        const int quarter = n_begin / 4 + j * DNNOPT_GROUP_COLUMNS + column;
+        if (4 * quarter < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, m, quarter, sum[i][j]);
+      }
+    }
+  }
+#else
   DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) {
     const int m = m_begin + (i / 4 * DNNOPT_GROUP_ROWS + row) * 4 + i % 4;
     if (m < DNNOPT_M) {
@@ -199,6 +230,7 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
       }
     }
   }
+#endif
 }
 #ifdef __cplusplus
 )CLC"

@@ -11,6 +11,14 @@ static inline long dnnopt_floordiv(long a, long b) {
 
 static inline long dnnopt_floormod(long a, long b) { return a - b * dnnopt_floordiv(a, b); }
 
+// Texels of images: what lies outside is zero.
+#ifdef __IMAGE_SUPPORT__
+__constant sampler_t dnnopt_texels = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+#endif
+
+// Component i of a texel.
+static inline float dnnopt_component(float4 texel, int i) { return (i & 2) ? ((i & 1) ? texel.w : texel.z) : ((i & 1) ? texel.y : texel.x); }
+
 static inline float dnnopt_load_bfloat16(ushort bits) { return as_float((uint)bits << 16); }
 
 // Rounds to nearest even; NaN stays a quiet NaN.

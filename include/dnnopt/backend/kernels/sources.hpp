@@ -26,6 +26,11 @@ inline constexpr std::string_view matrix_partials =
 #include <dnnopt/backend/kernels/matrix_partials.cl>
     "#endif\n";
 
+inline constexpr std::string_view convolution_texels =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/convolution_texels.cl>
+    "#endif\n";
+
 inline constexpr std::string_view convolution_rows =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/convolution_rows.cl>

@@ -1,0 +1,93 @@
+// Owns how a kernel reads and writes texels: elements as components, four results of a frame as one texel.
+#ifndef DNNOPT_BACKEND_CODEGEN_EMIT_TEXELS_HPP
+#define DNNOPT_BACKEND_CODEGEN_EMIT_TEXELS_HPP
+
+#include <array>
+
+#include <dnnopt/backend/codegen/kernel_builder.hpp>
+
+namespace dnnopt::codegen {
+
+inline std::string kernel_builder::read_texel(value_id id, std::span<const index_expr> index) {
+  std::pair<value_id, std::vector<index_expr>> key{id, {index.begin(), index.end()}};
+  for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
+    for (const auto& [known, name] : nested->texels)
+      if (known == key) return name;
+  const texel_layout layout = block_.g.facts(id).texels.value();
+  const std::size_t argument = argument_of(id, false);
+  accesses_.add_unknown(argument, false);
+  const texel_place at = place_in(texel_dims(dims(id), layout.packed), index);
+  std::string name = fresh("t");
+  line("const float4 " + name + " = " +
+       texel_read("b" + std::to_string(argument), at, layout.object, layout.layer_rows, block_.g.facts(id).type) + ";");
+  scopes_.back().texels.emplace_back(std::move(key), name);
+  return name;
+}
+
+inline void kernel_builder::write_texel(value_id id, std::span<const index_expr> index, std::string_view value) {
+  const texel_layout layout = block_.g.facts(id).texels.value();
+  const std::size_t argument = argument_of(id, true);
+  accesses_.add_unknown(argument, true);
+  line(texel_write("b" + std::to_string(argument), place_in(texel_dims(dims(id), layout.packed), index), layout.object,
+                   layout.layer_rows, block_.g.facts(id).type, value));
+}
+
+inline std::string kernel_builder::load_element(value_id id, std::span<const index_expr> index) {
+  const auto& layout = block_.g.facts(id).texels;
+  if (!layout) return load(id, offset_of(id, index));
+  std::vector<index_expr> at(index.begin(), index.end());
+  const index_expr component = mod(at[layout->packed], texel_width);
+  at[layout->packed] = floordiv(at[layout->packed], texel_width);
+  const std::string texel = read_texel(id, at);
+  return component.is_constant()
+             ? texel + ".s" + std::to_string(component.constant())
+             : let(compute_type::real, "dnnopt_component(" + texel + ", " + index_source(component) + ")");
+}
+
+template <class Finish>
+void kernel_builder::define_store4(std::string_view name, value_id anchor, const four_results& four,
+                                   std::span<const std::string> names, Finish&& finish) {
+  struct gathered {
+    std::string name;
+    std::array<std::vector<index_expr>, 4> at;
+  };
+  std::map<value_id, gathered> texels;
+  begin();
+  for (const value_id out : block_.outputs) {
+    if (!block_.g.facts(out).texels) continue;
+    const std::string held = fresh("o");
+    line("float4 " + held + " = (float4)(0.0f);");
+    texels[out].name = held;
+  }
+  for (std::size_t j = 0; j < 4; ++j) {
+    open(four.within[j].empty() ? "{" : "if (" + four.within[j] + ") {");
+    line("const float value = four.s" + std::to_string(j) + ";");
+    bind(anchor, four.at[j], finish(j));
+    for_each_output(anchor, four.at[j], [&](value_id out, const std::vector<index_expr>& at) {
+      const std::string element = emit(out, at);
+      const auto found = texels.find(out);
+      if (found == texels.end()) {
+        store(out, offset_of(out, at), element);
+        return;
+      }
+      found->second.at[j] = at;
+      const bool narrow = block_.g.facts(out).narrowed;
+      line(found->second.name + ".s" + std::to_string(j) + " = " +
+           (narrow ? "dnnopt_within_half(" + element + ")" : element) + ";");
+    });
+    close();
+  }
+  for (auto& [out, held] : texels) {
+    const std::size_t packed = block_.g.facts(out).texels->packed;
+    if (!are_one_texel(held.at, packed))
+      throw error(errc::unsupported, "the frame's four results are no texel of '" + block_.g.value_at(out).name + "'");
+    held.at[0][packed] = floordiv(held.at[0][packed], texel_width);
+    write_texel(out, held.at[0], held.name);
+  }
+  functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) +
+                ", float4 four) {\n" + take() + "}\n";
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_EMIT_TEXELS_HPP

@@ -1,0 +1,90 @@
+// Owns the kernel of depthwise convolutions over texels: a work-item computes four channels of one position.
+#ifndef DNNOPT_BACKEND_CODEGEN_LOWER_CONVOLUTION_TEXELS_HPP
+#define DNNOPT_BACKEND_CODEGEN_LOWER_CONVOLUTION_TEXELS_HPP
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/lower_convolution.hpp>
+
+namespace dnnopt::codegen {
+
+/// One input and one output channel per group, read from texels.
+[[nodiscard]] inline std::string reject_convolution_texels(const lowering_site& site) {
+  if (std::string why = reject_convolution(site); !why.empty()) return why;
+  const node& n = site.anchor_node();
+  if (!reads_texels(site.block, n.inputs[0])) return "what it reads are no texels";
+  const shape& w = *site.input(1).dims;
+  const std::int64_t group = n.attributes.get_int("group", 1);
+  if (group == 1 || w[1].constant() != 1 || w[0].constant() != group) return "no depthwise convolution";
+  if (!is_constant_in(site.block, n.inputs[1])) return "weights that are computed";
+  return {};
+}
+
+[[nodiscard]] inline lowered_node lower_convolution_texels(const lowering_site& site) {
+  const node& n = site.anchor_node();
+  kernel_builder b(site.block, site.options.emitters);
+  const element_site s(b, site.anchor, 0, {});
+  const convolution_shape c = convolution_of(s);
+  const std::int64_t window = c.window().constant();
+  const index_expr quarters = ceildiv(c.group, texel_width);
+  const index_expr positions = c.positions();
+  lowered_node result;
+  const index_expr z = b.index("z", c.batch);
+  const index_expr quarter = b.index("quarter", quarters);
+  const index_expr k = b.index("k", window);
+  const index_expr position = b.index("n", positions);
+  define_texel_constant(
+      result, b, site, {n.inputs[1], 1, c.group, window}, "dnnopt_load4_w", std::vector<std::string>{"quarter", "k"}, 0,
+      quarter * texel_width, k,
+      [&](kernel_builder& own, const index_expr&, const index_expr& channel, const index_expr& inner) {
+        const element_site own_site(own, site.anchor, 0, {});
+        std::vector<index_expr> at{channel, 0};
+        const shape& w = own_site.dims(1);
+        for (const index_expr& i : own.index_at(shape(w.begin() + 2, w.end()), inner)) at.push_back(i);
+        return own.emit(n.inputs[1], at);
+      });
+  const std::vector<std::string> names{"z", "quarter", "k", "n"};
+  b.begin();
+  emit_texel_patch(b, s, c, {z, 0, quarter * texel_width, c.group}, position,
+                   b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, k));
+  b.line("return four;");
+  b.add_function(
+      "static inline float4 dnnopt_load4_x(DNNOPT_PARAMETERS, const int z, const int quarter, const int k, const int "
+      "n) "
+      "{\n" +
+      b.take() + "}\n");
+  const shape& out = s.out_dims();
+  four_results four;
+  for (std::int64_t j = 0; j < texel_width; ++j) {
+    const index_expr channel = quarter * texel_width + j;
+    std::vector<index_expr> at{z, channel};
+    for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), position)) at.push_back(i);
+    four.at[static_cast<std::size_t>(j)] = std::move(at);
+    four.within[static_cast<std::size_t>(j)] = kernel_builder::within(channel, c.group);
+  }
+  b.define_store4("dnnopt_store4", n.outputs[0], four, std::vector<std::string>{"z", "quarter", "n"},
+                  [&](std::size_t j) { return biased(b, s, four.at[j][1]); });
+  b.define("DNNOPT_QUARTERS", quarters);
+  b.define("DNNOPT_N", positions);
+  b.define("DNNOPT_WINDOW", window);
+  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_texels, "convolution_texels");
+  const auto most =
+      static_cast<std::int64_t>(site.options.device == nullptr || site.options.device->max_work_group_size == 0
+                                    ? 64
+                                    : std::min<std::size_t>(site.options.device->max_work_group_size, 64));
+  plan.global = {ceildiv(positions, most) * most, quarters, c.batch};
+  plan.local = {static_cast<std::size_t>(most), 1, 1};
+  plan.flops = c.batch * c.group * positions * window * 2;
+  result.kernels.push_back(std::move(plan));
+  return result;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_LOWER_CONVOLUTION_TEXELS_HPP

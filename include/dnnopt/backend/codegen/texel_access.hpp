@@ -1,0 +1,144 @@
+// Owns how kernels address texels: coordinates, reads and writes by memory object, and which object a device allows.
+#ifndef DNNOPT_BACKEND_CODEGEN_TEXEL_ACCESS_HPP
+#define DNNOPT_BACKEND_CODEGEN_TEXEL_ACCESS_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dnnopt/backend/codegen/index_source.hpp>
+#include <dnnopt/backend/codegen/kernel_plan.hpp>
+#include <dnnopt/device_info.hpp>
+#include <dnnopt/layout.hpp>
+
+namespace dnnopt::codegen {
+
+/// A texel of an image of `width` texels in a row: texel `x` of row `y`.
+struct texel_place {
+  index_expr x;
+  index_expr y;
+  index_expr width;
+
+  [[nodiscard]] index_expr linear() const { return y * width + x; }
+};
+
+/// The texel at an index of a tensor of `texels` (see texel_dims) whose packed entry counts texels already.
+[[nodiscard]] inline texel_place place_in(const shape& texels, std::span<const index_expr> index) {
+  texel_place place{0, 0, 1};
+  if (texels.empty()) return place;
+  place.width = texels.back();
+  index_expr stride = 1;
+  for (std::size_t d = texels.size() - 1; d-- > 0;) {
+    if (!(texels[d] == index_expr(1))) place.y += index[d] * stride;
+    stride *= texels[d];
+  }
+  if (!(texels.back() == index_expr(1))) place.x = index[texels.size() - 1];
+  return place;
+}
+
+/// The C type of an image argument, without its access.
+[[nodiscard]] constexpr std::string_view image_type(memory_object object) noexcept {
+  constexpr std::string_view names[] = {"", "image2d_t", "image2d_array_t", "image1d_buffer_t"};
+  return names[static_cast<unsigned>(object)];
+}
+
+/// Coordinates of a texel as its object takes them.
+[[nodiscard]] inline std::string texel_coordinates(const texel_place& at, memory_object object,
+                                                   std::int64_t layer_rows) {
+  const auto narrow = [](const index_expr& e) { return (fits_int(e.range()) ? "" : "(int)") + index_source(e); };
+  switch (object) {
+    case memory_object::image2d:
+      return "(int2)(" + narrow(at.x) + ", " + narrow(at.y) + ")";
+    case memory_object::image2d_array:
+      return "(int4)(" + narrow(at.x) + ", " + narrow(mod(at.y, layer_rows)) + ", " +
+             narrow(floordiv(at.y, layer_rows)) + ", 0)";
+    default:
+      return narrow(at.linear());
+  }
+}
+
+/// A float4 expression that reads a texel of the argument `name`.
+[[nodiscard]] inline std::string texel_read(std::string_view name, const texel_place& at, memory_object object,
+                                            std::int64_t layer_rows, dtype type) {
+  const std::string where = texel_coordinates(at, object, layer_rows);
+  const std::string from(name);
+  if (object == memory_object::image1d_buffer) return "read_imagef(" + from + ", " + where + ")";
+  if (object != memory_object::buffer) return "read_imagef(" + from + ", dnnopt_texels, " + where + ")";
+  return type == dtype::float16 ? "vload_half4(" + where + ", " + from + ")"
+                                : "((__global const float4*)" + from + ")[" + where + "]";
+}
+
+/// A statement that writes the float4 `value` to a texel of the argument `name`.
+[[nodiscard]] inline std::string texel_write(std::string_view name, const texel_place& at, memory_object object,
+                                             std::int64_t layer_rows, dtype type, std::string_view value) {
+  const std::string where = texel_coordinates(at, object, layer_rows);
+  const std::string to(name);
+  const std::string held(value);
+  if (object != memory_object::buffer) return "write_imagef(" + to + ", " + where + ", " + held + ");";
+  return type == dtype::float16 ? "vstore_half4_rte(" + held + ", " + where + ", " + to + ");"
+                                : "((__global float4*)" + to + ")[" + where + "] = " + held + ";";
+}
+
+/// Bytes of texels of a type.
+[[nodiscard]] inline index_expr texel_bytes(const texel_extents& extents, dtype type) {
+  return extents.width * extents.height * (texel_width * static_cast<std::int64_t>(size_of(type)));
+}
+
+/// The object that holds an image of such extents on a device: image2d; past its height an image2d_array of layers,
+/// past its width an image1d_buffer; past these limits, or where the extents have no known bound, a buffer, and `why`
+/// says so.
+[[nodiscard]] inline texel_storage choose_object(const texel_extents& extents, dtype type, memory_objects wanted,
+                                                 const device_info* device, std::string& why) {
+  texel_storage storage{memory_object::buffer, extents, 0, type};
+  if (wanted != memory_objects::images) return storage;
+  const image_limits none;
+  const image_limits& limits = device == nullptr ? none : device->images;
+  if (!limits.supported || !(type == dtype::float16 ? limits.rgba_fp16 : limits.rgba_fp32)) {
+    why = std::string("the device has no images of RGBA ") + (type == dtype::float16 ? "fp16" : "fp32");
+    return storage;
+  }
+  const auto within = [](const index_expr& extent, std::size_t most) {
+    return extent.range().high < unbounded && static_cast<std::size_t>(extent.range().high) <= most;
+  };
+  if (within(extents.width, limits.max_width_2d)) {
+    if (within(extents.height, limits.max_height_2d)) {
+      storage.object = memory_object::image2d;
+      return storage;
+    }
+    if (within(extents.height, limits.max_height_2d * limits.max_array_layers)) {
+      storage.object = memory_object::image2d_array;
+      storage.layer_rows = static_cast<std::int64_t>(limits.max_height_2d);
+      return storage;
+    }
+  }
+  if (within(extents.width * extents.height, limits.max_buffer_texels)) {
+    storage.object = memory_object::image1d_buffer;
+    return storage;
+  }
+  why = "an image of " + std::to_string(extents.width.range().high) + " x " +
+        std::to_string(extents.height.range().high) + " texels is beyond the device's limits";
+  return storage;
+}
+
+/// Four results at once, as they stand side by side in a texel.
+struct four_results {
+  std::array<std::vector<index_expr>, 4> at;  ///< of the anchor's elements
+  std::array<std::string, 4> within;          ///< the test that one of them is an element; empty: always
+};
+
+/// Whether a value's elements at four indices are the components of one texel, in order.
+[[nodiscard]] inline bool are_one_texel(const std::array<std::vector<index_expr>, 4>& at, std::size_t packed) {
+  if (packed >= at[0].size() || !(mod(at[0][packed], texel_width) == index_expr(0))) return false;
+  for (std::size_t j = 1; j < 4; ++j)
+    for (std::size_t d = 0; d < at[0].size(); ++d)
+      if (!(at[j][d] == (d == packed ? at[0][d] + static_cast<std::int64_t>(j) : at[0][d]))) return false;
+  return true;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_TEXEL_ACCESS_HPP

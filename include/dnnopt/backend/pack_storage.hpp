@@ -1,0 +1,174 @@
+// Owns storage as texels: which intermediate tensors of a program lie packed, in buffers or images, as layout selection
+// asks and kernels can.
+#ifndef DNNOPT_BACKEND_PACK_STORAGE_HPP
+#define DNNOPT_BACKEND_PACK_STORAGE_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/texel_access.hpp>
+#include <dnnopt/backend/narrow_storage.hpp>
+#include <dnnopt/backend/program.hpp>
+#include <dnnopt/passes/select_layouts.hpp>
+
+namespace dnnopt {
+
+/// A graph with texel layouts, and what was decided.
+struct packed_graph {
+  std::shared_ptr<const graph> g;
+  std::size_t values = 0;          ///< that hold texels
+  std::size_t images = 0;          ///< of them in images
+  std::uint64_t copy_bytes = 0;    ///< that second copies would take for readers whose reduction dim is not served
+  std::vector<std::string> notes;  ///< tensors that stay rows, or in a buffer, against what was asked for, and why
+};
+
+namespace detail {
+
+/// Whether kernels are the same families as before, or ones that are made for texels: no frame was given up.
+[[nodiscard]] inline bool keeps_frames(const codegen::lowered_node& before, const codegen::lowered_node& now) {
+  const auto maps = [](const codegen::lowered_node& lowered) {
+    return std::count_if(lowered.kernels.begin(), lowered.kernels.end(),
+                         [](const codegen::kernel_plan& plan) { return plan.version == "map"; });
+  };
+  return now.kernels.size() <= before.kernels.size() && maps(now) <= maps(before);
+}
+
+}  // namespace detail
+
+/// A copy of `g` in which intermediate tensors between kernels hold texels: packed along the dim that layout selection
+/// chose (passes/select_layouts.hpp), in images where `options.memory` asks for them and the device's limits allow it,
+/// else in buffers. A tensor keeps its rows where the caller or a host operator sees it, where its memory is another
+/// tensor's too, where its dims are not numbers, and where the kernel that writes or reads it would lose its frame;
+/// `notes` tell. Precondition: as narrow_storage, which goes first. Errors: those of make_program. Complexity: one
+/// lowering of the graph, and one of each block that touches a candidate for each time that a mark near it falls.
+[[nodiscard]] inline packed_graph pack_storage(const std::shared_ptr<const graph>& g,
+                                               const codegen::lower_options& options) {
+  const program rows = make_program(g, options, false);
+  const std::vector<bool> outside = detail::roots_seen_outside(rows);
+  std::vector<std::size_t> sharers(g->value_count(), 0);
+  for (const placed_node& step : rows.steps)
+    for (const value_id v : step.outputs) ++sharers[rows.roots[v]];
+  packed_graph result;
+  std::vector<layout_block> blocks;
+  std::vector<std::size_t> step_of_block;
+  std::vector<value_id> candidates;
+  for (std::size_t s = 0; s < rows.steps.size(); ++s) {
+    const placed_node& step = rows.steps[s];
+    if (step.where != placement::device) continue;
+    blocks.push_back({step.members, step.outputs, step.anchor});
+    step_of_block.push_back(s);
+    for (const value_id v : step.outputs) {
+      const value_facts& facts = g->facts(v);
+      const bool real = facts.type == dtype::float32 || facts.type == dtype::float16;
+      if (!real || facts.kind != value_kind::tensor || !facts.dims || facts.dims->size() < 2 || facts.is_constant() ||
+          outside[rows.roots[v]])
+        continue;
+      if (!is_static(*facts.dims) || element_count(*facts.dims) == index_expr(0))
+        result.notes.push_back("'" + g->value_at(v).name + "' keeps its rows: its dims are not known");
+      else if (rows.roots[v] != v || sharers[v] > 1)
+        result.notes.push_back("'" + g->value_at(v).name + "' keeps its rows: its memory is another tensor's too");
+      else
+        candidates.push_back(v);
+    }
+  }
+  auto copy = std::make_shared<graph>(*g);
+  std::map<value_id, layout_choice> marked;
+  for (layout_choice& choice : select_layouts(*g, blocks, candidates)) {
+    value_facts& facts = copy->facts(choice.held);
+    std::string why;
+    const codegen::texel_storage storage = codegen::choose_object(image_of(texel_dims(*facts.dims, choice.packed)),
+                                                                  facts.type, options.memory, options.device, why);
+    if (!why.empty()) result.notes.push_back("'" + g->value_at(choice.held).name + "' is packed in a buffer: " + why);
+    facts.texels = texel_layout{choice.packed, storage.object, storage.layer_rows};
+    marked.emplace(choice.held, std::move(choice));
+  }
+
+  // Marks fall where a kernel cannot carry them, until all blocks can.
+  const auto unmark = [&](value_id v, const std::string& why) {
+    copy->facts(v).texels.reset();
+    marked.erase(v);
+    result.notes.push_back("'" + g->value_at(v).name + "' keeps its rows: " + why);
+  };
+  const auto fails = [&](std::size_t b) -> std::optional<std::string> {
+    const placed_node& step = rows.steps[step_of_block[b]];
+    try {
+      const codegen::lowered_node now =
+          codegen::lower(codegen::block_view{*copy, step.members, step.outputs, step.anchor}, options);
+      if (detail::keeps_frames(step.lowered, now)) return std::nullopt;
+      return "the kernel that reads or writes it has no form for texels there";
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch) throw;
+      return std::string(e.what());
+    }
+  };
+  const auto written = [&](std::size_t b) {
+    std::vector<value_id> values;
+    for (const value_id v : blocks[b].outputs)
+      if (marked.contains(v)) values.push_back(v);
+    return values;
+  };
+  const auto read = [&](std::size_t b) {
+    std::vector<value_id> values;
+    for (const node_id id : blocks[b].members)
+      for (const value_id v : g->node_at(id).inputs)
+        if (v != no_value && marked.contains(v) && std::find(values.begin(), values.end(), v) == values.end() &&
+            std::find(blocks[b].outputs.begin(), blocks[b].outputs.end(), v) == blocks[b].outputs.end())
+          values.push_back(v);
+    return values;
+  };
+  std::set<std::size_t> open;
+  for (std::size_t b = 0; b < blocks.size(); ++b) open.insert(b);
+  while (!open.empty()) {
+    const std::size_t b = *open.begin();
+    open.erase(open.begin());
+    const std::vector<value_id> out = written(b);
+    const std::vector<value_id> in = read(b);
+    if (out.empty() && in.empty()) continue;
+    const std::optional<std::string> why = fails(b);
+    if (!why) continue;
+    // Results fall first: whoever wrote the operands may be able to.
+    std::vector<std::optional<texel_layout>> kept;
+    for (const value_id v : out) kept.push_back(std::exchange(copy->facts(v).texels, std::nullopt));
+    const bool only_results = !out.empty() && !fails(b);
+    std::vector<value_id> fallen = out;
+    if (!only_results) {
+      for (std::size_t i = 0; i < out.size(); ++i) copy->facts(out[i]).texels = kept[i];
+      std::vector<std::optional<texel_layout>> operands;
+      for (const value_id v : in) operands.push_back(std::exchange(copy->facts(v).texels, std::nullopt));
+      const bool only_operands = !in.empty() && !fails(b);
+      fallen = in;
+      if (!only_operands) fallen.insert(fallen.end(), out.begin(), out.end());
+    }
+    for (const value_id v : fallen) unmark(v, *why);
+    for (std::size_t other = 0; other < blocks.size(); ++other) {
+      const auto touches = [&](value_id v) {
+        if (std::find(blocks[other].outputs.begin(), blocks[other].outputs.end(), v) != blocks[other].outputs.end())
+          return true;
+        return std::any_of(blocks[other].members.begin(), blocks[other].members.end(), [&](node_id id) {
+          const auto& inputs = g->node_at(id).inputs;
+          return std::find(inputs.begin(), inputs.end(), v) != inputs.end();
+        });
+      };
+      if (std::any_of(fallen.begin(), fallen.end(), touches)) open.insert(other);
+    }
+  }
+  for (const auto& [v, choice] : marked) {
+    ++result.values;
+    if (copy->facts(v).texels->object != memory_object::buffer) ++result.images;
+    result.copy_bytes += choice.copy_bytes;
+  }
+  result.g = std::move(copy);
+  return result;
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_PACK_STORAGE_HPP

@@ -1,0 +1,157 @@
+// Texels in buffers and images: packed weights, activations packed along their reduction dim, whole texels as results.
+#include "kernel_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+namespace {
+
+struct texels : kernel_bench {
+  /// Runs the case for GPUs and compares; returns the versions of the kernels.
+  std::vector<std::string> check(const node_case& c) {
+    const std::vector<tensor> want = expect(c);
+    const kernel_run got = run(c, device_form::groups, want);
+    INFO(c.op << " of " << to_string(c.inputs[0].dims()));
+    CHECK(relative_difference(got.outputs[0], want[0]) <= tolerance_of(want[0].type()));
+    return got.versions;
+  }
+};
+
+tensor f32(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float32, std::move(dims), seed); }
+
+node_case convolution(dim_list x, dim_list w, std::vector<std::int64_t> pads, std::vector<std::int64_t> strides,
+                      std::int64_t group) {
+  node_case c{"Conv", {f32(x, 1), f32(w, 2), f32({w[0]}, 3)}, {false, true, true}, {}, 1};
+  c.attributes.set("pads", std::move(pads));
+  c.attributes.set("strides", std::move(strides));
+  c.attributes.set("group", group);
+  return c;
+}
+
+const std::vector<node_case>& convolutions() {
+  static const std::vector<node_case> cases{
+      convolution({1, 8, 7, 13}, {5, 8, 1, 1}, {0, 0, 0, 0}, {1, 1}, 1),
+      convolution({2, 8, 9, 6}, {13, 8, 3, 3}, {1, 1, 1, 1}, {1, 1}, 1),
+      convolution({1, 5, 13, 7}, {8, 5, 3, 5}, {0, 2, 1, 3}, {2, 1}, 1),
+      convolution({1, 16, 9, 9}, {8, 8, 3, 3}, {2, 2, 2, 2}, {2, 2}, 2),
+      convolution({1, 3, 13}, {5, 3, 3}, {1, 0}, {1}, 1),
+      convolution({1, 4, 6, 1}, {6, 4, 3, 3}, {1, 1, 1, 1}, {1, 1}, 1),
+      convolution({2, 6, 9, 7}, {6, 1, 3, 3}, {1, 1, 1, 1}, {2, 1}, 6),
+      convolution({1, 8, 5, 6}, {8, 1, 5, 3}, {2, 1, 2, 1}, {1, 1}, 8),
+      convolution({1, 40, 7, 7}, {13, 40, 3, 3}, {1, 1, 1, 1}, {1, 1}, 1),
+  };
+  return cases;
+}
+
+node_case matmul(dim_list a, dim_list b, bool constant, dtype type = dtype::float32) {
+  return {
+      "MatMul", {random_tensor(type, std::move(a), 1), random_tensor(type, std::move(b), 2)}, {false, constant}, {}, 1};
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(texels, "weights as texels equal the reference, in buffers and in images") {
+  for (const memory_objects objects : {memory_objects::packed, memory_objects::images}) {
+    memory = objects;
+    for (const node_case& c : convolutions()) {
+      const std::vector<std::string> versions = check(c);
+      const bool thin = c.inputs[1].dims()[1] == 1;
+      CHECK(versions[0] == (thin ? "map" : "pack"));
+      CHECK(notes.empty());
+    }
+    for (const dtype type : {dtype::float32, dtype::float16})
+      for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{
+               {{5, 13}, {13, 7}}, {{2, 3, 36, 20}, {20, 68}}, {{1, 13}, {13, 33}}, {{25, 700}, {700, 37}}})
+        CHECK(check(matmul(a, b, true, type))[0] == "pack");
+  }
+}
+
+TEST_CASE_METHOD(texels, "images beyond a device's limits become layers, rows of texels, and buffers with a reason") {
+  memory = memory_objects::images;
+  const node_case c = matmul({5, 37}, {37, 30}, true);
+  images.max_height_2d = 10;
+  images.max_array_layers = 4;
+  check(c);
+  CHECK(notes.empty());
+  images.max_array_layers = 2;
+  images.max_buffer_texels = 1 << 16;
+  check(c);
+  CHECK(notes.empty());
+  images.max_buffer_texels = 100;
+  check(c);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].find("8 x 37 texels is beyond the device's limits") != std::string::npos);
+  images.rgba_fp32 = false;
+  check(c);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].find("no images of RGBA fp32") != std::string::npos);
+}
+
+TEST_CASE_METHOD(texels, "activations packed along channels equal the reference, read and written") {
+  for (const memory_object object :
+       {memory_object::buffer, memory_object::image2d, memory_object::image2d_array, memory_object::image1d_buffer}) {
+    memory = object == memory_object::buffer ? memory_objects::packed : memory_objects::images;
+    const texel_layout layout{1, object, object == memory_object::image2d_array ? 3 : 0};
+    const bool plain = object == memory_object::buffer || object == memory_object::image2d;
+    for (const bool read : {false, true})
+      for (const bool written : {false, true}) {
+        if (!plain && !(read && written)) continue;
+        for (std::size_t i = plain ? 0 : 1; i < convolutions().size(); i += plain ? 1 : 3) {
+          node_case c = convolutions()[i];
+          if (read) c.texels = {layout};
+          if (written) c.result_texels = {layout};
+          const std::string version = check(c).back();
+          if (c.inputs[1].dims()[1] == 1)
+            CHECK(version == (read ? "convolution_texels" : "map"));
+          else
+            CHECK((version == "convolution_tiles" || version == "matrix_partials"));
+        }
+      }
+  }
+}
+
+TEST_CASE_METHOD(texels, "element kernels read and write whole texels beside rows") {
+  for (const memory_object object : {memory_object::buffer, memory_object::image2d, memory_object::image1d_buffer})
+    for (const std::size_t packed : {0, 1, 2}) {
+      node_case sum{"Add", {f32({6, 5, 7}, 1), f32({5, 1}, 2)}, {}, {}, 1};
+      sum.texels = {texel_layout{packed, object, 0}};
+      sum.result_texels = sum.texels;
+      CHECK(check(sum) == std::vector<std::string>{"map"});
+      sum.result_texels = {texel_layout{2 - packed, object, 0}};
+      check(sum);
+      node_case pool{"MaxPool", {f32({2, 5, 9, 7}, 1)}, {}, {}, 1};
+      pool.attributes.set("kernel_shape", std::vector<std::int64_t>{3, 3});
+      pool.attributes.set("strides", std::vector<std::int64_t>{2, 2});
+      pool.attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+      pool.texels = {texel_layout{packed, object, 0}};
+      pool.result_texels = pool.texels;
+      CHECK(check(pool) == std::vector<std::string>{"map"});
+    }
+}
+
+TEST_CASE_METHOD(texels, "rows are read from texels, and a frame that stores single elements refuses them") {
+  node_case c{"Softmax", {f32({3, 6, 9}, 1)}, {}, {}, 1};
+  c.attributes.set("axis", std::int64_t{2});
+  c.texels = {texel_layout{2, memory_object::image2d, 0}};
+  CHECK(check(c) == std::vector<std::string>{"row_groups"});
+  c.result_texels = c.texels;
+  CHECK(check(c) == std::vector<std::string>{"map"});
+}
+
+TEST_CASE_METHOD(texels, "matrix products of activations in texels equal the reference") {
+  for (const memory_object object : {memory_object::buffer, memory_object::image2d}) {
+    memory = object == memory_object::buffer ? memory_objects::packed : memory_objects::images;
+    for (const std::size_t packed : {1, 2})
+      for (const bool constant : {false, true})
+        for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{
+                 {{3, 36, 20}, {20, 68}}, {{1, 13, 7}, {7, 9}}, {{1, 9, 700}, {700, 8}}}) {
+          node_case c = matmul(a, b, constant);
+          c.texels = {texel_layout{packed, object, 0}};
+          check(c);
+          c.result_texels = {texel_layout{packed, object, 0}};
+          check(c);
+        }
+  }
+}
