@@ -323,7 +323,7 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
   if (!panels) {
     if (total) throw error(errc::unsupported, "tiles do not reduce planes");
     b.define("DNNOPT_A_INNER_FIRST", texel_weights ? 0 : 1);
-    b.define("DNNOPT_B_INNER_FIRST", texel_patches ? 1 : 0);
+    b.define("DNNOPT_B_INNER_FIRST", texel_patches ? 2 : 0);
     b.define("DNNOPT_A_WIDTH", texel_weights
                                    ? 4
                                    : define_load4(b, "dnnopt_load4_a", n.inputs[1],

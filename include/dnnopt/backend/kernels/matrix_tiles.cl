@@ -42,7 +42,8 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_TILE_INNER
 #define DNNOPT_TILE_INNER 16
 #endif
-// Whether neighbours of an operand in memory are neighbours in k rather than in its other index.
+// Whether neighbours of an operand in memory are neighbours in k rather than in its other index; 2: four neighbours in k
+// are one texel, and next to it lies the texel of the next element of the other index.
 #ifndef DNNOPT_A_INNER_FIRST
 #define DNNOPT_A_INNER_FIRST 1
 #endif
@@ -89,8 +90,8 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 // Where load number i of a work-item lies in a tile: `outer` is a row of a or a column of b.
 #define DNNOPT_PLACE(i, inner_first, extent, width)                                                  \
   const int e = item + (i) * DNNOPT_ITEMS;                                                           \
-  const int k = (inner_first) ? e % (DNNOPT_TILE_INNER / (width)) * (width) : e / ((extent) / (width)); \
-  const int outer = (inner_first) ? e / (DNNOPT_TILE_INNER / (width)) : e % ((extent) / (width)) * (width);
+  const int k = (inner_first) == 2 ? e / (extent) * (width) : (inner_first) ? e % (DNNOPT_TILE_INNER / (width)) * (width) : e / ((extent) / (width)); \
+  const int outer = (inner_first) == 2 ? e % (extent) : (inner_first) ? e / (DNNOPT_TILE_INNER / (width)) : e % ((extent) / (width)) * (width);
 
 #define DNNOPT_FETCH(k_begin)                                                                                            \
   DNNOPT_UNROLLED(i, DNNOPT_A_LOADS) {                                                                                   \

@@ -1,0 +1,173 @@
+// Whole programs over texels: layouts that were selected, images that were shared, results as those of rows.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/backend/pack_storage.hpp>
+#include <dnnopt/dnnopt.hpp>
+
+#include "../support/small_network.hpp"
+
+using namespace dnnopt;
+using dnnopt::testing::network;
+
+namespace {
+
+attribute_map same_padding(std::int64_t group = 1) {
+  attribute_map attributes;
+  attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  attributes.set("group", group);
+  return attributes;
+}
+
+/// Convolutions, one of them depthwise, a residual, pooled, then a product.
+model small_model() {
+  network n;
+  const value_id x = n.input("x", shape{2, 3, 9, 7});
+  const value_id stem = n.node("Relu", {n.node("Conv", {x, n.weights({10, 3, 3, 3}, 0.3F)}, same_padding())});
+  const value_id wide = n.node("Relu", {n.node("Conv", {stem, n.weights({24, 10, 1, 1}, 0.3F)})});
+  const value_id deep = n.node("Conv", {wide, n.weights({24, 1, 3, 3}, 0.3F)}, same_padding(24));
+  const value_id back = n.node("Conv", {n.node("Relu", {deep}), n.weights({10, 24, 3, 3}, 0.2F)}, same_padding());
+  const value_id sum = n.node("Add", {back, stem});
+  const value_id last = n.node("Conv", {n.node("Relu", {sum}), n.weights({8, 10, 3, 3}, 0.2F)}, same_padding());
+  attribute_map flat;
+  flat.set("axis", std::int64_t{1});
+  return n.finish(
+      n.node("MatMul", {n.node("Flatten", {n.node("GlobalAveragePool", {last})}, flat), n.weights({8, 5}, 0.5F)}));
+}
+
+tensor ramp(dim_list dims) {
+  tensor t(dtype::float32, std::move(dims));
+  float next = -1;
+  for (float& v : t.mutable_data<float>()) {
+    v = next;
+    next = next > 1 ? -1 : next + 0.013F;
+  }
+  return t;
+}
+
+double largest_difference(const tensor& a, const tensor& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.data<float>().size(); ++i)
+    most = std::max(most, std::fabs(static_cast<double>(a.data<float>()[i]) - static_cast<double>(b.data<float>()[i])));
+  return most;
+}
+
+/// The first device, lowered for as a GPU.
+std::shared_ptr<opened_device> as_gpu(const image_limits* limits = nullptr) {
+  opencl::device device = opencl::select_device("opencl");
+  device.info.type = device_type::gpu;
+  if (limits != nullptr) device.info.images = *limits;
+  opencl::program_cache_options programs;
+  programs.on_disk = false;
+  return std::make_shared<opened_device>(std::move(device), programs);
+}
+
+session compiled(const model& m, memory_objects objects, precision stored = precision::fp32,
+                 std::shared_ptr<opened_device> device = as_gpu()) {
+  compile_options options;
+  options.opened = std::move(device);
+  options.memory_objects = objects;
+  options.precision = stored;
+  return compile(m, options);
+}
+
+}  // namespace
+
+TEST_CASE("tensors between kernels hold texels where kernels can, and results stay") {
+  const model m = small_model();
+  const tensor x = ramp({2, 3, 9, 7});
+  for (const precision stored : {precision::fp32, precision::fp16}) {
+    session rows = compiled(m, memory_objects::buffers, stored);
+    CHECK(rows.report().packed_values == 0);
+    const tensor want = rows.run({{"x", x}})[0];
+    const double bound = stored == precision::fp16 ? 2e-2 : 1e-5;
+    session packed = compiled(m, memory_objects::packed, stored);
+    CHECK(packed.report().packed_values >= 4);
+    CHECK(packed.report().image_values == 0);
+    CHECK(packed.executor()->predicted_kernels() == rows.executor()->predicted_kernels());
+    CHECK(largest_difference(packed.run({{"x", x}})[0], want) <= bound);
+    session images = compiled(m, memory_objects::images, stored);
+    CHECK(images.report().image_values == packed.report().packed_values);
+    CHECK(images.executor()->image_bytes() > 0);
+    for (int again = 0; again < 2; ++again) CHECK(largest_difference(images.run({{"x", x}})[0], want) <= bound);
+    CHECK(images.kernels() == images.executor()->predicted_kernels());
+  }
+}
+
+TEST_CASE("images of tensors never alive together are one") {
+  const session s = compiled(small_model(), memory_objects::images);
+  const image_memory plan = plan_image_memory(s.executor()->executed());
+  CHECK(plan.bytes == s.executor()->image_bytes());
+  CHECK(plan.bytes < plan.naive_bytes);
+  CHECK(plan.objects.size() < plan.object_of.size());
+}
+
+TEST_CASE("a device without images gets texels in buffers, and is told why") {
+  image_limits none;
+  const session s = compiled(small_model(), memory_objects::images, precision::fp32, as_gpu(&none));
+  CHECK(s.report().image_values == 0);
+  CHECK(s.report().packed_values >= 4);
+  const auto& notes = s.report().memory_notes;
+  CHECK(std::any_of(notes.begin(), notes.end(),
+                    [](const std::string& n) { return n.find("no images of RGBA fp32") != std::string::npos; }));
+}
+
+TEST_CASE("layout selection packs along reduction dims, and followers as those they meet") {
+  network n;
+  const value_id x = n.input("x", shape{1, 8, 6, 6});
+  const value_id relu = n.node("Relu", {x});
+  const value_id first = n.node("Conv", {relu, n.weights({8, 8, 1, 1})});
+  const value_id sum = n.node("Add", {first, relu});
+  attribute_map rows;
+  rows.set("axis", std::int64_t{2});
+  const value_id softmax = n.node("Softmax", {sum}, rows);
+  const value_id second = n.node("Conv", {sum, n.weights({8, 8, 1, 1})});
+  attribute_map last_dim;
+  last_dim.set("perm", std::vector<std::int64_t>{0, 2, 3, 1});
+  const value_id moved = n.node("Transpose", {n.node("Add", {softmax, second})}, last_dim);
+  const value_id product = n.node("MatMul", {moved, n.weights({8, 5})});
+  compile_options options;
+  options.passes = "rdp";
+  compile_report report;
+  const graph g = optimize(n.finish(product), options, report);
+  std::vector<layout_block> blocks;
+  std::vector<value_id> values;
+  for (const node_id id : g.nodes()) {
+    const value_id out = g.node_at(id).outputs[0];
+    // The transposition is computed by the product that reads it.
+    if (g.node_at(id).op->kind == computation_kind::view) continue;
+    std::vector<node_id> members{id};
+    const node_id before = g.value_at(g.node_at(id).inputs[0]).producer;
+    if (before != no_node && g.node_at(before).op->kind == computation_kind::view)
+      members.insert(members.begin(), before);
+    blocks.push_back({members, {out}, id});
+    values.push_back(out);
+  }
+  const std::vector<layout_choice> choices = select_layouts(g, blocks, values);
+  const auto chosen = [&](const std::string& prefix) {
+    for (const layout_choice& choice : choices)
+      if (g.value_at(choice.held).name.starts_with(prefix)) return choice;
+    FAIL("no choice for " << prefix);
+    return layout_choice{};
+  };
+  CHECK(chosen("Relu").packed == 1);
+  CHECK(chosen("Relu").asked);
+  // Nobody reduces what the first convolution writes: it follows what it is added to.
+  CHECK(chosen("Conv1").packed == 1);
+  CHECK_FALSE(chosen("Conv1").asked);
+  // The convolution outweighs the softmax, whose dim is neither packed nor last.
+  CHECK(chosen("Add2").packed == 1);
+  CHECK(chosen("Add2").unserved == std::vector<std::size_t>{2});
+  CHECK(chosen("Add2").copy_bytes == 8 * 2 * 6 * 16);
+  // Through the transposition the product sums along channels.
+  CHECK(chosen("Add5").packed == 1);
+  CHECK(chosen("Add5").asked);
+}
