@@ -1,11 +1,12 @@
 // Compares what may hold weights and intermediate tensors: memory_objects SPEC fp32|fp16 RUNS MODEL [MODEL ...]
 //
-// SPEC is a device as the command line names one. Each model is compiled with rows in buffers, texels in buffers and
-// texels in images. The three take turns, run by run, after ten rounds of warming up; printed are medians and the 10th
-// and 90th percentile of an inference in ms (upload and download included), the kernels' own time by their events (a
-// median of runs of their own), the largest difference from rows over the largest output, and what was packed. With
-// DNNOPT_FAMILIES=1 the kernels' time stands by family too, with DNNOPT_NOTES=1 what stayed as it was and why, with
-// DNNOPT_AS_GPU=1 a CPU is lowered for as a GPU (results, not times).
+// SPEC is a device as the command line names one. Each model is compiled with rows in buffers, with weights alone as
+// texels in buffers and in images, and with tensors between kernels as texels too. The five take turns, run by run,
+// after ten rounds of warming up; printed are medians and the 10th and 90th percentile of an inference in ms (upload
+// and download included), the kernels' own time by their events (a median of runs of their own), the largest difference
+// from rows over the largest output, and what was packed. With DNNOPT_FAMILIES=1 the kernels' time stands by family
+// too, with DNNOPT_NOTES=1 what stayed as it was and why, with DNNOPT_AS_GPU=1 a CPU is lowered for as a GPU (results,
+// not times).
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,11 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/arrange_memory.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/backend/pack_storage.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/onnx/generate_inputs.hpp>
 #include <dnnopt/profile/event_timer.hpp>
+#include <dnnopt/reference/evaluate_node.hpp>
 
 namespace {
 
@@ -68,15 +72,36 @@ class kernel_times final : public run_observer, private opencl::event_sink {
 };
 
 struct contender {
-  memory_objects objects;
-  session compiled;
-  named_tensors outputs{};
+  std::string name;
+  std::unique_ptr<opencl_executor> executor;
+  packed_graph packed;
+  std::vector<tensor> outputs{};
   std::vector<double> ms{};
   std::vector<double> kernel_ms{};
   std::map<std::string, std::vector<double>> families{};
 };
 
-double difference(const named_tensors& got, const named_tensors& want) {
+/// As compile() makes it, with or without texels between kernels.
+contender make(const std::shared_ptr<const graph>& g, opened_device& device, precision stored, memory_objects objects,
+               bool between) {
+  codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
+  lowering.memory = objects;
+  contender one{std::string(name_of(objects)), nullptr, {}};
+  if (objects != memory_objects::buffers) one.name += between ? "" : " weights";
+  one.packed.g = stored == precision::fp16 ? narrow_storage(g, lowering).g : g;
+  if (between) one.packed = pack_storage(one.packed.g, lowering);
+  auto made = std::make_shared<program>(make_program(one.packed.g, lowering, false));
+  for (const placed_node& step : made->steps)
+    one.packed.notes.insert(one.packed.notes.end(), step.lowered.notes.begin(), step.lowered.notes.end());
+  memory_options arranging;
+  arranging.store = std::make_shared<memory::plan_store>();
+  (void)arrange_memory(*made, device.context.info().base_address_alignment_bytes, arranging, 0);
+  one.executor = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
+                                                   &reference::evaluate_node, planner_of(arranging));
+  return one;
+}
+
+double difference(const std::vector<tensor>& got, const std::vector<tensor>& want) {
   double most = 0;
   double top = 1e-30;
   for (std::size_t o = 0; o < want.size(); ++o) {
@@ -94,33 +119,31 @@ double difference(const named_tensors& got, const named_tensors& want) {
 
 void compare(const std::string& path, const std::shared_ptr<opened_device>& device, precision stored, int runs) {
   const model m = load(path);
-  named_tensors inputs;
-  const std::vector<tensor> generated = generate_inputs(m.main, 1, {});
-  for (std::size_t i = 0; i < generated.size(); ++i)
-    inputs.add(m.main.value_at(m.main.inputs()[i]).name, generated[i]);
+  const std::vector<tensor> inputs = generate_inputs(m.main, 1, {});
+  compile_report report;
+  const auto g = std::make_shared<const graph>(optimize(m, {}, report));
   std::vector<contender> all;
-  for (const memory_objects objects : {memory_objects::buffers, memory_objects::packed, memory_objects::images}) {
-    compile_options options;
-    options.opened = device;
-    options.precision = stored;
-    options.memory_objects = objects;
-    all.push_back({objects, compile(m, options)});
-    all.back().outputs = all.back().compiled.run(inputs);
-  }
+  const auto add = [&](memory_objects objects, bool between) {
+    all.push_back(make(g, *device, stored, objects, between));
+    all.back().outputs = all.back().executor->run(inputs);
+  };
+  add(memory_objects::buffers, false);
+  for (const bool between : {false, true})
+    for (const memory_objects objects : {memory_objects::packed, memory_objects::images}) add(objects, between);
   using steady = std::chrono::steady_clock;
   for (int round = -10; round < runs; ++round)
     for (contender& one : all) {
       const auto begin = steady::now();
-      (void)one.compiled.run(inputs);
+      (void)one.executor->run(inputs);
       const double ms = std::chrono::duration<double, std::milli>(steady::now() - begin).count();
       if (round >= 0) one.ms.push_back(ms);
     }
   kernel_times times;
   for (int round = 0; round < std::min(runs, 20); ++round)
     for (contender& one : all) {
-      (void)one.compiled.run(inputs, &times);
+      (void)one.executor->run(inputs, &times);
       double sum = 0;
-      for (const auto& [family, ms] : times.take(one.compiled.executor()->executed())) {
+      for (const auto& [family, ms] : times.take(one.executor->executed())) {
         one.families[family].push_back(ms);
         sum += ms;
       }
@@ -128,21 +151,20 @@ void compare(const std::string& path, const std::shared_ptr<opened_device>& devi
     }
   std::printf("%s\n", path.c_str());
   for (const contender& one : all) {
-    const compile_report& report = one.compiled.report();
     std::printf(
-        "  %-8s  %8.3f ms (%.3f to %.3f)  kernels %8.3f ms  against rows %.3f  difference %.2g  launches %zu  texels "
+        "  %-15s %8.3f ms (%.3f to %.3f)  kernels %8.3f ms  against rows %.3f  difference %.2g  launches %zu  texels "
         "%zu, images %zu of %.1f MiB  arena %.1f MiB  weights %.1f MiB\n",
-        std::string(name_of(one.objects)).c_str(), quantile(one.ms, 0.5), quantile(one.ms, 0.1), quantile(one.ms, 0.9),
+        one.name.c_str(), quantile(one.ms, 0.5), quantile(one.ms, 0.1), quantile(one.ms, 0.9),
         quantile(one.kernel_ms, 0.5), quantile(all[0].kernel_ms, 0.5) / quantile(one.kernel_ms, 0.5),
-        difference(one.outputs, all[0].outputs), one.compiled.executor()->predicted_kernels(), report.packed_values,
-        report.image_values, static_cast<double>(one.compiled.executor()->image_bytes()) / 1048576.0,
-        static_cast<double>(one.compiled.executor()->memory().arena_bytes) / 1048576.0,
-        static_cast<double>(one.compiled.executor()->weight_bytes()) / 1048576.0);
+        difference(one.outputs, all[0].outputs), one.executor->predicted_kernels(), one.packed.values,
+        one.packed.images, static_cast<double>(one.executor->image_bytes()) / 1048576.0,
+        static_cast<double>(one.executor->memory().arena_bytes) / 1048576.0,
+        static_cast<double>(one.executor->weight_bytes()) / 1048576.0);
     if (std::getenv("DNNOPT_FAMILIES") != nullptr)
       for (const auto& [family, ms] : one.families)
         std::printf("            %-24s %8.3f ms\n", family.c_str(), quantile(ms, 0.5));
     if (std::getenv("DNNOPT_NOTES") != nullptr)
-      for (const std::string& note : report.memory_notes) std::printf("            %s\n", note.c_str());
+      for (const std::string& note : one.packed.notes) std::printf("            %s\n", note.c_str());
   }
   std::fflush(stdout);
 }
