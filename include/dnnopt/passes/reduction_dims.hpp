@@ -68,7 +68,7 @@ namespace detail {
     case computation_kind::normalization:
       if (slot != 0) return {};
       // Planes where no axis is stated (instances, groups of channels).
-      if (!n.attributes.contains("axis") && rank > 2 && n.op->normalizes_rows == false) return from(2);
+      if (!n.attributes.contains("axis") && rank > 2 && !n.op->normalizes_rows) return from(2);
       return from(normalize_axis(n.attributes.get_int("axis", -1), rank));
     case computation_kind::reduction: {
       if (slot != 0) return {};
