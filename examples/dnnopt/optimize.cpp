@@ -3,9 +3,8 @@
 
 #include <dnnopt/backend/arrange_memory.hpp>
 #include <dnnopt/backend/device.hpp>
-#include <dnnopt/backend/narrow_storage.hpp>
-#include <dnnopt/backend/pack_storage.hpp>
 #include <dnnopt/backend/program_subgraphs.hpp>
+#include <dnnopt/backend/stored_program.hpp>
 #include <dnnopt/backend/texel_images.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/onnx/export.hpp>
@@ -105,6 +104,7 @@ int optimize(const options& o) {
   dnnopt::memory_report arranged;
   std::vector<std::string> record_names;
   double lower_seconds = 0;
+  dnnopt::storage_figures storage;
   json launches = json::array();
   std::int64_t ir_after = 0;
   std::vector<dnnopt::program_subgraph> subgraphs;
@@ -116,11 +116,10 @@ int optimize(const options& o) {
     const dnnopt::opencl::device device = dnnopt::opencl::select_device(o.device);
     const auto begin = std::chrono::steady_clock::now();
     dnnopt::codegen::lower_options lowering = dnnopt::codegen::default_lower_options(&device.info);
-    lowering.memory = dnnopt::chosen_memory(compiling.memory_objects, device.info);
-    const auto stored = compiling.precision == dnnopt::precision::fp16 ? dnnopt::narrow_storage(g, lowering).g : g;
-    const auto packed = lowering.memory == dnnopt::memory_objects::buffers ? dnnopt::packed_graph{stored, 0, 0, 0, {}}
-                                                                           : dnnopt::pack_storage(stored, lowering);
-    dnnopt::program placed = dnnopt::make_program(packed.g, lowering, o.require_device);
+    lowering.memory = dnnopt::chosen_memory(compiling.memory_objects);
+    dnnopt::stored_program stored = dnnopt::make_stored_program(g, compiling.precision, lowering, o.require_device);
+    dnnopt::program& placed = stored.placed;
+    storage = std::move(stored.figures);
     lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const std::size_t alignment = device.info.base_address_alignment_bytes;
     subgraphs = dnnopt::subgraphs_of(placed);
@@ -166,6 +165,12 @@ int optimize(const options& o) {
   result["naive_bytes"] = memory.naive_bytes;
   result["arena_bytes"] = memory.arena_bytes;
   result["arena_lower_bound_bytes"] = memory.lower_bound_bytes;
+  result["storage"] = {{"narrowed_intermediates", storage.narrowed_intermediates},
+                       {"narrowed_constants", storage.narrowed_constants},
+                       {"packed_values", storage.packed_values},
+                       {"image_values", storage.image_values},
+                       {"copy_bytes", storage.copy_bytes},
+                       {"notes", storage.notes}};
   result["seconds"] = report.pass_seconds + lower_seconds;
   result["plan_seconds"] = arranged.schedule.seconds + memory.seconds;
   result["order"] = {{"decision", std::string(name_of(arranged.schedule.decision))},
@@ -202,6 +207,14 @@ int optimize(const options& o) {
       ", one buffer each " + std::to_string(memory.naive_bytes) + "\norder " +
       std::string(name_of(arranged.schedule.decision)) + ": live bytes at the peak " +
       std::to_string(arranged.schedule.peak_before) + " -> " + std::to_string(arranged.schedule.peak) + "\n";
+  if (compiling.precision == dnnopt::precision::fp16)
+    text += "stored in fp16: " + std::to_string(storage.narrowed_intermediates) + " intermediate tensors, " +
+            std::to_string(storage.narrowed_constants) + " constants\n";
+  if (storage.packed_values != 0 || !storage.notes.empty())
+    text += "texels: " + std::to_string(storage.packed_values) + " intermediate tensors, " +
+            std::to_string(storage.image_values) + " of them in images; copies not made " +
+            std::to_string(storage.copy_bytes) + " bytes\n";
+  for (const std::string& note : storage.notes) text += "  " + note + "\n";
   if (compiling.judge)
     text += "joins asked of the profile database " + result["profile"]["asked"].dump() + ": known " +
             result["profile"]["known"].dump() + ", measured " + result["profile"]["measured"].dump() +

@@ -18,13 +18,13 @@
 #include <dnnopt/model.hpp>
 #include <dnnopt/named_tensors.hpp>
 #include <dnnopt/passes/pipeline.hpp>
+#include <dnnopt/storage.hpp>
 
 namespace dnnopt {
 
 // Who asks a session for its executor or context includes backend/opencl_executor.hpp or backend/opencl_context.hpp;
 // who makes an opened_device, backend/opened_device.hpp, a tuning_store, backend/tuning_store.hpp, a join_judge,
-// backend/join_timer.hpp. Others do not pay
-// for OpenCL's headers.
+// backend/join_timer.hpp. Others do not pay for OpenCL's headers.
 class opencl_executor;
 class run_observer;
 struct opened_device;
@@ -35,10 +35,6 @@ class join_judge;
 namespace opencl {
 class context;
 }
-
-/// How float32 tensors are stored on an OpenCL device; kernels compute in fp32 either way, the reference backend stores
-/// fp32. narrow_storage (backend/narrow_storage.hpp) says which tensors fp16 means.
-enum class precision : std::uint8_t { fp32, fp16 };
 
 /// What compile is told.
 struct compile_options {
@@ -68,14 +64,9 @@ struct compile_report {
   double lower_seconds = 0;
   memory_report memory;  ///< order and parts; seconds in memory.schedule
   double build_seconds = 0;
-  std::size_t narrowed_intermediates = 0;  ///< values stored in fp16 (precision::fp16)
-  std::size_t narrowed_constants = 0;
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::buffers;  ///< what `automatic` became
-  std::size_t packed_values = 0;                                            ///< intermediate tensors that hold texels
-  std::size_t image_values = 0;                                             ///< of them in images
-  std::uint64_t copy_bytes = 0;                                             ///< as packed_graph
-  std::vector<std::string> memory_notes;  ///< what lies in other memory than was asked for, and why
-  std::uint64_t builds = 0;               ///< programs compiled from source, not taken from the cache
+  storage_figures storage;
+  std::uint64_t builds = 0;  ///< programs compiled from source, not taken from the cache
 };
 
 /// Where a node runs, for people.

@@ -10,18 +10,9 @@
 
 using namespace dnnopt;
 using dnnopt::testing::network;
+using dnnopt::testing::ramp;
 
 namespace {
-
-tensor ramp(dim_list dims) {
-  tensor t(dtype::float32, std::move(dims));
-  float next = -1;
-  for (float& x : t.mutable_data<float>()) {
-    x = next;
-    next = next > 1 ? -1 : next + 0.013F;
-  }
-  return t;
-}
 
 struct outcome {
   named_tensors outputs;
@@ -73,9 +64,9 @@ TEST_CASE("storage in fp16 halves weights and the arena and changes results litt
   const outcome wide = run(m, precision::fp32, in);
   const outcome half = run(m, precision::fp16, in);
   CHECK(largest_error(half.outputs[0], wide.outputs[0]) < 0.02);
-  CHECK(half.report.narrowed_constants == 4);
-  CHECK(half.report.narrowed_intermediates >= 3);
-  CHECK(wide.report.narrowed_constants == 0);
+  CHECK(half.report.storage.narrowed_constants == 4);
+  CHECK(half.report.storage.narrowed_intermediates >= 3);
+  CHECK(wide.report.storage.narrowed_constants == 0);
   CHECK(static_cast<double>(half.weights) <= 0.55 * static_cast<double>(wide.weights));
   CHECK(static_cast<double>(half.arena) <= 0.55 * static_cast<double>(wide.arena));
 }
@@ -94,7 +85,7 @@ TEST_CASE("storage in fp16: what is beyond its range stays finite") {
   const outcome wide = run(m, precision::fp32, in);
   const outcome half = run(m, precision::fp16, in);
   CHECK(largest_error(half.outputs[0], wide.outputs[0]) < 0.02);
-  CHECK(half.report.narrowed_constants == 0);
+  CHECK(half.report.storage.narrowed_constants == 0);
 }
 
 TEST_CASE("storage in fp16: a host operator sees fp32") {

@@ -17,6 +17,7 @@
 
 using namespace dnnopt;
 using dnnopt::testing::network;
+using dnnopt::testing::ramp;
 
 namespace {
 
@@ -41,16 +42,6 @@ model small_model() {
   flat.set("axis", std::int64_t{1});
   return n.finish(
       n.node("MatMul", {n.node("Flatten", {n.node("GlobalAveragePool", {last})}, flat), n.weights({8, 5}, 0.5F)}));
-}
-
-tensor ramp(dim_list dims) {
-  tensor t(dtype::float32, std::move(dims));
-  float next = -1;
-  for (float& v : t.mutable_data<float>()) {
-    v = next;
-    next = next > 1 ? -1 : next + 0.013F;
-  }
-  return t;
 }
 
 double largest_difference(const tensor& a, const tensor& b) {
@@ -86,16 +77,16 @@ TEST_CASE("tensors between kernels hold texels where kernels can, and results st
   const tensor x = ramp({2, 3, 9, 7});
   for (const precision stored : {precision::fp32, precision::fp16}) {
     session rows = compiled(m, memory_objects::buffers, stored);
-    CHECK(rows.report().packed_values == 0);
+    CHECK(rows.report().storage.packed_values == 0);
     const tensor want = rows.run({{"x", x}})[0];
     const double bound = stored == precision::fp16 ? 2e-2 : 1e-5;
     session packed = compiled(m, memory_objects::packed, stored);
-    CHECK(packed.report().packed_values >= 4);
-    CHECK(packed.report().image_values == 0);
+    CHECK(packed.report().storage.packed_values >= 4);
+    CHECK(packed.report().storage.image_values == 0);
     CHECK(packed.executor()->predicted_kernels() == rows.executor()->predicted_kernels());
     CHECK(largest_difference(packed.run({{"x", x}})[0], want) <= bound);
     session images = compiled(m, memory_objects::images, stored);
-    CHECK(images.report().image_values == packed.report().packed_values);
+    CHECK(images.report().storage.image_values == packed.report().storage.packed_values);
     CHECK(images.executor()->image_bytes() > 0);
     for (int again = 0; again < 2; ++again) CHECK(largest_difference(images.run({{"x", x}})[0], want) <= bound);
     CHECK(images.kernels() == images.executor()->predicted_kernels());
@@ -113,9 +104,9 @@ TEST_CASE("images of tensors never alive together are one") {
 TEST_CASE("a device without images gets texels in buffers, and is told why") {
   image_limits none;
   const session s = compiled(small_model(), memory_objects::images, precision::fp32, as_gpu(&none));
-  CHECK(s.report().image_values == 0);
-  CHECK(s.report().packed_values >= 4);
-  const auto& notes = s.report().memory_notes;
+  CHECK(s.report().storage.image_values == 0);
+  CHECK(s.report().storage.packed_values >= 4);
+  const auto& notes = s.report().storage.notes;
   CHECK(std::any_of(notes.begin(), notes.end(),
                     [](const std::string& n) { return n.find("no images of RGBA fp32") != std::string::npos; }));
 }

@@ -13,6 +13,17 @@
 
 namespace dnnopt::testing {
 
+/// float32 elements from -1 to 1, up and up again.
+inline tensor ramp(dim_list dims) {
+  tensor t(dtype::float32, std::move(dims));
+  float next = -1;
+  for (float& x : t.mutable_data<float>()) {
+    x = next;
+    next = next > 1 ? -1 : next + 0.013F;
+  }
+  return t;
+}
+
 /// A graph under construction; values are float32 and shapes come from shape propagation.
 struct network {
   op_set ops = standard_ops();

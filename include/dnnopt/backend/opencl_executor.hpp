@@ -20,7 +20,8 @@
 #include <vector>
 
 #include <dnnopt/backend/arena.hpp>
-#include <dnnopt/backend/combine_sources.hpp>
+#include <dnnopt/backend/built_kernels.hpp>
+#include <dnnopt/backend/device_weights.hpp>
 #include <dnnopt/backend/image_memory.hpp>
 #include <dnnopt/backend/memory_limit.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
@@ -29,7 +30,6 @@
 #include <dnnopt/backend/run_memory.hpp>
 #include <dnnopt/backend/run_observer.hpp>
 #include <dnnopt/backend/texel_images.hpp>
-#include <dnnopt/backend/weight_packing.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -55,9 +55,10 @@ class opencl_executor {
         evaluate_(evaluate),
         planner_(std::move(planner)),
         queues_(where),
+        kernels_(build_kernels(programs, *program_)),
+        weights_(where, queues_.use(false), *program_, kernels_.prepare),
         placement_of_arena_(opencl::arena_placement(where.info())) {
-    build(programs);
-    prepare_weights();
+    find_device_values();
     make_images();
   }
   opencl_executor(const opencl_executor&) = delete;
@@ -88,13 +89,7 @@ class opencl_executor {
   /// What the last run enqueued.
   [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }
   /// Bytes on the device that stay from run to run: constants that kernels read, and packed weights.
-  [[nodiscard]] std::uint64_t weight_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const auto& [id, buffer] : constants_) bytes += buffer.bytes();
-    for (const auto& step : persistent_)
-      for (const packed_weights& packed : step) bytes += packed.buffer.bytes() + packed.image.bytes();
-    return bytes;
-  }
+  [[nodiscard]] std::uint64_t weight_bytes() const { return weights_.bytes(); }
   /// Bytes of the images that hold intermediate tensors; they stay from run to run, outside the arena.
   [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_memory_.bytes; }
   /// Bytes of buffers for the graph's inputs and outputs, of all bindings that are kept.
@@ -141,16 +136,6 @@ class opencl_executor {
     return outputs;
   }
 
-  /// Weights in the form that kernels read; one of the two is empty.
-  struct packed_weights {
-    opencl::device_buffer buffer;
-    opencl::device_image image;
-
-    [[nodiscard]] argument_memory memory() const noexcept {
-      return image.empty() ? argument_memory(buffer) : argument_memory(image);
-    }
-  };
-
   struct prepared_kernel {
     cl::Kernel kernel;
     opencl::launch_size size;
@@ -193,157 +178,18 @@ class opencl_executor {
   static constexpr std::size_t kept_instances = 8;
   static constexpr std::size_t kept_regions = 16384;
 
-  void build(opencl::program_cache& programs) {
-    const graph& g = *program_->g;
-    std::vector<const codegen::kernel_plan*> plans;
-    for (const placed_node& step : program_->steps) {
-      for (const codegen::kernel_plan& plan : step.lowered.kernels) plans.push_back(&plan);
-      for (const codegen::kernel_plan& plan : step.lowered.prepare) plans.push_back(&plan);
-    }
-    joined_programs joined = join_sources(plans);
-    std::vector<cl::Program> built = build_joined(programs, joined, plans);
-    std::size_t next = 0;
-    kernels_of_.resize(program_->steps.size());
-    prepare_of_.resize(program_->steps.size());
-    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
-      const codegen::lowered_node& lowered = program_->steps[s].lowered;
-      for (std::size_t k = 0; k < lowered.kernels.size() + lowered.prepare.size(); ++k, ++next)
-        (k < lowered.kernels.size() ? kernels_of_ : prepare_of_)[s].push_back(
-            {built[joined.kernels[next].program], joined.kernels[next].entry});
-    }
-    device_values_.assign(g.value_count(), false);
-    for (std::size_t s = 0; s < program_->steps.size(); ++s)
-      for (const codegen::kernel_plan& plan : program_->steps[s].lowered.kernels) {
-        for (const codegen::pointer_argument& argument : plan.pointers) {
-          if (argument.held == no_value) continue;
-          device_values_[program_->roots[argument.held]] = true;
-        }
-      }
-  }
-
-  /// Builds joined programs; where one fails, the kernels are built one by one, so that the error names the right one.
-  std::vector<cl::Program> build_joined(opencl::program_cache& programs, const joined_programs& joined,
-                                        const std::vector<const codegen::kernel_plan*>& plans) const {
-    std::vector<opencl::program_request> requests;
-    for (const joined_program& one : joined.programs)
-      requests.push_back({"kernels of " + program_->g->name, one.source, one.options});
-    try {
-      return programs.build_all(requests);
-    } catch (const error& e) {
-      if (e.code() != errc::kernel_build) throw;
-      std::vector<opencl::program_request> single;
-      for (const codegen::kernel_plan* plan : plans) single.push_back({plan->version, plan->source, plan->options});
-      (void)programs.build_all(single);
-      throw;
-    }
-  }
-
-  void upload_constant(std::map<value_id, opencl::device_buffer>& into, value_id v) {
-    const graph& g = *program_->g;
-    const auto made = into.emplace(
-        v, where_->memory().allocate(static_cast<std::size_t>(bytes_of_constant(g, v)), g.value_at(v).name));
-    queues_.use(false).upload(made.first->second, g.facts(v).constant.bytes());
-  }
-
-  /// Uploads constants that kernels read, and packs weights, once, batch by batch: what only packing reads goes with
-  /// its batch.
-  void prepare_weights() {
-    const graph& g = *program_->g;
-    opencl::command_queue& queue = queues_.use(false);
-    const weight_packing packing = plan_weight_packing(*program_);
-    packed_in_ = packing.packed_in;
-    const symbol_values symbols = symbols_of_packing(g);
-    for (const value_id v : packing.early_constants) upload_constant(constants_, v);
-    persistent_.resize(program_->steps.size());
-    for (const packing_batch& batch : packing.batches) {
-      std::map<value_id, opencl::device_buffer> originals;
-      try {
-        for (const value_id v : batch.originals) upload_constant(originals, v);
-        for (const std::size_t s : batch.steps) pack_step(s, symbols, originals);
-        queue.finish();
-      } catch (...) {
-        // Commands under way use what is about to end.
-        (void)::clFinish(queue.handle());
-        throw;
-      }
-    }
-    for (const value_id v : packing.late_constants) upload_constant(constants_, v);
-    queue.finish();
+  void find_device_values() {
+    device_values_.assign(program_->g->value_count(), false);
+    for (const placed_node& step : program_->steps)
+      for (const codegen::kernel_plan& plan : step.lowered.kernels)
+        for (const codegen::pointer_argument& argument : plan.pointers)
+          if (argument.held != no_value) device_values_[program_->roots[argument.held]] = true;
   }
 
   void make_images() {
     image_memory_ = plan_image_memory(*program_);
     for (const opencl::image_shape& one : image_memory_.objects)
       images_.push_back(where_->memory().allocate_image(one, "an image of intermediate tensors"));
-  }
-
-  void pack_step(std::size_t s, const symbol_values& symbols,
-                 const std::map<value_id, opencl::device_buffer>& originals) {
-    const graph& g = *program_->g;
-    const codegen::lowered_node& lowered = program_->steps[s].lowered;
-    const std::string& name = g.node_at(program_->steps[s].id).name;
-    persistent_[s].resize(lowered.scratch.size());
-    for (std::size_t j = 0; j < lowered.scratch.size(); ++j) {
-      const codegen::scratch_buffer& scratch = lowered.scratch[j];
-      if (!scratch.persistent) continue;
-      if (scratch.image.object != memory_object::buffer)
-        persistent_[s][j].image = where_->memory().allocate_image(image_shape_of(scratch.image, symbols), name);
-      else
-        persistent_[s][j].buffer = where_->memory().allocate(
-            static_cast<std::size_t>(std::max<std::int64_t>(scratch.bytes.evaluate(symbols), 1)), name);
-    }
-    for (std::size_t k = 0; k < lowered.prepare.size(); ++k) {
-      const codegen::kernel_plan& plan = lowered.prepare[k];
-      const cl::Kernel kernel = make_kernel(prepare_of_[s][k]);
-      set_arguments(kernel, plan, name, symbols, [&](const codegen::pointer_argument& pointer) -> argument_memory {
-        if (pointer.held == no_value) return persistent_[s].at(pointer.scratch).memory();
-        const value_id root = program_->roots[pointer.held];
-        const auto kept = constants_.find(root);
-        return kept != constants_.end() ? kept->second : originals.at(root);
-      });
-      queues_.use(false).launch(kernel(), work_size(plan, plan.bind(symbols), kernel()), name);
-    }
-  }
-
-  struct built_kernel {
-    cl::Program program;
-    std::string entry;
-  };
-
-  static cl::Kernel make_kernel(const built_kernel& from) {
-    cl_int status = CL_SUCCESS;
-    cl::Kernel kernel(::clCreateKernel(from.program(), from.entry.c_str(), &status), false);
-    opencl::check(status, "clCreateKernel", [&] { return from.entry; });
-    return kernel;
-  }
-
-  /// Sets pointers (`memory_of` gives each), then the parameters' values.
-  template <class MemoryOf>
-  static void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name,
-                            const symbol_values& symbols, MemoryOf&& memory_of) {
-    cl_uint argument = 0;
-    const auto succeeded = [&](cl_int status) {
-      opencl::check(status, "clSetKernelArg",
-                    [&] { return "argument " + std::to_string(argument) + " of '" + name + "'"; });
-      ++argument;
-    };
-    const auto set = [&](std::size_t bytes, const void* content) {
-      succeeded(::clSetKernelArg(kernel(), argument, bytes, content));
-    };
-    for (const codegen::pointer_argument& pointer : plan.pointers)
-      succeeded(memory_of(pointer).set(kernel(), argument));
-    for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
-      const std::int64_t value = plan.parameters[i].evaluate(symbols);
-      if (plan.parameter_is_long[i]) {
-        const cl_long wide = value;
-        set(sizeof wide, &wide);
-        continue;
-      }
-      if (value != static_cast<cl_int>(value))
-        throw error(errc::overflow, "node '" + name + "': a dim of " + std::to_string(value) + " exceeds 32 bits");
-      const cl_int narrow = static_cast<cl_int>(value);
-      set(sizeof narrow, &narrow);
-    }
   }
 
   static symbol_values bind_inputs(const graph& g, std::span<const tensor> inputs) {
@@ -483,7 +329,7 @@ class opencl_executor {
   /// The buffer of a value, made now where its size was not known before the run.
   opencl::device_buffer& buffer_of(run_state& state, value_id v) {
     const value_id root = program_->roots[v];
-    if (const auto held = constants_.find(root); held != constants_.end()) return held->second;
+    if (opencl::device_buffer* const constant = weights_.find(root)) return *constant;
     opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
     if (buffer.empty())
       buffer = where_->memory().allocate(bytes_of(root, state.symbols), program_->g->value_at(root).name);
@@ -521,13 +367,13 @@ class opencl_executor {
     const placed_node& step = program_->steps[s];
     const codegen::kernel_plan& plan = step.lowered.kernels[k];
     prepared_kernel& prepared = state.own.kernels[s][k];
-    if (prepared.kernel() == nullptr) prepared.kernel = make_kernel(kernels_of_[s][k]);
+    if (prepared.kernel() == nullptr) prepared.kernel = kernels_.launched[s][k].make();
     prepared.bytes = 0;
     set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
                   [&](const codegen::pointer_argument& pointer) -> argument_memory {
                     if (pointer.held == no_value) {
                       if (step.lowered.scratch.at(pointer.scratch).persistent)
-                        return persistent_[packed_in_[s]].at(pointer.scratch).memory();
+                        return weights_.packed(s, pointer.scratch);
                       return state.own.scratch[s].at(pointer.scratch);
                     }
                     if (pointer.object != memory_object::buffer) {
@@ -540,35 +386,8 @@ class opencl_executor {
                   });
     const symbol_values own = plan.bind(state.symbols);
     prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
-    prepared.size = work_size(plan, own, prepared.kernel());
+    prepared.size = work_size(plan, own, prepared.kernel(), where_->where().handle());
     prepared.ready = true;
-  }
-
-  opencl::launch_size work_size(const codegen::kernel_plan& plan, const symbol_values& own, cl_kernel kernel) const {
-    opencl::launch_size size;
-    size.dimensions = 1;
-    for (std::size_t d = 0; d < 3; ++d) {
-      // A launch over nothing still happens, with one work-item that its guard turns away: counts do not vary.
-      size.global[d] = static_cast<std::size_t>(std::max<std::int64_t>(plan.global[d].evaluate(own), 1));
-      if (size.global[d] > 1 || plan.local[d] > 1) size.dimensions = static_cast<cl_uint>(d + 1);
-    }
-    if (plan.local[0] != 0) {
-      for (std::size_t d = 0; d < 3; ++d) {
-        size.local[d] = std::max<std::size_t>(plan.local[d], 1);
-        size.global[d] = (size.global[d] + size.local[d] - 1) / size.local[d] * size.local[d];
-      }
-      return size;
-    }
-    if (size.dimensions != 1) return size;
-    std::size_t most = 0;
-    opencl::check(::clGetKernelWorkGroupInfo(kernel, where_->where().handle(), CL_KERNEL_WORK_GROUP_SIZE, sizeof most,
-                                             &most, nullptr),
-                  "clGetKernelWorkGroupInfo");
-    std::size_t local = std::min<std::size_t>(most == 0 ? 1 : most, preferred_group);
-    while (local > 1 && local / 2 >= size.global[0]) local /= 2;
-    size.local = {local, 1, 1};
-    size.global[0] = (size.global[0] + local - 1) / local * local;
-    return size;
   }
 
   /// Brings a value that no kernel wrote to the device: expressions of dims, and what the host computed.
@@ -668,7 +487,6 @@ class opencl_executor {
     }
   }
 
-  static constexpr std::size_t preferred_group = 256;
   static constexpr std::array<std::byte, 1> poison{std::byte{0xFF}};
 
   opencl::context* where_;
@@ -676,12 +494,9 @@ class opencl_executor {
   node_evaluator evaluate_;
   offset_planner planner_;
   opencl::session_queues queues_;
-  std::vector<std::vector<built_kernel>> kernels_of_;  // by step
-  std::vector<std::vector<built_kernel>> prepare_of_;
+  built_kernels kernels_;
+  device_weights weights_;
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
-  std::map<value_id, opencl::device_buffer> constants_;
-  std::vector<std::vector<packed_weights>> persistent_;  // by step
-  std::vector<std::size_t> packed_in_;                   // by step: whose packed weights it reads
   image_memory image_memory_;
   std::vector<opencl::device_image> images_;  // by object
   opencl::memory_placement placement_of_arena_;

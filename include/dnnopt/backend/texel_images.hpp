@@ -47,9 +47,8 @@ namespace dnnopt {
           facts.type};
 }
 
-/// What `automatic` means on a device: buffers where host and device run on one kind of memory and caches (CPUs), and
-/// wherever nothing was measured that speaks for texels.
-[[nodiscard]] inline memory_objects chosen_memory(memory_objects wanted, const device_info&) noexcept {
+/// What `automatic` means: buffers. The devices measured so far give no rule for texels (docs/texture_memory.md).
+[[nodiscard]] inline memory_objects chosen_memory(memory_objects wanted) noexcept {
   return wanted == memory_objects::automatic ? memory_objects::buffers : wanted;
 }
 

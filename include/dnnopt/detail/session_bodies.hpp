@@ -12,11 +12,11 @@
 #include <vector>
 
 #include <dnnopt/backend/arrange_memory.hpp>
-#include <dnnopt/backend/narrow_storage.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/pack_storage.hpp>
 #include <dnnopt/backend/program.hpp>
+#include <dnnopt/backend/stored_program.hpp>
+#include <dnnopt/backend/texel_images.hpp>
 #include <dnnopt/backend/tuning_store.hpp>
 #include <dnnopt/passes/fold_constants.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
@@ -135,27 +135,11 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
   codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
   if (options.tuned) lowering.tuned = options.tuned->find(device.context.info());
-  lowering.memory = chosen_memory(options.memory_objects, device.context.info());
+  lowering.memory = chosen_memory(options.memory_objects);
   result->report.memory_objects = lowering.memory;
-  std::shared_ptr<const graph> stored = result->optimized;
-  if (options.precision == precision::fp16) {
-    narrowed_graph narrow = narrow_storage(stored, lowering);
-    result->report.narrowed_intermediates = narrow.intermediates;
-    result->report.narrowed_constants = narrow.constants;
-    stored = std::move(narrow.g);
-  }
-  if (lowering.memory != memory_objects::buffers) {
-    packed_graph packed = pack_storage(stored, lowering);
-    result->report.packed_values = packed.values;
-    result->report.image_values = packed.images;
-    result->report.copy_bytes = packed.copy_bytes;
-    result->report.memory_notes = std::move(packed.notes);
-    stored = std::move(packed.g);
-  }
-  auto made = std::make_shared<program>(make_program(stored, lowering, options.require_device));
-  for (const placed_node& step : made->steps)
-    result->report.memory_notes.insert(result->report.memory_notes.end(), step.lowered.notes.begin(),
-                                       step.lowered.notes.end());
+  stored_program stored = make_stored_program(result->optimized, options.precision, lowering, options.require_device);
+  result->report.storage = std::move(stored.figures);
+  auto made = std::make_shared<program>(std::move(stored.placed));
   result->report.lower_seconds = lap();
   memory_options arranging = options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();

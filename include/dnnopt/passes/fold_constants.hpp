@@ -10,6 +10,7 @@
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -67,9 +68,7 @@ struct fold_constants {
 
   bool grows(const graph& g, const node& n, std::size_t input_bytes) const {
     std::size_t output_bytes = 0;
-    for (const value_id out : n.outputs) {
-      if (out == no_value) continue;
-      const value_facts& facts = g.facts(out);
+    for (const value_facts& facts : n.outputs | views::present | views::facts_in(g)) {
       if (!facts.dims) continue;
       const auto dims = static_dims(*facts.dims);
       if (!dims) return true;

@@ -9,8 +9,12 @@
 #include <variant>
 #include <vector>
 
+#include <range/v3/view/drop.hpp>
+#include <range/v3/view/zip.hpp>
+
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/reshape.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -51,7 +55,9 @@ struct inline_branches {
     const node branch = g.node_at(id);
     std::vector<value_id> moved(body->value_count(), no_value);
     const std::size_t formal = branch.formal_inputs();
-    for (std::size_t i = 0; i < body->inputs().size(); ++i) moved[body->inputs()[i]] = branch.inputs.at(formal + i);
+    for (const auto& [inside, outside] :
+         ranges::views::zip(body->inputs(), branch.inputs | ranges::views::drop(formal)))
+      moved[inside] = outside;
     g.remove_node(id);
     const auto keep = [&](value_id v) {
       if (v == no_value) return no_value;
@@ -63,9 +69,7 @@ struct inline_branches {
       return moved[v];
     };
     // Outputs that the body's nodes compute keep the names that readers of the If know.
-    for (std::size_t o = 0; o < branch.outputs.size(); ++o) {
-      const value_id out = branch.outputs[o];
-      const value_id made = body->outputs().at(o);
+    for (const auto& [out, made] : ranges::views::zip(branch.outputs, body->outputs())) {
       if (out == no_value || body->value_at(made).producer == no_node || moved[made] != no_value) continue;
       moved[made] = out;
     }
@@ -79,9 +83,8 @@ struct inline_branches {
           g.add_node(*n.op, branch.name + "/" + n.name, std::move(inputs), std::move(outputs), n.attributes);
       g.set_captured_begin(made, n.captured_begin);
     }
-    for (std::size_t o = 0; o < branch.outputs.size(); ++o) {
-      const value_id out = branch.outputs[o];
-      if (out == no_value || g.value_at(out).producer != no_node) continue;
+    for (const auto& [o, out] : views::present_slots(branch.outputs)) {
+      if (g.value_at(out).producer != no_node) continue;
       const value_id source = keep(body->outputs()[o]);
       // A branch that hands a captured value or a constant through, or one value twice.
       g.add_node(op_row<ops::identity_op>, branch.name + "/output_" + std::to_string(o), {source}, {out});

@@ -19,6 +19,7 @@
 #include <dnnopt/ops/convolution.hpp>
 #include <dnnopt/ops/matrix_product.hpp>
 #include <dnnopt/ops/slice.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rewriting/edit.hpp>
 
@@ -137,11 +138,10 @@ struct merge_siblings {
     if (const auto found = known.find(parts); found != known.end()) return found->second;
     dim_list dims{0};
     value_id named = no_value;
-    for (const value_id part : parts)
-      if (part != no_value) {
-        dims = g.facts(part).constant.dims();
-        named = part;
-      }
+    for (const value_id part : parts | views::present) {
+      dims = g.facts(part).constant.dims();
+      named = part;
+    }
     if (axis == 0 && dims.size() != 1) axis = 0;
     if (std::find(parts.begin(), parts.end(), no_value) != parts.end()) dims = {0};
     dims[axis] = 0;

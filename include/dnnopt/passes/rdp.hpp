@@ -16,6 +16,7 @@
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -61,8 +62,7 @@ class rdp {
     for (const node_id id : g.topological_order()) {
       const node& n = g.node_at(id);
       const std::vector<value_facts> outputs = infer(g, id);
-      for (std::size_t i = 0; i < n.outputs.size(); ++i)
-        if (n.outputs[i] != no_value) changed += raise(g, n.outputs[i], outputs[i], n);
+      for (const auto& [slot, out] : views::present_slots(n.outputs)) changed += raise(g, out, outputs[slot], n);
     }
     return changed;
   }

@@ -6,7 +6,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include <range/v3/algorithm/any_of.hpp>
+#include <range/v3/view/reverse.hpp>
+
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -19,12 +23,10 @@ struct remove_dead {
     pass_result result;
     const std::unordered_set<value_id> wanted(g.outputs().begin(), g.outputs().end());
     const std::vector<node_id> order = g.topological_order();
-    for (auto at = order.rbegin(); at != order.rend(); ++at) {
-      bool read = false;
-      for (const value_id out : g.node_at(*at).outputs)
-        read = read || (out != no_value && (!g.value_at(out).uses.empty() || wanted.contains(out)));
-      if (read) continue;
-      g.remove_node(*at);
+    for (const node_id id : order | ranges::views::reverse) {
+      const auto is_read = [&](value_id out) { return !g.value_at(out).uses.empty() || wanted.contains(out); };
+      if (ranges::any_of(g.node_at(id).outputs | views::present, is_read)) continue;
+      g.remove_node(id);
       ++result.edits;
     }
     return result;

@@ -19,6 +19,7 @@
 
 #include <dnnopt/graph.hpp>
 #include <dnnopt/layout.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/reduction_dims.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
 
@@ -216,8 +217,7 @@ inline void collect_needs(const graph& g, const layout_block& block, value_id v,
           if (known != packed.end() && *g.facts(other).dims == *g.facts(v).dims && !found) found = known->second;
         };
         for (const node_id id : block.members)
-          for (const value_id in : g.node_at(id).inputs) {
-            if (in == no_value) continue;
+          for (const value_id in : g.node_at(id).inputs | views::present) {
             together = together || in == v;
             consider(in);
           }

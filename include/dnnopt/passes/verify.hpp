@@ -15,6 +15,7 @@
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/op_info.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/shape.hpp>
 
 namespace dnnopt {
@@ -145,12 +146,9 @@ class verifier {
       fail(
           name_of_node(id), "edges are readings of produced values",
           std::to_string(boost::in_degree(id, graph_.dependence())) + " edges, " + std::to_string(edges) + " readings");
-    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
-      const value_id made = n.outputs[i];
-      if (made == no_value) continue;
-      if (!in_range(made) || graph_.value_at(made).producer != id || graph_.value_at(made).output_index != i)
-        fail(name_of_node(id), "outputs know their producer", "output " + std::to_string(i) + " does not");
-    }
+    for (const auto& [slot, made] : views::present_slots(n.outputs))
+      if (!in_range(made) || graph_.value_at(made).producer != id || graph_.value_at(made).output_index != slot)
+        fail(name_of_node(id), "outputs know their producer", "output " + std::to_string(slot) + " does not");
     for (const auto& [key, held] : n.attributes)
       if (const auto* body = std::get_if<subgraph>(&held)) check_body(id, key, *body);
   }
@@ -223,8 +221,7 @@ class verifier {
     for (const node_id id : graph_.nodes()) {
       if (in_block[id]) continue;
       bool runs = false;
-      for (const value_id out : graph_.node_at(id).outputs) {
-        if (out == no_value) continue;
+      for (const value_id out : graph_.node_at(id).outputs | views::present) {
         stored_by[out] = units.size();
         runs = runs || !graph_.facts(out).elements;
       }

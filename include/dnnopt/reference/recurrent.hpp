@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <dnnopt/ops/facts.hpp>
+#include <dnnopt/ops/recurrent_cells.hpp>
 #include <dnnopt/reference/element_copy.hpp>
 #include <dnnopt/reference/elements.hpp>
 #include <dnnopt/reference/reference_row.hpp>
@@ -22,64 +23,35 @@ namespace dnnopt::reference {
 
 namespace recurrent {
 
-/// One activation function with its parameters.
-struct activation {
-  double (*apply)(double x, double alpha, double beta) = nullptr;
-  double alpha = 0.0;
-  double beta = 0.0;
-
-  [[nodiscard]] double operator()(double x) const { return apply(x, alpha, beta); }
-};
-
-/// The functions that ONNX's recurrent layers name, with the parameters that stand where none is given.
-struct activation_row {
-  std::string_view name;
-  activation function;
-  int parameters;  ///< how many of alpha and beta it takes from the node's lists
-};
-
-inline constexpr std::array activation_table{
-    activation_row{"Relu", {[](double x, double, double) { return x > 0.0 ? x : 0.0; }}, 0},
-    activation_row{"Tanh", {[](double x, double, double) { return std::tanh(x); }}, 0},
-    activation_row{"Sigmoid", {[](double x, double, double) { return 1.0 / (1.0 + std::exp(-x)); }}, 0},
-    activation_row{"Softsign", {[](double x, double, double) { return x / (1.0 + std::fabs(x)); }}, 0},
-    activation_row{"Softplus",
-                   {[](double x, double, double) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }},
-                   0},
-    activation_row{"LeakyRelu", {[](double x, double a, double) { return x >= 0.0 ? x : a * x; }, 0.01}, 1},
-    activation_row{"ThresholdedRelu", {[](double x, double a, double) { return x > a ? x : 0.0; }, 1.0}, 1},
-    activation_row{"Elu", {[](double x, double a, double) { return x >= 0.0 ? x : a * std::expm1(x); }, 1.0}, 1},
-    activation_row{"Affine", {[](double x, double a, double b) { return a * x + b; }, 1.0}, 2},
-    activation_row{"ScaledTanh", {[](double x, double a, double b) { return a * std::tanh(b * x); }, 1.0, 1.0}, 2},
-    activation_row{
-        "HardSigmoid", {[](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); }, 0.2, 0.5}, 2},
-};
-
-/// The node's functions, `per_direction` for each direction; `defaults` where it names none.
-/// Errors: bad_attribute for an unknown name or too few of them.
-[[nodiscard]] inline std::vector<activation> activations_of(const attribute_map& attributes, std::size_t directions,
-                                                            std::vector<std::string> defaults) {
-  const std::size_t wanted = directions * defaults.size();
-  std::vector<std::string> names = attributes.get<std::vector<std::string>>("activations", {});
-  if (names.empty())
-    for (std::size_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
-  if (names.size() != wanted)
-    throw error(errc::bad_attribute, std::to_string(names.size()) + " activations of " + std::to_string(wanted));
-  const std::vector<float> alphas = attributes.get_floats("activation_alpha");
-  const std::vector<float> betas = attributes.get_floats("activation_beta");
-  std::size_t alpha = 0;
-  std::size_t beta = 0;
-  std::vector<activation> result;
-  for (const std::string& name : names) {
-    const auto row = std::find_if(activation_table.begin(), activation_table.end(),
-                                  [&](const activation_row& r) { return r.name == name; });
-    if (row == activation_table.end()) throw error(errc::bad_attribute, "activation '" + name + "'");
-    activation made = row->function;
-    if (row->parameters > 0 && alpha < alphas.size()) made.alpha = static_cast<double>(alphas[alpha++]);
-    if (row->parameters > 1 && beta < betas.size()) made.beta = static_cast<double>(betas[beta++]);
-    result.push_back(made);
+/// An activation of x, computed in double.
+[[nodiscard]] inline double apply(const recurrent_activation& activation, double x) {
+  const double a = activation.alpha;
+  const double b = activation.beta;
+  switch (activation.function) {
+    case recurrent_function::relu:
+      return std::max(x, 0.0);
+    case recurrent_function::tanh:
+      return std::tanh(x);
+    case recurrent_function::sigmoid:
+      return 1.0 / (1.0 + std::exp(-x));
+    case recurrent_function::softsign:
+      return x / (1.0 + std::fabs(x));
+    case recurrent_function::softplus:
+      return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0);
+    case recurrent_function::leaky_relu:
+      return x >= 0.0 ? x : a * x;
+    case recurrent_function::thresholded_relu:
+      return x > a ? x : 0.0;
+    case recurrent_function::elu:
+      return x >= 0.0 ? x : a * std::expm1(x);
+    case recurrent_function::affine:
+      return a * x + b;
+    case recurrent_function::scaled_tanh:
+      return a * std::tanh(b * x);
+    case recurrent_function::hard_sigmoid:
+      return std::clamp(a * x + b, 0.0, 1.0);
   }
-  return result;
+  return x;
 }
 
 /// Everything that the cells of one direction read; matrices are row-major, one row per gate and hidden unit.
@@ -89,7 +61,7 @@ struct direction_data {
   std::vector<double> input_bias;
   std::vector<double> recurrent_bias;
   std::span<const double> peepholes;  ///< LSTM: of input, output and forget gate; may be empty
-  std::span<const activation> functions;
+  std::span<const recurrent_activation> functions;
   std::size_t inputs;
   std::size_t hidden;
   double clip;   ///< 0: none
@@ -115,7 +87,7 @@ using cell_function = void (*)(const direction_data& data, const double* x, std:
 inline void rnn_cell(const direction_data& data, const double* x, std::vector<double>& h, std::vector<double>&) {
   std::vector<double> next(data.hidden);
   for (std::size_t u = 0; u < data.hidden; ++u)
-    next[u] = data.functions[0](data.limited(data.from_input(u, x) + data.from_state(u, h.data())));
+    next[u] = apply(data.functions[0], data.limited(data.from_input(u, x) + data.from_state(u, h.data())));
   h = std::move(next);
 }
 
@@ -125,15 +97,15 @@ inline void gru_cell(const direction_data& data, const double* x, std::vector<do
   std::vector<double> reset(n);
   std::vector<double> gated(n);
   for (std::size_t u = 0; u < n; ++u) {
-    update[u] = data.functions[0](data.limited(data.from_input(u, x) + data.from_state(u, h.data())));
-    reset[u] = data.functions[0](data.limited(data.from_input(n + u, x) + data.from_state(n + u, h.data())));
+    update[u] = apply(data.functions[0], data.limited(data.from_input(u, x) + data.from_state(u, h.data())));
+    reset[u] = apply(data.functions[0], data.limited(data.from_input(n + u, x) + data.from_state(n + u, h.data())));
     gated[u] = reset[u] * h[u];
   }
   std::vector<double> next(n);
   for (std::size_t u = 0; u < n; ++u) {
     const double state =
         data.variant ? reset[u] * data.from_state(2 * n + u, h.data()) : data.from_state(2 * n + u, gated.data());
-    const double candidate = data.functions[1](data.limited(data.from_input(2 * n + u, x) + state));
+    const double candidate = apply(data.functions[1], data.limited(data.from_input(2 * n + u, x) + state));
     next[u] = (1.0 - update[u]) * candidate + update[u] * h[u];
   }
   h = std::move(next);
@@ -149,21 +121,22 @@ inline void lstm_cell(const direction_data& data, const double* x, std::vector<d
   };
   std::vector<double> next(n);
   for (std::size_t u = 0; u < n; ++u) {
-    const double input = data.functions[0](data.limited(gate(0, u) + peephole(0, u) * c[u]));
+    const double input = apply(data.functions[0], data.limited(gate(0, u) + peephole(0, u) * c[u]));
     const double forget =
-        data.variant ? 1.0 - input : data.functions[0](data.limited(gate(2, u) + peephole(2, u) * c[u]));
-    const double cell = forget * c[u] + input * data.functions[1](data.limited(gate(3, u)));
-    const double output = data.functions[0](data.limited(gate(1, u) + peephole(1, u) * cell));
+        data.variant ? 1.0 - input : apply(data.functions[0], data.limited(gate(2, u) + peephole(2, u) * c[u]));
+    const double cell = forget * c[u] + input * apply(data.functions[1], data.limited(gate(3, u)));
+    const double output = apply(data.functions[0], data.limited(gate(1, u) + peephole(1, u) * cell));
     c[u] = cell;
-    next[u] = output * data.functions[2](cell);
+    next[u] = output * apply(data.functions[2], cell);
   }
   h = std::move(next);
 }
 
-/// Runs a layer of `gates` gates. Outputs are Y, Y_h and, where `cell_state`, Y_c.
+/// Runs a layer of `cell`, one time step by `step`. Outputs are Y, Y_h and, where it has a second state, Y_c.
 inline void run_layer(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs,
-                      std::size_t gates, cell_function cell, std::vector<std::string> default_activations,
-                      std::string_view variant_attribute, bool cell_state) {
+                      const recurrent_cell& cell, cell_function step) {
+  const std::size_t gates = cell.gates;
+  const bool cell_state = cell.states > 1;
   const bool batch_first = attributes.get_int("layout", 0) != 0;
   const std::string direction = attributes.get_string("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
@@ -201,7 +174,8 @@ inline void run_layer(const attribute_map& attributes, std::span<const tensor> i
   if (lengths.size() != batch)
     throw error(errc::shape_mismatch,
                 std::to_string(lengths.size()) + " sequence lengths for a batch of " + std::to_string(batch));
-  const std::vector<activation> functions = activations_of(attributes, directions, default_activations);
+  const std::vector<recurrent_activation> functions = recurrent_activations_of(attributes, directions, cell);
+  const std::size_t per_direction = cell.functions().size();
 
   // Y is [steps, directions, batch, hidden] and the final states are [directions, batch, hidden], unless the batch
   // comes first.
@@ -224,12 +198,11 @@ inline void run_layer(const attribute_map& attributes, std::span<const tensor> i
       data.recurrent_bias.assign(first + n(rows), first + n(2 * rows));
     }
     if (!peepholes.empty()) data.peepholes = std::span<const double>(peepholes).subspan(d * 3 * hidden, 3 * hidden);
-    data.functions =
-        std::span<const activation>(functions).subspan(d * default_activations.size(), default_activations.size());
+    data.functions = std::span<const recurrent_activation>(functions).subspan(d * per_direction, per_direction);
     data.inputs = width;
     data.hidden = hidden;
     data.clip = static_cast<double>(attributes.get_float("clip", 0.0F));
-    data.variant = !variant_attribute.empty() && attributes.get_int(variant_attribute, 0) != 0;
+    data.variant = !cell.variant.empty() && attributes.get_int(cell.variant, 0) != 0;
     const bool backwards = direction == "reverse" || d == 1;
     for (std::size_t b = 0; b < batch; ++b) {
       const auto length = static_cast<std::size_t>(std::clamp<std::int64_t>(lengths[b], 0, n(steps)));
@@ -240,7 +213,7 @@ inline void run_layer(const attribute_map& attributes, std::span<const tensor> i
       if (!initial_c.empty()) std::copy_n(initial_c.begin() + n(place), hidden, c.begin());
       for (std::size_t k = 0; k < length; ++k) {
         const std::size_t t = backwards ? length - 1 - k : k;
-        cell(data, x.data() + (batch_first ? b * steps + t : t * batch + b) * width, h, c);
+        step(data, x.data() + (batch_first ? b * steps + t : t * batch + b) * width, h, c);
         const std::size_t row = batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
         std::copy(h.begin(), h.end(), y.begin() + n(row * hidden));
       }
@@ -261,13 +234,13 @@ inline void run_layer(const attribute_map& attributes, std::span<const tensor> i
 }
 
 inline void rnn(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
-  run_layer(attributes, inputs, outputs, 1, rnn_cell, {"Tanh"}, "", false);
+  run_layer(attributes, inputs, outputs, *find_recurrent_cell("RNN"), rnn_cell);
 }
 inline void gru(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
-  run_layer(attributes, inputs, outputs, 3, gru_cell, {"Sigmoid", "Tanh"}, "linear_before_reset", false);
+  run_layer(attributes, inputs, outputs, *find_recurrent_cell("GRU"), gru_cell);
 }
 inline void lstm(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
-  run_layer(attributes, inputs, outputs, 4, lstm_cell, {"Sigmoid", "Tanh", "Tanh"}, "input_forget", true);
+  run_layer(attributes, inputs, outputs, *find_recurrent_cell("LSTM"), lstm_cell);
 }
 
 }  // namespace recurrent

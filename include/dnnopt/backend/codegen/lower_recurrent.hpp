@@ -2,8 +2,6 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_LOWER_RECURRENT_HPP
 #define DNNOPT_BACKEND_CODEGEN_LOWER_RECURRENT_HPP
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,48 +13,38 @@
 #include <dnnopt/backend/codegen/emitters/element_site.hpp>
 #include <dnnopt/backend/codegen/matrix_frame.hpp>
 #include <dnnopt/backend/kernels/sources.hpp>
+#include <dnnopt/ops/recurrent_cells.hpp>
 
 namespace dnnopt::codegen {
 
-/// A recurrent layer as the frame computes it.
-struct recurrent_cell {
-  std::string_view op;
-  std::int64_t gates;                        ///< matrices stacked in W and R
-  std::array<std::string_view, 3> defaults;  ///< activations f, g, h; empty: the cell has none
-  std::string_view variant;                  ///< the attribute that DNNOPT_VARIANT follows
-};
-inline constexpr std::array recurrent_cells{
-    recurrent_cell{"RNN", 1, {"Tanh", "", ""}, ""},
-    recurrent_cell{"GRU", 3, {"Sigmoid", "Tanh", ""}, "linear_before_reset"},
-    recurrent_cell{"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}, "input_forget"},
-};
-[[nodiscard]] constexpr const recurrent_cell* find_recurrent_cell(std::string_view op) noexcept {
-  for (const recurrent_cell& cell : recurrent_cells)
-    if (cell.op == op) return &cell;
-  return nullptr;
+/// An activation over x in OpenCL C; $a and $b stand for its alpha and beta.
+[[nodiscard]] constexpr std::string_view recurrent_expression(recurrent_function function) noexcept {
+  switch (function) {
+    case recurrent_function::relu:
+      return "fmax(x, 0.0f)";
+    case recurrent_function::tanh:
+      return "tanh(x)";
+    case recurrent_function::sigmoid:
+      return "1.0f / (1.0f + exp(-x))";
+    case recurrent_function::softsign:
+      return "x / (1.0f + fabs(x))";
+    case recurrent_function::softplus:
+      return "log1p(exp(-fabs(x))) + fmax(x, 0.0f)";
+    case recurrent_function::leaky_relu:
+      return "x >= 0.0f ? x : $a * x";
+    case recurrent_function::thresholded_relu:
+      return "x > $a ? x : 0.0f";
+    case recurrent_function::elu:
+      return "x >= 0.0f ? x : $a * expm1(x)";
+    case recurrent_function::affine:
+      return "$a * x + $b";
+    case recurrent_function::scaled_tanh:
+      return "$a * tanh($b * x)";
+    case recurrent_function::hard_sigmoid:
+      return "clamp($a * x + $b, 0.0f, 1.0f)";
+  }
+  return "x";
 }
-
-/// An activation that recurrent layers name, in OpenCL C over x, alpha ($a) and beta ($b), with ONNX's default values.
-struct recurrent_activation {
-  std::string_view name;
-  std::string_view expression;
-  double alpha = 0.0;
-  double beta = 0.0;
-  int parameters = 0;  ///< how many of alpha and beta it takes from the node's lists
-};
-inline constexpr std::array recurrent_activations{
-    recurrent_activation{"Relu", "fmax(x, 0.0f)"},
-    recurrent_activation{"Tanh", "tanh(x)"},
-    recurrent_activation{"Sigmoid", "1.0f / (1.0f + exp(-x))"},
-    recurrent_activation{"Softsign", "x / (1.0f + fabs(x))"},
-    recurrent_activation{"Softplus", "log1p(exp(-fabs(x))) + fmax(x, 0.0f)"},
-    recurrent_activation{"LeakyRelu", "x >= 0.0f ? x : $a * x", 0.01, 0.0, 1},
-    recurrent_activation{"ThresholdedRelu", "x > $a ? x : 0.0f", 1.0, 0.0, 1},
-    recurrent_activation{"Elu", "x >= 0.0f ? x : $a * expm1(x)", 1.0, 0.0, 1},
-    recurrent_activation{"Affine", "$a * x + $b", 1.0, 0.0, 2},
-    recurrent_activation{"ScaledTanh", "$a * tanh($b * x)", 1.0, 1.0, 2},
-    recurrent_activation{"HardSigmoid", "clamp($a * x + $b, 0.0f, 1.0f)", 0.2, 0.5, 2},
-};
 
 /// States of one image are kept in local memory: at most so many hidden units.
 inline constexpr std::int64_t most_hidden_units = 2048;
@@ -66,13 +54,10 @@ inline constexpr std::int64_t most_hidden_units = 2048;
   const recurrent_cell* const cell = n.op->domain.empty() ? find_recurrent_cell(n.op->name) : nullptr;
   if (cell == nullptr) return "no kernel for this kind of loop";
   if (site.block.members.size() != 1) return "something is joined to the layer";
-  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-    if (i == 4 || !site.has_input(i)) continue;
-    const c_type_row* const row = find_c_type(site.input(i).type);
-    if (row == nullptr || row->compute != compute_type::real)
-      return "computes in float, input " + std::to_string(i) + " is " +
-             std::string(dnnopt::name_of(site.input(i).type));
-  }
+  // Input 4 counts steps, in integers.
+  for (std::size_t i = 0; i < n.inputs.size(); ++i)
+    if (i != 4)
+      if (std::string why = reject_input_type(site, i); !why.empty()) return why;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}})
     if (!site.input(i).dims || site.input(i).dims->size() != 3) return "other than three dims";
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
@@ -84,32 +69,14 @@ inline constexpr std::int64_t most_hidden_units = 2048;
   return {};
 }
 
-/// Defines dnnopt_f, dnnopt_g and dnnopt_h, those that the cell has. Errors: bad_attribute for an unknown activation or
-/// another number of them than the directions have.
+/// Defines dnnopt_f, dnnopt_g and dnnopt_h, those that the cell has. Errors: as recurrent_activations_of.
 inline void define_recurrent_activations(kernel_builder& b, const attribute_map& attributes, const recurrent_cell& cell,
                                          std::size_t directions) {
-  std::vector<std::string> names = attributes.get<std::vector<std::string>>("activations", {});
-  const auto own = static_cast<std::size_t>(
-      std::count_if(cell.defaults.begin(), cell.defaults.end(), [](std::string_view name) { return !name.empty(); }));
-  if (names.empty())
-    for (std::size_t d = 0; d < directions; ++d)
-      names.insert(names.end(), cell.defaults.begin(), cell.defaults.begin() + static_cast<std::ptrdiff_t>(own));
-  if (names.size() != own * directions)
-    throw error(errc::bad_attribute,
-                std::to_string(names.size()) + " activations of " + std::to_string(own * directions));
-  const std::vector<float> alphas = attributes.get_floats("activation_alpha");
-  const std::vector<float> betas = attributes.get_floats("activation_beta");
-  std::size_t alpha = 0;
-  std::size_t beta = 0;
+  const std::size_t own = cell.functions().size();
   std::vector<std::string> expressions;
-  for (const std::string& name : names) {
-    const auto row = std::find_if(recurrent_activations.begin(), recurrent_activations.end(),
-                                  [&](const recurrent_activation& known) { return known.name == name; });
-    if (row == recurrent_activations.end()) throw error(errc::bad_attribute, "activation '" + name + "'");
-    const double a = row->parameters > 0 && alpha < alphas.size() ? static_cast<double>(alphas[alpha++]) : row->alpha;
-    const double c = row->parameters > 1 && beta < betas.size() ? static_cast<double>(betas[beta++]) : row->beta;
-    std::string text(row->expression);
-    for (const auto& [mark, value] : {std::pair<std::string_view, double>{"$a", a}, {"$b", c}})
+  for (const recurrent_activation& one : recurrent_activations_of(attributes, directions, cell)) {
+    std::string text(recurrent_expression(one.function));
+    for (const auto& [mark, value] : {std::pair<std::string_view, double>{"$a", one.alpha}, {"$b", one.beta}})
       for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark))
         text.replace(at, mark.size(), "(" + literal(compute_type::real, value) + ")");
     expressions.push_back(std::move(text));
@@ -137,14 +104,15 @@ inline void define_recurrent_activations(kernel_builder& b, const attribute_map&
   const std::int64_t inputs = s.dims(1)[2].constant();
   const std::int64_t hidden = s.dims(2)[2].constant();
   const std::int64_t directions = direction == "bidirectional" ? 2 : 1;
-  const std::int64_t rows = cell.gates * hidden;
+  const auto gates = static_cast<std::int64_t>(cell.gates);
+  const std::int64_t rows = gates * hidden;
   const index_expr t = b.index("t", steps);
   const index_expr z = b.index("z", batch);
   const index_expr d = b.index("d", directions);
   const index_expr j = b.index("j", hidden);
   const index_expr k = b.index("k", inputs);
   const index_expr g = b.index("g", rows);
-  b.define("DNNOPT_GATES", cell.gates);
+  b.define("DNNOPT_GATES", gates);
   b.define("DNNOPT_HIDDEN", hidden);
   b.define("DNNOPT_INPUTS", inputs);
   b.define("DNNOPT_STEPS", steps);

@@ -223,15 +223,20 @@ inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
 }
 
+/// Why the float frames do not take an operand: its element type. Empty also where it is left out.
+[[nodiscard]] inline std::string reject_input_type(const lowering_site& site, std::size_t i) {
+  if (!site.has_input(i)) return {};
+  const c_type_row* row = find_c_type(site.input(i).type);
+  return row == nullptr || row->compute != compute_type::real
+             ? "computes in float, input " + std::to_string(i) + " is " +
+                   std::string(dnnopt::name_of(site.input(i).type))
+             : std::string();
+}
+
 /// Why the float frames do not take a node: element types that they do not compute in.
 [[nodiscard]] inline std::string reject_element_types(const lowering_site& site, std::size_t inputs) {
-  for (std::size_t i = 0; i < inputs; ++i) {
-    if (!site.has_input(i)) continue;
-    const c_type_row* row = find_c_type(site.input(i).type);
-    if (row == nullptr || row->compute != compute_type::real)
-      return "computes in float, input " + std::to_string(i) + " is " +
-             std::string(dnnopt::name_of(site.input(i).type));
-  }
+  for (std::size_t i = 0; i < inputs; ++i)
+    if (std::string why = reject_input_type(site, i); !why.empty()) return why;
   const c_type_row* row = find_c_type(site.output().type);
   return row == nullptr || row->compute != compute_type::real
              ? "computes in float, the output is " + std::string(dnnopt::name_of(site.output().type))

@@ -16,6 +16,7 @@
 #include <dnnopt/graph.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/passes/fusion/profile_database.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 
 namespace dnnopt::fusion {
 
@@ -69,8 +70,7 @@ inline constexpr std::int64_t largest_listed = 16;
       }
     }
     key += ") ->";
-    for (const value_id out : n.outputs) {
-      if (out == no_value) continue;
+    for (const value_id out : n.outputs | views::present) {
       const std::string name = "v" + std::to_string(inside++);
       names.emplace(out, name);
       key += " " + name + " " + facts_text(out);

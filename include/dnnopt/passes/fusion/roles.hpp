@@ -11,7 +11,11 @@
 #include <variant>
 #include <vector>
 
+#include <range/v3/algorithm/all_of.hpp>
+#include <range/v3/range/primitives.hpp>
+
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 
 namespace dnnopt::fusion {
 
@@ -75,11 +79,9 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
   std::set<std::uint32_t> bound;
   for (const value_id in : g.inputs()) bound.merge(symbols_of(g.facts(in)));
   for (const node_id id : order)
-    for (const value_id out : g.node_at(id).outputs) {
-      if (out == no_value) continue;
-      for (const std::uint32_t symbol : symbols_of(g.facts(out)))
+    for (const value_facts& facts : g.node_at(id).outputs | views::present | views::facts_in(g))
+      for (const std::uint32_t symbol : symbols_of(facts))
         if (bound.insert(symbol).second) late.emplace(symbol, id);
-    }
   return late;
 }
 
@@ -112,13 +114,9 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
 
 /// Whether all wanted outputs of a node are expressions of dims, which are evaluated where they are read.
 [[nodiscard]] inline bool is_known(const graph& g, node_id id) {
-  bool any = false;
-  for (const value_id out : g.node_at(id).outputs) {
-    if (out == no_value) continue;
-    any = true;
-    if (!g.facts(out).elements) return false;
-  }
-  return any;
+  auto outputs = g.node_at(id).outputs | views::present | views::facts_in(g);
+  return !ranges::empty(outputs) &&
+         ranges::all_of(outputs, [](const value_facts& facts) { return facts.elements.has_value(); });
 }
 
 /// The role of a node. Precondition: rdp has run.
@@ -131,14 +129,12 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
   for (const auto& [name, held] : n.attributes)
     if (std::holds_alternative<subgraph>(held)) return role::alone;
   std::size_t wanted = 0;
-  for (const value_id out : n.outputs) {
-    if (out == no_value) continue;
+  for (const value_facts& facts : n.outputs | views::present | views::facts_in(g)) {
     ++wanted;
-    const value_facts& facts = g.facts(out);
     if (facts.kind != value_kind::tensor || !facts.dims || facts.type == dtype::string) return role::alone;
   }
-  for (const value_id in : n.inputs)
-    if (in != no_value && (g.facts(in).kind != value_kind::tensor || !g.facts(in).dims)) return role::alone;
+  for (const value_facts& facts : n.inputs | views::present | views::facts_in(g))
+    if (facts.kind != value_kind::tensor || !facts.dims) return role::alone;
   switch (n.op->kind) {
     case computation_kind::view:
       return n.op->view == nullptr ? role::alone : role::view;

@@ -12,7 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include <range/v3/view/drop.hpp>
+
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 
 namespace dnnopt::rewriting {
 
@@ -74,11 +77,10 @@ struct axis_slice {
   if (n == nullptr || n->inputs.size() < 4 || !g.facts(n->inputs[0]).dims) return std::nullopt;
   const shape& dims = *g.facts(n->inputs[0]).dims;
   std::array<std::int64_t, 4> numbers{0, 0, 0, 1};
-  for (std::size_t i = 1; i < n->inputs.size(); ++i) {
-    if (n->inputs[i] == no_value) continue;
-    const tensor& given = g.facts(n->inputs[i]).constant;
+  for (const auto& [slot, in] : views::present_slots(n->inputs) | ranges::views::drop(1)) {
+    const tensor& given = g.facts(in).constant;
     if (given.empty() || given.size() != 1) return std::nullopt;
-    numbers[i - 1] = integers_of(given).front();
+    numbers[slot - 1] = integers_of(given).front();
   }
   if (numbers[3] != 1) return std::nullopt;
   const std::size_t axis = normalize_axis(numbers[2], dims.size());

@@ -16,7 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include <range/v3/action/push_back.hpp>
+
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rewriting/conditions.hpp>
 #include <dnnopt/passes/rewriting/matcher.hpp>
@@ -196,8 +199,7 @@ class engine {
         for (const value_use& use : g.value_at(v).uses) {
           if (!taking_part_.contains(g.node_at(use.node).op) || !known.insert(use.node).second) continue;
           seen.push_back(use.node);
-          for (const value_id out : g.node_at(use.node).outputs)
-            if (out != no_value) next.push_back(out);
+          ranges::push_back(next, g.node_at(use.node).outputs | views::present);
         }
       }
       frontier = std::move(next);

@@ -1,0 +1,48 @@
+// Owns a program made of a graph with the storage that was asked for: precision, texels and memory objects.
+#ifndef DNNOPT_BACKEND_STORED_PROGRAM_HPP
+#define DNNOPT_BACKEND_STORED_PROGRAM_HPP
+
+#include <memory>
+#include <utility>
+
+#include <dnnopt/backend/narrow_storage.hpp>
+#include <dnnopt/backend/pack_storage.hpp>
+#include <dnnopt/backend/program.hpp>
+#include <dnnopt/storage.hpp>
+
+namespace dnnopt {
+
+/// A program, and how its tensors are stored.
+struct stored_program {
+  program placed;
+  storage_figures figures;
+};
+
+/// Narrows and packs as `wanted` and `how.memory` say, then lowers. `g` itself is not changed.
+/// Errors: no_kernel (with `require_device`).
+[[nodiscard]] inline stored_program make_stored_program(std::shared_ptr<const graph> g, precision wanted,
+                                                        const codegen::lower_options& how, bool require_device) {
+  storage_figures figures;
+  if (wanted == precision::fp16) {
+    narrowed_graph narrow = narrow_storage(g, how);
+    figures.narrowed_intermediates = narrow.intermediates;
+    figures.narrowed_constants = narrow.constants;
+    g = std::move(narrow.g);
+  }
+  if (how.memory != memory_objects::buffers) {
+    packed_graph packed = pack_storage(g, how);
+    figures.packed_values = packed.values;
+    figures.image_values = packed.images;
+    figures.copy_bytes = packed.copy_bytes;
+    figures.notes = std::move(packed.notes);
+    g = std::move(packed.g);
+  }
+  stored_program made{make_program(std::move(g), how, require_device), std::move(figures)};
+  for (const placed_node& step : made.placed.steps)
+    made.figures.notes.insert(made.figures.notes.end(), step.lowered.notes.begin(), step.lowered.notes.end());
+  return made;
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_STORED_PROGRAM_HPP
