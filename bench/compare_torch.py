@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Latency beside PyTorch on one GPU: dnnopt, dnnopt tuned, eager, TorchInductor, TorchInductor with CUDA graphs.
 
-compare_torch.py EXE DEVICE [MODEL.onnx ...] [--tune SECONDS] [--warmup N] [--runs N] [--json FILE]
+compare_torch.py EXE DEVICE [MODEL.onnx ...] [--batches N ...] [--engines NAME ...] [--tune SECONDS] [--warmup N] [--runs N]
+                 [--json FILE]
 
 DEVICE is what `EXE bench --device` takes. Each model's row is made in one go: fp32, tf32 off, cudnn.benchmark on, under
 no_grad, medians of N runs after warm-up, in milliseconds. PyTorch's input lies on the GPU already and its output stays
 there; dnnopt's figure is end to end, with upload and download. Weights are random on both sides. A model that PyTorch
-lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. Ends with the geometric mean
-of TorchInductor / dnnopt.
+lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. With --batches each model,
+whose inputs have the symbol `batch` as first dim (symbolic_batch.py makes it), has a row for each batch.
+--engines leaves engines of PyTorch out. Ends with the geometric mean of TorchInductor / dnnopt.
 """
 import argparse
 import json
@@ -27,6 +29,11 @@ DEFAULT = [
 ]
 
 
+# Names of models that are one network of timm with a symbolic batch.
+SAME = {"swin_tiny_batch": "swin_tiny_patch4_window7_224", "vit_base_batch": "vit_base_patch16_224", "resnet50_batch": "resnet50"}
+PEERS = ["eager", "inductor", "inductor + graphs"]
+
+
 def torch_model(name, shapes):
     """A module in evaluation mode and its inputs on the GPU. ImportError where the package is missing."""
     import torch
@@ -40,7 +47,7 @@ def torch_model(name, shapes):
         return made.eval().cuda(), (ids,)
     import timm
 
-    return timm.create_model(name).eval().cuda(), (torch.randn(next(iter(shapes.values())), device="cuda"),)
+    return timm.create_model(SAME.get(name, name)).eval().cuda(), (torch.randn(next(iter(shapes.values())), device="cuda"),)
 
 
 def torch_latency(call, inputs, warmup, runs):
@@ -59,7 +66,7 @@ def torch_latency(call, inputs, warmup, runs):
     return statistics.median(times)
 
 
-def torch_rows(name, shapes, warmup, runs):
+def torch_rows(name, shapes, warmup, runs, engines):
     """Latencies by engine; the text of what failed in place of a figure."""
     import torch
 
@@ -74,6 +81,8 @@ def torch_rows(name, shapes, warmup, runs):
         ("inductor", lambda: torch.compile(module)),
         ("inductor + graphs", lambda: torch.compile(module, mode="reduce-overhead")),
     ):
+        if engine not in engines:
+            continue
         torch._dynamo.reset()
         try:
             rows[engine] = torch_latency(make(), inputs, warmup, runs)
@@ -94,6 +103,8 @@ def main():
     parser.add_argument("exe")
     parser.add_argument("device")
     parser.add_argument("models", nargs="*")
+    parser.add_argument("--batches", nargs="*", type=int, default=[0])
+    parser.add_argument("--engines", nargs="*", choices=PEERS, default=PEERS)
     parser.add_argument("--tune", type=float, default=0, help="seconds; 0: no tuned column")
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--runs", type=int, default=50)
@@ -107,10 +118,10 @@ def main():
         print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name() if torch.cuda.is_available() else 'no GPU'}")
     except ImportError:
         print("PyTorch is not installed: rows of dnnopt alone")
-    engines = ["dnnopt", "tuned", "eager", "inductor", "inductor + graphs"]
+    engines = ["dnnopt", "tuned"] + arguments.engines
     print(f"{'model':32s}" + "".join(f"{engine:>19s}" for engine in engines) + f"{'inductor/dnnopt':>19s}", flush=True)
     table = {}
-    for path in models:
+    for path, batch in ((path, batch) for path in models for batch in arguments.batches):
         name = os.path.splitext(os.path.basename(path))[0]
         with tempfile.TemporaryDirectory() as folder:
             model = os.path.join(folder, os.path.basename(path))
@@ -118,17 +129,21 @@ def main():
             subprocess.run([arguments.exe, "weights", model], check=True, stdout=subprocess.DEVNULL)
             info = run_tool(arguments.exe, "info", model)
             shapes = {one["name"]: one["shape"] for one in info["inputs"]}
-            common = ["--device", arguments.device, "--warmup", str(arguments.warmup), "--runs", str(arguments.runs)]
+            if batch:
+                shapes = {key: [batch if dim == "batch" else dim for dim in dims] for key, dims in shapes.items()}
+            sized = ["--dim", f"batch={batch}"] if batch else []
+            common = [*sized, "--device", arguments.device, "--warmup", str(arguments.warmup), "--runs", str(arguments.runs)]
             row = {"dnnopt": run_tool(arguments.exe, "bench", model, *common)["latency_ms"]["median"]}
             if arguments.tune > 0:
                 cache = os.path.join(folder, "cache")
-                tuned = run_tool(arguments.exe, "tune", model, "--device", arguments.device, "--budget", str(arguments.tune), "--cache", cache)
+                tuned = run_tool(arguments.exe, "tune", model, "--device", arguments.device, "--budget", str(arguments.tune), "--cache", cache, *sized)
                 row["tuned"] = run_tool(arguments.exe, "bench", model, *common, "--cache", cache)["latency_ms"]["median"]
                 row["tried"] = tuned["tried"]
             try:
-                row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs))
+                row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs, arguments.engines))
             except (ImportError, AssertionError, RuntimeError) as fault:
                 row["missing"] = str(fault).splitlines()[0]
+        name += f" batch {batch}" if batch else ""
         inductor = row.get("inductor")
         row["ratio"] = inductor / row["dnnopt"] if isinstance(inductor, float) else None
         table[name] = row

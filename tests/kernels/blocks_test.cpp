@@ -66,3 +66,48 @@ TEST_CASE_METHOD(blocks, "two products of one vector run as one kernel") {
     }
   }
 }
+
+TEST_CASE_METHOD(blocks, "what is read across passes through local memory") {
+  const auto transposed = [&](dim_list dims, std::vector<std::int64_t> order) {
+    return add("Transpose", {input(std::move(dims))}, with("perm", std::move(order)));
+  };
+  const std::vector<std::string> tiles{"map_transposed"};
+  const auto fresh = [&] {
+    g = graph();
+    inputs.clear();
+  };
+  SECTION("a matrix of odd sizes") {
+    g.add_output(add("Relu", {transposed({131, 130}, {1, 0})}));
+    check(device_form::groups, tiles);
+  }
+  SECTION("channels to the end and back, two spatial dims as one") {
+    g.add_output(add("Relu", {transposed({2, 120, 9, 9}, {0, 2, 3, 1})}));
+    check(device_form::groups, tiles);
+    fresh();
+    g.add_output(add("Neg", {transposed({3, 7, 11, 80}, {0, 3, 1, 2})}));
+    check(device_form::groups, tiles);
+  }
+  SECTION("beside an operand that is read along, and a small one") {
+    const value_id across = transposed({1, 150, 13, 11}, {0, 2, 3, 1});
+    const value_id sum = add("Add", {across, input({1, 13, 11, 150})});
+    g.add_output(add("Mul", {sum, constant({150})}));
+    check(device_form::groups, tiles);
+  }
+  SECTION("two operands across, a reversal of three dims") {
+    g.add_output(add("Mul", {transposed({29, 21, 33}, {2, 1, 0}), transposed({29, 21, 33}, {2, 1, 0})}));
+    check(device_form::groups, tiles);
+  }
+  SECTION("not where the last dim stays, tiles would be empty, or elements are few") {
+    for (const auto& [dims, order] : {std::pair<dim_list, std::vector<std::int64_t>>{{2, 30, 20, 17}, {0, 2, 1, 3}},
+                                      {{5, 4000}, {1, 0}},
+                                      {{60, 70}, {1, 0}}}) {
+      fresh();
+      g.add_output(add("Relu", {transposed(dims, order)}));
+      check(device_form::groups, {"map"});
+    }
+  }
+  SECTION("not on a device of wide vectors") {
+    g.add_output(add("Relu", {transposed({131, 130}, {1, 0})}));
+    check(device_form::vectors, {"map"});
+  }
+}

@@ -34,7 +34,10 @@ inline void kernel_builder::write_texel(value_id id, std::span<const index_expr>
 
 inline std::string kernel_builder::load_element(value_id id, std::span<const index_expr> index) {
   const auto& layout = block_.g.facts(id).texels;
-  if (!layout) return load(id, offset_of(id, index));
+  if (!layout) {
+    loads_.push_back({id, std::vector<index_expr>(index.begin(), index.end()), scopes_.size()});
+    return load(id, offset_of(id, index));
+  }
   std::vector<index_expr> at(index.begin(), index.end());
   const index_expr component = mod(at[layout->packed], texel_width);
   at[layout->packed] = floordiv(at[layout->packed], texel_width);

@@ -55,6 +55,13 @@ struct block_view {
   node_id anchor = no_node;       ///< the member that the others surround; no_node: the only one that needs a frame
 };
 
+/// A load that element expressions asked for.
+struct element_load {
+  value_id id;
+  std::vector<index_expr> index;
+  std::size_t depth;  ///< scopes that were open
+};
+
 /// Writes one kernel. Not copyable; `finish` ends it.
 class kernel_builder {
  public:
@@ -167,6 +174,10 @@ class kernel_builder {
     open("for (" + std::string(type) + name + " = 0; " + name + " < " + index_source(extent) + "; ++" + name + ") {");
     return i;
   }
+  /// How many scopes are open.
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  /// The loads of single elements written so far, without those of texels.
+  [[nodiscard]] std::span<const element_load> loads() const noexcept { return loads_; }
   /// Starts collecting statements apart; `take` returns them.
   void begin() {
     accesses_.begin_section();
@@ -666,6 +677,7 @@ class kernel_builder {
   std::string functions_;
   std::vector<scope> scopes_;
   std::vector<std::vector<scope>> held_;
+  std::vector<element_load> loads_;
   access_log accesses_;
   std::size_t counter_ = 0;
   std::optional<row_moments> moments_;

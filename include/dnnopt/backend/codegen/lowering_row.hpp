@@ -73,6 +73,7 @@ struct lowering_row {
 /// name of the kernel in profiles and logs.
 inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "map",
+    "map_transposed",
     "pack",
     "scatter_copy",
     "scatter",

@@ -20,6 +20,7 @@
 #include <dnnopt/backend/codegen/lower_rows.hpp>
 #include <dnnopt/backend/codegen/lower_scatter.hpp>
 #include <dnnopt/backend/codegen/lower_top_k.hpp>
+#include <dnnopt/backend/codegen/lower_transposed_map.hpp>
 #include <dnnopt/backend/codegen/lower_vector_chain.hpp>
 #include <dnnopt/backend/codegen/lower_windows.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
@@ -64,6 +65,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
     lowering_row{computation_kind::scan, "recurrent_groups", reject_recurrent, lower_recurrent},
+    lowering_row{std::nullopt, "map_transposed", reject_transposed_map, lower_transposed_map},
     lowering_row{std::nullopt, "map", reject_map, lower_map_of_site},
 };
 
