@@ -3,6 +3,16 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include <dnnopt/backend/tuner.hpp>
 
 using namespace dnnopt;
@@ -40,6 +50,50 @@ std::vector<std::pair<std::string, node_case>> cases_of_families() {
   return cases;
 }
 
+/// A case of the family with sizes that `random` picks: one, odd, prime, powers of two and beyond.
+node_case random_case(std::string_view family, std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<std::int64_t> list) { return list.begin()[random() % list.size()]; };
+  const auto extent = [&] { return one_of({1, 2, 3, 5, 7, 13, 16, 17, 31, 32, 33, 47, 64, 67, 97, 128, 131}); };
+  const auto few = [&] { return one_of({1, 1, 2, 3}); };
+  if (family == "matrix_tiles" || family == "matrix_panels") {
+    const std::int64_t inner = extent();
+    return {"MatMul",
+            {f32({few(), extent(), inner}, 1), f32({inner, extent()}, 2)},
+            {false, family == "matrix_panels"},
+            {},
+            1};
+  }
+  if (family == "window_planes") {
+    const std::int64_t channels = one_of({1, 2, 5, 8, 17});
+    const std::int64_t high = one_of({1, 2, 3, 5});
+    const std::int64_t wide = one_of({1, 3, 4, 7});
+    const std::int64_t pad = one_of({0, 1});
+    return {"Conv",
+            {f32({few(), channels, high + one_of({0, 1, 6, 20}), wide + one_of({0, 1, 9, 30})}, 1),
+             f32({channels, 1, high, wide}, 2), f32({channels}, 3)},
+            {false, true, true},
+            attributes({{"pads", std::vector<std::int64_t>{pad, pad, pad, pad}},
+                        {"strides", std::vector<std::int64_t>{one_of({1, 2}), one_of({1, 2, 3})}},
+                        {"group", channels}}),
+            1};
+  }
+  if (family == "row_groups" || family == "row_items") {
+    const std::int64_t length = one_of({1, 2, 15, 16, 33, 64, 127, 128, 300, 1031});
+    if (random() % 2 == 0) return {"Softmax", {f32({extent(), length}, 1)}, {}, {}, 1};
+    return {"LayerNormalization", {f32({extent(), length}, 1), f32({length}, 2)}, {}, {}, 1};
+  }
+  const std::int64_t heads = few();
+  const std::int64_t size = one_of({1, 4, 7, 16, 32});
+  const std::int64_t keys = extent();
+  const std::int64_t batch = few();
+  return {"Attention",
+          {f32({batch, heads, extent(), size}, 1), f32({batch, heads, keys, size}, 2),
+           f32({batch, heads, keys, one_of({1, 5, 16, 33})}, 3)},
+          {},
+          {},
+          1};
+}
+
 bool for_groups(const std::string& family) {
   return family == "matrix_tiles" || family == "row_groups" || family == "attention_tiles";
 }
@@ -72,6 +126,49 @@ TEST_CASE_METHOD(kernel_bench, "each value of each tunable parameter gives the r
       }
   }
   CHECK(families == codegen::tuning_spaces.size());
+}
+
+// DNNOPT_TUNING_COMBINATIONS asks for another number than 200.
+TEST_CASE_METHOD(kernel_bench, "combinations of tunable values give the reference's result on random shapes") {
+  const char* const given = std::getenv("DNNOPT_TUNING_COMBINATIONS");
+  const long combinations = given == nullptr ? 200 : std::strtol(given, nullptr, 10);
+  constexpr std::uint32_t seed = 20260101;
+  constexpr long per_shape = 4;
+  std::printf("%ld combinations, seed %u\n", combinations, seed);
+  std::mt19937 random(seed);
+  long done = 0;
+  long elsewhere = 0;
+  while (done < combinations) {
+    const codegen::tuning_space& space = codegen::tuning_spaces[random() % codegen::tuning_spaces.size()];
+    const node_case c = random_case(space.family, random);
+    const std::vector<tensor> want = expect(c);
+    const device_form form = for_groups(std::string(space.family)) ? device_form::groups : device_form::vectors;
+    const kernel_run usual = run(c, form, want);
+    const std::string shape = usual.tuning.empty() ? "" : usual.tuning.back();
+    INFO(space.family << ": " << c.op << " of " << to_string(c.inputs[0].dims()) << ", shape class '" << shape << "'");
+    CHECK(relative_difference(usual.outputs[0], want[0]) <= tolerance_of(dtype::float32));
+    // Some sizes have kernels without anything to choose.
+    if (shape.substr(0, shape.find(' ')) != space.family) {
+      REQUIRE(++elsewhere < 20 + combinations);
+      continue;
+    }
+    for (long i = 0; i < per_shape && done < combinations; ++i, ++done) {
+      std::vector<std::int64_t> values;
+      std::string listed;
+      for (const codegen::tunable_parameter& parameter : space.choices()) {
+        values.push_back(parameter.choices()[random() % parameter.count]);
+        listed += std::string(parameter.name) + "=" + std::to_string(values.back()) + " ";
+      }
+      codegen::tuning_table table;
+      table.set(shape, values);
+      tuned = &table;
+      const kernel_run got = run(c, form, want);
+      tuned = nullptr;
+      INFO("with " << listed);
+      CHECK(relative_difference(got.outputs[0], want[0]) <= tolerance_of(dtype::float32));
+    }
+  }
+  CHECK(done == combinations);
 }
 
 TEST_CASE("a tuning table takes values of its families alone") {

@@ -253,10 +253,10 @@ TEST_CASE("a program that does not build tells log, options and name") {
 
 TEST_CASE("many programs build in parallel, each once") {
   context where = testing::first_context();
-  program_cache cache(where, {.on_disk = false});
+  program_cache cache(where, {.on_disk = false, .threads = 4});
   std::vector<program_request> requests;
   for (int i = 0; i < 12; ++i) requests.push_back(scale_by(i % 4));
-  const std::vector<cl::Program> programs = cache.build_all(requests, 4);
+  const std::vector<cl::Program> programs = cache.build_all(requests);
   CHECK(cache.figures().builds == 4);
   CHECK(cache.figures().memory_hits == 8);
   for (int i = 0; i < 12; ++i) {
@@ -264,7 +264,7 @@ TEST_CASE("many programs build in parallel, each once") {
   }
   CHECK(run(where, programs[3]) == 3.5f);
   requests[5].source = "kernel void scale( {";
-  CHECK(code_of([&] { (void)cache.build_all(requests, 4); }) == code(errc::kernel_build));
+  CHECK(code_of([&] { (void)cache.build_all(requests); }) == code(errc::kernel_build));
 }
 
 #if !defined(_WIN32)

@@ -112,9 +112,9 @@ class program_cache {
     }
   }
 
-  /// build() of every request, in as many threads as the machine has cores or `threads` says; results in the order of
-  /// the requests. Throws the first failure by that order, after all are done.
-  [[nodiscard]] std::vector<cl::Program> build_all(std::span<const program_request> requests, unsigned threads = 0) {
+  /// build() of every request, in as many threads as the options say; results in the order of the requests. Throws the
+  /// first failure by that order, after all are done.
+  [[nodiscard]] std::vector<cl::Program> build_all(std::span<const program_request> requests) {
     std::vector<cl::Program> programs(requests.size());
     std::vector<std::exception_ptr> failures(requests.size());
     std::atomic<std::size_t> next{0};
@@ -127,7 +127,7 @@ class program_cache {
         }
       }
     };
-    const std::size_t wanted = threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+    const std::size_t wanted = options_.threads != 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
     {
       std::vector<std::jthread> pool;
       for (std::size_t i = 1; i < std::min(wanted, requests.size()); ++i) pool.emplace_back(work);

@@ -29,6 +29,7 @@ struct program_cache_options {
   bool on_disk = true;
   std::filesystem::path folder = default_cache_folder();  ///< empty keeps programs in memory only
   std::uint64_t max_bytes = std::uint64_t{256} << 20;     ///< of the device's file; the longest unused leave first
+  unsigned threads = 0;  ///< that compile programs side by side; 0: as many as the machine has cores
 };
 
 }  // namespace dnnopt::opencl
