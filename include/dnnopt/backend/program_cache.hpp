@@ -127,7 +127,8 @@ class program_cache {
         }
       }
     };
-    const std::size_t wanted = options_.threads != 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
+    const std::size_t wanted =
+        options_.threads != 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
     {
       std::vector<std::jthread> pool;
       for (std::size_t i = 1; i < std::min(wanted, requests.size()); ++i) pool.emplace_back(work);
