@@ -2,8 +2,9 @@
 //
 //   profile_device DEVICE clock              methods of clock synchronization and their residuals; quality by injected
 //                                            kernels
-//   profile_device DEVICE timeline SECONDS [best|fitting]   100 equal layers: error of start times, idle and beside a
-//                                            load, with the best method and with dynamic fitting alone
+//   profile_device DEVICE timeline SECONDS [best|fitting]   100 equal layers: error of start times, as enqueued and
+//                                            behind a long kernel, idle and beside a load, with the best method and
+//                                            with dynamic fitting alone
 //   profile_device DEVICE overhead SECONDS   small launches with the profiler on and off in turn
 //   profile_device DEVICE copies             event times against the slope over injected copies
 //
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -110,19 +112,19 @@ void print_clock(const profile_report& report) {
               report.clock.offset_ns, static_cast<unsigned long long>(report.clock.violations));
 }
 
-/// One inference of `count` layers after `lead` untimed ones (a model's first layers wake the device); `timer`
-/// collects.
-void infer(bench_device& device, opencl::command_queue& queue, profiler& profile, command_timer& timer,
-           std::uint32_t launch, std::uint32_t wait, int count, int lead = 0) {
+/// One inference of `count` layers; `timer` collects. `ahead` enqueues what comes before them.
+void infer(
+    bench_device& device, opencl::command_queue& queue, profiler& profile, command_timer& timer, std::uint32_t launch,
+    std::uint32_t wait, int count, const std::function<void(run_recorder&)>& ahead = [](run_recorder&) {}) {
   run_recorder run = profile.begin_run();
-  for (int i = 0; i < lead; ++i) device.launch(queue, nullptr);
+  ahead(run);
   for (int i = 0; i < count; ++i) device.launch(queue, timer.watch(run, event_kind::kernel, launch));
   {
     const host_timer waiting(run, wait, event_kind::wait);
     queue.finish();
   }
-  timer.collect();
   run.end();
+  timer.collect();
 }
 
 int clock_command(bench_device& device) {
@@ -178,90 +180,134 @@ int clock_command(bench_device& device) {
 }
 
 /// Start errors of equal layers as an application sees them while it runs: layer i of n should start at the first one's
-/// start plus i n-ths of the whole (nnPerf section 5.3). Called on the profiler's writer thread alone.
+/// start plus i n-ths of the whole (nnPerf section 5.3). The whole ends with the last layer, as in the paper, or where
+/// a layer behind it starts: the pause between two layers belongs to all n of them, but the former has n - 1. Called on
+/// the profiler's writer thread alone.
 class equal_layers final : public observer {
  public:
-  explicit equal_layers(std::size_t layers) : layers_(layers) {}
+  explicit equal_layers(std::size_t layers) : deviations(layers), durations(layers), pauses(layers), layers_(layers) {}
 
-  void on_kernel(const kernel_event& event, const launch_info&) override {
-    if (event.kind != event_kind::kernel) return;
+  void on_kernel(const kernel_event& event, const launch_info& info) override {
+    if (event.kind != event_kind::kernel || info.name != "layer") return;
     if (event.run != run_) seen_.clear();
     run_ = event.run;
     seen_.push_back({event.start_ns, event.end_ns, event.device_start_ns, event.device_end_ns});
-    if (seen_.size() < layers_) return;
-    const auto judge = [&](std::size_t first, std::vector<double>& into) {
-      const double begin = static_cast<double>(seen_.front()[first]);
-      const double whole = static_cast<double>(seen_.back()[first + 1]) - begin;
-      for (std::size_t i = 1; i < seen_.size(); ++i)
-        into.push_back(std::abs(static_cast<double>(seen_[i][first]) - begin -
-                                whole * static_cast<double>(i) / static_cast<double>(layers_)));
-    };
-    judge(0, errors);
-    judge(2, device_errors);
+    if (seen_.size() <= layers_) return;
+    judge(0, seen_[layers_ - 1][1], errors);
+    judge(0, seen_[layers_][0], period_errors);
+    judge(2, seen_[layers_ - 1][3], device_errors);
+    judge(2, seen_[layers_][2], device_period_errors);
     if (event.run == 0) first_inference = errors;
+    const double period = static_cast<double>(seen_[layers_][2] - seen_[0][2]) / static_cast<double>(layers_);
+    for (std::size_t i = 0; i < layers_; ++i) {
+      deviations[i].push_back(static_cast<double>(seen_[i][2] - seen_[0][2]) - period * static_cast<double>(i));
+      durations[i].push_back(static_cast<double>(seen_[i][3] - seen_[i][2]));
+      pauses[i].push_back(static_cast<double>(seen_[i + 1][2] - seen_[i][3]));
+    }
     seen_.clear();
   }
 
-  std::vector<double> errors, device_errors, first_inference;
+  std::vector<double> errors, period_errors, device_errors, device_period_errors, first_inference;
+  std::vector<std::vector<double>> deviations, durations, pauses;  ///< by layer, of the device's own stamps
 
  private:
+  void judge(std::size_t stamp, std::int64_t end, std::vector<double>& into) const {
+    const double begin = static_cast<double>(seen_.front()[stamp]);
+    const double whole = static_cast<double>(end) - begin;
+    for (std::size_t i = 1; i < layers_; ++i)
+      into.push_back(std::abs(static_cast<double>(seen_[i][stamp]) - begin -
+                              whole * static_cast<double>(i) / static_cast<double>(layers_)));
+  }
+
   std::size_t layers_;
   std::uint32_t run_ = ~0U;
   std::vector<std::array<std::int64_t, 4>> seen_;
 };
 
+/// How the layers of the timeline come to the device.
+enum class feeding : std::uint8_t {
+  as_enqueued,  ///< behind one layer without event, which wakes the device
+  held          ///< behind a kernel so long that the host has enqueued all of them when it ends, and some timed layers
+};
+
+void timeline_of(bench_device& device, double seconds, bool fitting_only, bool loaded, feeding how) {
+  constexpr int layer_count = 100;
+  opencl::command_queue queue = device.context.make_queue({true, 0});
+  device.calibrate(queue, 60e3);
+  profiler_options options;
+  options.clock = device.clock();
+  if (fitting_only) {
+    options.clock.known_clocks = false;
+    options.clock.timer = {};
+  }
+  profiler profile(options);
+  const auto layers = std::make_shared<equal_layers>(layer_count);
+  profile.add_observer(layers);
+  kernel_injector injector(device.context.handle(), device.context.where().handle());
+  injector.inject(queue, profile, profile.probes_wanted());
+  if (how == feeding::held) injector.prepare_hold(queue, 2e6);
+  const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}, {"act", "HardSwish"}}});
+  const std::uint32_t lead = profile.describe({.name = "lead", .ops = {{"lead", "Conv"}}});
+  const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
+  command_timer timer(profile);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> load;
+  if (loaded)
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency() / 2); ++i)
+      load.emplace_back([&] {
+        std::vector<double> memory(1 << 21, 1.0);
+        while (!stop)
+          for (double& v : memory) v = v * 0.999 + 0.5;
+      });
+  const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  int runs = 0;
+  const auto ahead = [&](run_recorder& run) {
+    if (how == feeding::as_enqueued) return device.launch(queue, nullptr);
+    injector.hold(queue);
+    for (int i = 0; i < 3; ++i) device.launch(queue, timer.watch(run, event_kind::kernel, lead));
+  };
+  for (; host_now_ns() < until; ++runs) infer(device, queue, profile, timer, layer, wait, layer_count + 1, ahead);
+  stop = true;
+  for (std::thread& t : load) t.join();
+  const profile_report report = profile.report();
+  if (layers->errors.empty()) throw error(errc::invalid_argument, "no inference ended in the seconds given");
+  const auto told = [](std::vector<double>& values) {
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "p50 %.0f p90 %.0f p99 %.0f", exact_quantile(values, 0.5),
+                  exact_quantile(values, 0.9), exact_quantile(values, 0.99));
+    return std::string(text.data());
+  };
+  const auto row = std::find_if(report.by_kernel.begin(), report.by_kernel.end(),
+                                [](const statistic_row& r) { return r.name == "layer"; });
+  std::printf(
+      "timeline, %s, %s, %s: %d inferences in %.0f s, kernel %.1f us; method %s, residual p90 %.0f ns, %llu "
+      "violations, "
+      "%llu dropped\n",
+      fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle",
+      how == feeding::held ? "behind a long kernel" : "as enqueued", runs, seconds, row->mean_ns * 1e-3,
+      report.clock.method.c_str(), report.clock.residual_p90_ns,
+      static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
+  std::printf("  start error ns, whole to the last end:   %s, first inference p90 %.0f; before any mapping %s\n",
+              told(layers->errors).c_str(),
+              layers->first_inference.empty() ? 0.0 : exact_quantile(layers->first_inference, 0.9),
+              told(layers->device_errors).c_str());
+  std::printf("  start error ns, whole to the next start: %s; before any mapping %s\n",
+              told(layers->period_errors).c_str(), told(layers->device_period_errors).c_str());
+  std::printf("  layer: median deviation, duration, pause after it, ns by the device's stamps\n");
+  for (const std::size_t i : {0, 1, 2, 3, 5, 10, 25, 50, 75, 90, 95, 98, 99})
+    std::printf("  %4zu: %8.0f %8.0f %8.0f\n", i, exact_quantile(layers->deviations[i], 0.5),
+                exact_quantile(layers->durations[i], 0.5), exact_quantile(layers->pauses[i], 0.5));
+  const time_split& s = report.split;
+  std::printf("  gpu %.2f%% enqueue %.2f%% wait %.2f%% unexplained %.2f%%\n", 100 * s.gpu_ns / s.e2e_ns,
+              100 * s.enqueue_ns / s.e2e_ns, 100 * s.wait_ns / s.e2e_ns, 100 * s.unexplained_ns / s.e2e_ns);
+  std::fflush(stdout);
+}
+
 int timeline_command(bench_device& device, double seconds, const std::string& which) {
   for (const bool fitting_only : {false, true}) {
     if ((which == "best" && fitting_only) || (which == "fitting" && !fitting_only)) continue;
-    for (const bool loaded : {false, true}) {
-      opencl::command_queue queue = device.context.make_queue({true, 0});
-      device.calibrate(queue, 60e3);
-      profiler_options options;
-      options.clock = device.clock();
-      if (fitting_only) {
-        options.clock.known_clocks = false;
-        options.clock.timer = {};
-      }
-      profiler profile(options);
-      const auto layers = std::make_shared<equal_layers>(100);
-      profile.add_observer(layers);
-      kernel_injector injector(device.context.handle(), device.context.where().handle());
-      injector.inject(queue, profile, profile.probes_wanted());
-      const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}, {"act", "HardSwish"}}});
-      const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
-      command_timer timer(profile);
-      std::atomic<bool> stop{false};
-      std::vector<std::thread> load;
-      if (loaded)
-        for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency() / 2); ++i)
-          load.emplace_back([&] {
-            std::vector<double> memory(1 << 21, 1.0);
-            while (!stop)
-              for (double& v : memory) v = v * 0.999 + 0.5;
-          });
-      const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
-      int runs = 0;
-      for (; host_now_ns() < until; ++runs) infer(device, queue, profile, timer, layer, wait, 100, 1);
-      stop = true;
-      for (std::thread& t : load) t.join();
-      const profile_report report = profile.report();
-      if (layers->errors.empty()) throw error(errc::invalid_argument, "no inference ended in the seconds given");
-      std::printf(
-          "timeline, %s, %s: %d inferences in %.0f s, kernel %.1f us; start error p50 %.0f p90 %.0f p99 %.0f ns, first "
-          "inference p90 %.0f ns; method %s, residual p90 %.0f ns, %llu violations, %llu dropped\n",
-          fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", runs, seconds,
-          report.by_kernel.front().mean_ns * 1e-3, exact_quantile(layers->errors, 0.5),
-          exact_quantile(layers->errors, 0.9), exact_quantile(layers->errors, 0.99),
-          layers->first_inference.empty() ? 0.0 : exact_quantile(layers->first_inference, 0.9),
-          report.clock.method.c_str(), report.clock.residual_p90_ns,
-          static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
-      std::printf("  the device's own stamps, before any mapping: p50 %.0f p90 %.0f p99 %.0f ns\n",
-                  exact_quantile(layers->device_errors, 0.5), exact_quantile(layers->device_errors, 0.9),
-                  exact_quantile(layers->device_errors, 0.99));
-      const time_split& s = report.split;
-      std::printf("  gpu %.2f%% enqueue %.2f%% wait %.2f%% unexplained %.2f%%\n", 100 * s.gpu_ns / s.e2e_ns,
-                  100 * s.enqueue_ns / s.e2e_ns, 100 * s.wait_ns / s.e2e_ns, 100 * s.unexplained_ns / s.e2e_ns);
-    }
+    for (const feeding how : {feeding::as_enqueued, feeding::held})
+      for (const bool loaded : {false, true}) timeline_of(device, seconds, fitting_only, loaded, how);
   }
   return 0;
 }

@@ -2,8 +2,8 @@
 //
 //   profile_model overhead DEVICE SECONDS WIDTH INFERENCES MODEL...   ratios of latency with the profiler on and off,
 //       until monitor's 95% interval is WIDTH wide or SECONDS have passed; then monitor's means after INFERENCES
-//   profile_model prediction DEVICE MODEL...   each kernel profiled by itself; the table's prediction against end to
-//   end
+//   profile_model prediction DEVICE [SWEEP_MB] [DUMP.json] MODEL...   each kernel profiled by itself; the table's
+//       prediction against end to end; raw times of hosts, kernels and inferences into DUMP.json
 //
 // DEVICE is a device specification such as opencl or opencl:NVIDIA. Models need their weights (dnnopt weights MODEL).
 #include <cstdio>

@@ -69,36 +69,28 @@ struct ready_network {
 /// Latencies at one level: the table, and the times of each part's launches in order.
 class part_times {
  public:
-  part_times(std::shared_ptr<dnnopt::opened_device> device, latency_level level) : device_(std::move(device)) {
-    options_.level = level;
-    const dnnopt::opencl::context& where = device_->context;
-    dnnopt::opencl::command_queue queue = where.make_queue({true, 0});
-    options_.event_bias_ns =
-        dnnopt::profile::kernel_injector(where.handle(), where.where().handle()).measure_event_bias(queue);
-    // A processor's caches keep a lone kernel's data, which an inference would have pushed out of them.
-    if (where.info().type == dnnopt::device_type::cpu) options_.sweep_bytes = std::size_t{2} << 20;
-  }
+  part_times(std::shared_ptr<dnnopt::opened_device> device, latency_level level)
+      : device_(std::move(device)), level_(level), meter_(device_->context, options_of(*device_, level)) {}
 
   [[nodiscard]] const char* passes() const { return level() == latency_level::kernel ? "default" : "none"; }
   [[nodiscard]] const char* name() const { return level() == latency_level::kernel ? "kernel" : "operator"; }
-  [[nodiscard]] latency_level level() const noexcept { return options_.level; }
+  [[nodiscard]] latency_level level() const noexcept { return level_; }
   dnnopt::profile::latency_table table;
 
   /// What an inference of such a network costs besides its kernels.
   void measure_launches(const dnnopt::model& network) {
     ready_network ready(network, device_, passes());
-    table.launches = dnnopt::measure_launches(
-        device_->context, ready.session.executor()->executed(),
-        [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); });
+    table.launches = meter_.measure_launches(ready.session.executor()->executed(), [&](dnnopt::run_observer* observer) {
+      (void)ready.session.run(ready.inputs, observer);
+    });
   }
 
   /// Profiles a part's kernels one by one and returns their times in order of execution.
   std::vector<double> profile(const dnnopt::model& part) {
     ready_network ready(part, device_, passes());
     const dnnopt::program& executed = ready.session.executor()->executed();
-    dnnopt::measure_lone_kernels(
-        device_->context, executed,
-        [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); }, table, options_);
+    meter_.measure_kernels(
+        executed, [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); }, table);
     std::vector<double> times;
     for (const auto& key : dnnopt::launch_keys(executed, device_->context.info().name, level()))
       times.push_back(table.find(key).value().p50_ns);
@@ -106,8 +98,17 @@ class part_times {
   }
 
  private:
+  static dnnopt::lone_kernel_options options_of(const dnnopt::opened_device& device, latency_level level) {
+    dnnopt::lone_kernel_options options;
+    options.level = level;
+    // A processor's caches keep a lone kernel's data, which an inference would have pushed out of them.
+    if (device.context.info().type == dnnopt::device_type::cpu) options.sweep_bytes = std::size_t{2} << 20;
+    return options;
+  }
+
   std::shared_ptr<dnnopt::opened_device> device_;
-  dnnopt::lone_kernel_options options_;
+  latency_level level_;
+  dnnopt::lone_kernel_meter meter_;
 };
 
 /// Times of all parts of a space's networks.

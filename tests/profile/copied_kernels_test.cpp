@@ -41,6 +41,12 @@ struct ready_model {
   const program& executed() const { return compiled.executor()->executed(); }
 };
 
+std::size_t first_step_with_kernels(const program& p) {
+  std::size_t s = 0;
+  while (p.steps.at(s).lowered.kernels.empty()) ++s;
+  return s;
+}
+
 }  // namespace
 
 TEST_CASE("an observer says how often a kernel is enqueued", "[profile][opencl]") {
@@ -78,10 +84,11 @@ TEST_CASE("a table of lone kernels has every launch of the program", "[profile][
   const std::string device = ready.compiled.context()->info().name;
   const auto run = [&](run_observer* observer) { ready.run(observer); };
 
+  lone_kernel_meter meter(*ready.compiled.context());
   profile::latency_table table;
-  table.launches = measure_launches(*ready.compiled.context(), ready.executed(), run);
+  table.launches = meter.measure_launches(ready.executed(), run);
   CHECK(table.launches.enqueue_ns > 0.0);
-  measure_lone_kernels(*ready.compiled.context(), ready.executed(), run, table);
+  meter.measure_kernels(ready.executed(), run, table);
   const auto keys = launch_keys(ready.executed(), device);
   CHECK(keys.size() == kernels);
   const auto predicted = table.predict(keys);
@@ -91,9 +98,46 @@ TEST_CASE("a table of lone kernels has every launch of the program", "[profile][
 
   // Known keys are not measured again.
   const auto before = table.entries();
-  measure_lone_kernels(*ready.compiled.context(), ready.executed(), run, table);
+  meter.measure_kernels(ready.executed(), run, table);
   REQUIRE(table.entries().size() == before.size());
   for (const auto& [key, entry] : before) CHECK(table.find(key)->count == entry.count);
+}
+
+TEST_CASE("a stream of one kernel waits behind a long one", "[profile][opencl][latency]") {
+  ready_model ready;
+  ready.run();
+  lone_kernel_meter meter(*ready.compiled.context());
+  const std::size_t step = first_step_with_kernels(ready.executed());
+  const kernel_stream stream = meter.measure_stream([&](run_observer* observer) { ready.run(observer); }, step, 0);
+  CHECK(stream.few >= 1);
+  CHECK(stream.many > stream.few);
+  CHECK(stream.many_ns.size() == stream.few_ns.size());
+  CHECK(stream.slope_ns() > 0.0);
+
+  profile::kernel_injector& injector = meter.injector();
+  opencl::command_queue queue = ready.compiled.context()->make_queue({true, 0});
+  injector.prepare_hold(queue, 5e6);
+  streamed_kernel_run lone(injector);
+  lone.choose(step, 0, 4);
+  ready.run(&lone);
+  CHECK(ready.compiled.kernels() == 5);
+  CHECK(ready.compiled.executor()->figures().events == 2);
+  CHECK(lone.enqueue_times().size() == 1);
+  CHECK(lone.device_ns() > 0.0);
+}
+
+TEST_CASE("other kernels stand for all of a program's", "[profile][opencl][latency]") {
+  ready_model ready;
+  ready.run();
+  lone_kernel_meter meter(*ready.compiled.context());
+  substituted_run substituted(meter.injector());
+  for (const std::size_t count : {0, 3}) {
+    substituted.choose(count, false);
+    ready.run(&substituted);
+    CHECK(ready.compiled.kernels() == count);
+    CHECK(ready.compiled.executor()->figures().events == 0);
+    CHECK(substituted.first_ns() > 0);
+  }
 }
 
 TEST_CASE("the profiler's check of itself has a row for every kernel", "[profile][opencl][copies]") {

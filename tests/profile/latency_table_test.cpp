@@ -36,17 +36,22 @@ void check_equal(const latency_table& a, const latency_table& b) {
   }
   CHECK(a.launches.enqueue_ns == b.launches.enqueue_ns);
   CHECK(a.launches.epilogue_ns == b.launches.epilogue_ns);
+  CHECK(a.launches.input_ns == b.launches.input_ns);
 }
 
 }  // namespace
 
 TEST_CASE("an in-order queue's time is bound by the host or by its kernels", "[profile][latency]") {
-  const launch_model model{3000.0, 5000.0, 1000.0, 100.0, 200.0};
+  launch_model model{3000.0, 5000.0, 1000.0, 100.0, 200.0, 0.0};
   CHECK(model.predict({}) == Approx(300.0));
   CHECK(model.predict({10000.0}) == Approx(100 + 5000 + 10000 + 200));
   // Long kernels: one gap between each two.
   CHECK(model.predict({10000.0, 10000.0, 10000.0}) == Approx(100 + 5000 + 30000 + 2 * 1000 + 200));
   // Short kernels: the host's pace.
+  CHECK(model.predict(std::vector<double>(10, 100.0)) == Approx(100 + 9 * 3000 + 5000 + 100 + 200));
+  // Inputs under way hold up the first kernel, not the host.
+  model.input_ns = 700.0;
+  CHECK(model.predict({10000.0, 10000.0}) == Approx(100 + 5000 + 700 + 20000 + 1000 + 200));
   CHECK(model.predict(std::vector<double>(10, 100.0)) == Approx(100 + 9 * 3000 + 5000 + 100 + 200));
 }
 
@@ -81,7 +86,7 @@ TEST_CASE("tables survive CSV and JSON, and merge by count", "[profile][latency]
   latency_table table;
   table.add({latency_level::kernel, "Conv+Relu", "kernel=3x3, \"odd\"", "1x2", "buffer", "d"}, {3, 1.25, 1, 1.5, 2, 3});
   table.add({latency_level::operator_, "Conv", "", "", "", "d"}, {1, 10, 10, 10, 10, 10});
-  table.launches = {1.5, 2.5, 3.5, 4.5, 5.5};
+  table.launches = {1.5, 2.5, 3.5, 4.5, 5.5, 6.5};
   check_equal(table, latency_table_from_csv(to_csv(table)));
   check_equal(table, latency_table_from_json(nlohmann::json::parse(to_json(table).dump())));
   const latency_key key{latency_level::operator_, "Conv", "", "", "", "d"};

@@ -53,8 +53,12 @@ class cache_sweep {
   }
   /// Sweeps and waits for the end of it.
   void run() {
-    queue_.launch(kernel_(), {1, {items_, 1, 1}, {0, 0, 0}}, "dnnopt_sweep");
+    enqueue(queue_);
     queue_.finish();
+  }
+  /// Enqueues a sweep.
+  void enqueue(opencl::command_queue& queue) {
+    queue.launch(kernel_(), {1, {items_, 1, 1}, {0, 0, 0}}, "dnnopt_sweep");
   }
 
  private:
@@ -80,8 +84,8 @@ class lone_kernel_run final : public run_observer, private opencl::event_sink {
     enqueued_.clear();
   }
 
+  [[nodiscard]] bool wants_events() const override { return timed_ > 0; }
   [[nodiscard]] std::size_t launches(std::size_t s, std::size_t k) override {
-    if (first_ns_ == 0) first_ns_ = profile::host_now_ns();
     return s == step_ && k == kernel_ ? warm_ + timed_ : 0;
   }
   [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
@@ -113,8 +117,6 @@ class lone_kernel_run final : public run_observer, private opencl::event_sink {
       times.push_back(static_cast<double>(enqueued_[i] - enqueued_[i - 1]));
     return times;
   }
-  /// Host clock when the first kernel's turn came, zero before; forgotten by the call.
-  [[nodiscard]] std::int64_t take_first_ns() noexcept { return std::exchange(first_ns_, 0); }
 
  private:
   void on_command(const opencl::command_record&, cl::Event event) override { events_.push_back(std::move(event)); }
@@ -125,84 +127,317 @@ class lone_kernel_run final : public run_observer, private opencl::event_sink {
   std::size_t warm_ = 0;
   std::size_t timed_ = 0;
   std::size_t seen_ = 0;
-  std::int64_t first_ns_ = 0;
   std::vector<cl::Event> events_;
   std::vector<std::int64_t> enqueued_;
 };
 
+/// A run in which one kernel is enqueued many times behind a long one, which hides the host, and all others are left
+/// out. The first and the last of them carry events.
+class streamed_kernel_run final : public run_observer, private opencl::event_sink {
+ public:
+  /// `injector` must be prepared to hold the device. `sweep`, where given, is enqueued before each launch but the
+  /// first.
+  explicit streamed_kernel_run(profile::kernel_injector& injector, cache_sweep* sweep = nullptr)
+      : injector_(&injector), sweep_(sweep) {}
+  /// Kernel `k` of step `s` is enqueued `launches` times. @pre launches >= 2.
+  void choose(std::size_t s, std::size_t k, std::size_t launches) {
+    step_ = s;
+    kernel_ = k;
+    launches_ = launches;
+    enqueued_.clear();
+    events_.clear();
+  }
+
+  void before(std::size_t s, std::size_t k, opencl::command_queue& queue) override {
+    if (s != step_ || k != kernel_) return;
+    queue_ = &queue;
+    injector_->hold(queue);
+    held_ns_ = profile::host_now_ns();
+  }
+  [[nodiscard]] std::size_t launches(std::size_t s, std::size_t k) override {
+    return s == step_ && k == kernel_ ? launches_ : 0;
+  }
+  [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
+    if (sweep_ != nullptr && !enqueued_.empty()) sweep_->enqueue(*queue_);
+    enqueued_.push_back(profile::host_now_ns());
+    return enqueued_.size() == 1 || enqueued_.size() == launches_ ? this : nullptr;
+  }
+  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
+  [[nodiscard]] std::int64_t now() const override { return 0; }
+  void host_operator(std::size_t, std::int64_t) override {}
+  void waited(std::int64_t) override {}
+
+  /// Device nanoseconds from the end of the first launch to the end of the last one; call after the run.
+  [[nodiscard]] double device_ns() const {
+    profile::raw_event first, last;
+    profile::read_event_stamps(events_.at(0), first);
+    profile::read_event_stamps(events_.at(1), last);
+    return static_cast<double>(last.end_ns - first.end_ns);
+  }
+  /// Host nanoseconds from the long kernel's enqueue to the begin of the last one's.
+  [[nodiscard]] double host_ns() const { return static_cast<double>(enqueued_.back() - held_ns_); }
+  /// Host nanoseconds from one enqueue without an event to the next one.
+  [[nodiscard]] std::vector<double> enqueue_times() const {
+    std::vector<double> times;
+    for (std::size_t i = 2; i + 1 < enqueued_.size(); ++i)
+      times.push_back(static_cast<double>(enqueued_[i] - enqueued_[i - 1]));
+    return times;
+  }
+
+ private:
+  void on_command(const opencl::command_record&, cl::Event event) override { events_.push_back(std::move(event)); }
+
+  profile::kernel_injector* injector_;
+  cache_sweep* sweep_;
+  opencl::command_queue* queue_ = nullptr;
+  std::size_t step_ = static_cast<std::size_t>(-1);
+  std::size_t kernel_ = 0;
+  std::size_t launches_ = 0;
+  std::int64_t held_ns_ = 0;
+  std::vector<std::int64_t> enqueued_;
+  std::vector<cl::Event> events_;
+};
+
+/// A run in which the injector's kernels stand for all of the program's: what an inference is without its kernels.
+/// Enqueues without events, on the queue of runs that nobody observes.
+class substituted_run final : public run_observer {
+ public:
+  explicit substituted_run(profile::kernel_injector& injector) : injector_(&injector) {}
+  /// The next run enqueues `count` kernels: long ones, as the injector was prepared for, or empty ones.
+  void choose(std::size_t count, bool long_ones) noexcept {
+    count_ = count;
+    long_ = long_ones;
+    first_ns_ = 0;
+  }
+  void before(std::size_t, std::size_t, opencl::command_queue& queue) override {
+    if (first_ns_ != 0) return;
+    first_ns_ = profile::host_now_ns();
+    for (std::size_t i = 0; i < count_; ++i) long_ ? injector_->hold(queue) : injector_->launch_empty(queue);
+  }
+  [[nodiscard]] bool wants_events() const override { return false; }
+  [[nodiscard]] std::size_t launches(std::size_t, std::size_t) override { return 0; }
+  [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
+    return nullptr;
+  }
+  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
+  [[nodiscard]] std::int64_t now() const override { return 0; }
+  void host_operator(std::size_t, std::int64_t) override {}
+  void waited(std::int64_t) override {}
+
+  /// Host clock when the first kernel's turn came; zero where the program has no kernel.
+  [[nodiscard]] std::int64_t first_ns() const noexcept { return first_ns_; }
+
+ private:
+  profile::kernel_injector* injector_;
+  std::size_t count_ = 0;
+  bool long_ = false;
+  std::int64_t first_ns_ = 0;
+};
+
 /// How lone kernels are timed.
 struct lone_kernel_options {
-  std::size_t warm = 3;
+  std::size_t warm = 3;  ///< launches before the timed ones, where each is timed by an event
   std::size_t timed = 15;
   std::size_t rounds = 3;
-  double event_bias_ns = 0.0;   ///< as kernel_injector::measure_event_bias tells it
-  std::size_t sweep_bytes = 0;  ///< other memory gone through before each timed launch; 0: caches stay warm
+  /// Other memory gone through before each launch that is timed by an event; 0: caches stay warm, as in streams.
+  std::size_t sweep_bytes = 0;
   profile::latency_level level = profile::latency_level::kernel;  ///< operator_ for a program without fusion
 };
 
-/// What an inference costs besides its kernels: from runs that enqueue none (transfers and waiting), from launches
-/// without events (the host's part) and from empty kernels behind a long one (the device's part). `run` is one
-/// inference of the executor that executes `p`, with the observer it is given; it must have run once before. Errors:
-/// those of `run`; opencl_call.
-[[nodiscard]] inline profile::launch_model measure_launches(const opencl::context& where, const program& p,
-                                                            const std::function<void(run_observer*)>& run) {
-  lone_kernel_run lone;
-  profile::launch_model found;
-  opencl::command_queue queue = where.make_queue({true, 0});
-  profile::kernel_injector injector(where.handle(), where.where().handle());
-  found.gap_ns = injector.measure_gap(queue);
+/// Times of a stream of one kernel behind a long one.
+struct kernel_stream {
+  std::size_t few = 0;  ///< launches after the first
+  std::size_t many = 0;
+  std::vector<double> few_ns;      ///< device time from the first launch's end to the last one's
+  std::vector<double> many_ns;     ///< in the same order of rounds
+  std::vector<double> enqueue_ns;  ///< host time from one enqueue to the next
 
-  std::vector<double> before, after;
-  for (int i = 0; i < 25; ++i) {
-    (void)lone.take_first_ns();
-    const std::int64_t begin = profile::host_now_ns();
-    run(&lone);
-    const std::int64_t end = profile::host_now_ns();
-    const std::int64_t first = std::max(lone.take_first_ns(), begin);
-    if (i < 5) continue;
-    before.push_back(static_cast<double>(first - begin));
-    after.push_back(static_cast<double>(end - first));
+  /// Device nanoseconds that one more launch adds, the gap before it included.
+  [[nodiscard]] double slope_ns() const {
+    std::vector<double> slopes = slopes_ns();
+    return profile::middle_mean(slopes);
   }
-  found.prologue_ns = profile::exact_quantile(before, 0.5);
-  found.epilogue_ns = profile::exact_quantile(after, 0.5);
-
-  for (std::size_t s = 0; s < p.steps.size(); ++s) {
-    if (p.steps[s].lowered.kernels.empty()) continue;
-    std::vector<double> enqueues;
-    for (int i = 0; i < 5; ++i) {
-      lone.choose(s, 0, 33, 0);
-      run(&lone);
-      for (const double ns : lone.enqueue_times()) enqueues.push_back(ns);
-    }
-    found.enqueue_ns = profile::exact_quantile(enqueues, 0.5);
-    break;
+  /// The same, of each round.
+  [[nodiscard]] std::vector<double> slopes_ns() const {
+    std::vector<double> slopes;
+    for (std::size_t i = 0; i < many_ns.size(); ++i)
+      slopes.push_back((many_ns[i] - few_ns[i]) / static_cast<double>(many - few));
+    return slopes;
   }
-  return found;
-}
+};
 
-/// Profiles the kernels whose keys `into` lacks, one by one. `run` as above. Kernels that wait for a host operator's
-/// sizes are timed with those of the former run. Errors: those of `run`; opencl_call.
-inline void measure_lone_kernels(const opencl::context& where, const program& p,
-                                 const std::function<void(run_observer*)>& run, profile::latency_table& into,
-                                 const lone_kernel_options& options = {}) {
-  std::optional<cache_sweep> sweep;
-  if (options.sweep_bytes != 0) sweep.emplace(where, options.sweep_bytes);
-  lone_kernel_run lone(sweep ? &*sweep : nullptr);
-  for (std::size_t s = 0; s < p.steps.size(); ++s)
-    for (std::size_t k = 0; k < p.steps[s].lowered.kernels.size(); ++k) {
-      const profile::latency_key key =
-          profile::key_of(describe_launch(p, p.steps[s], k), where.info().name, options.level);
-      // Kernels of one step share its key; each adds its time to the mean that they are predicted by.
-      if (k == 0 && into.find(key)) break;
-      profile::series times;
-      for (std::size_t round = 0; round < options.rounds; ++round) {
-        lone.choose(s, k, options.warm, options.timed);
-        run(&lone);
-        for (const double ns : lone.take_times()) times.add(std::max(ns - options.event_bias_ns, 0.5 * ns));
+/// Profiles kernels one by one, and what an inference costs besides them, on one device.
+///
+/// Where an event costs next to nothing each launch is timed by its own. Elsewhere an event changes what it measures,
+/// the more the shorter the kernel: there a kernel's time is what one more launch adds to a stream of it, by the
+/// device's stamps of the first and the last, while a long kernel at the head lets the host run ahead; less the gap.
+class lone_kernel_meter {
+ public:
+  /// Measures gap and cost of events; takes some tens of milliseconds. `where` must outlive it. Errors: opencl_call.
+  explicit lone_kernel_meter(const opencl::context& where, const lone_kernel_options& options = {})
+      : where_(&where),
+        options_(options),
+        queue_(where.make_queue({true, 0})),
+        injector_(where.handle(), where.where().handle()) {
+    by_events_ = injector_.measure_event_cost(queue_) < profile::kernel_injector::free_event_ns;
+    gap_ns_ = injector_.measure_gap(queue_);
+    if (options_.sweep_bytes != 0) sweep_.emplace(where, options_.sweep_bytes);
+  }
+
+  /// Whether each launch is timed by its own event.
+  [[nodiscard]] bool by_events() const noexcept { return by_events_; }
+  /// From a kernel's end to the start of the next one in a stream.
+  [[nodiscard]] double gap_ns() const noexcept { return gap_ns_; }
+  [[nodiscard]] profile::kernel_injector& injector() noexcept { return injector_; }
+
+  /// Runs one inference of the executor that executes the program, with the observer it is given; the executor must
+  /// have run once before.
+  using inference = std::function<void(run_observer*)>;
+
+  /// What an inference of `p` costs besides its kernels: from runs whose kernels are left out or replaced by empty ones
+  /// (bound by the host) and by long ones (bound by the device), in turns until the middle is known. Errors: those of
+  /// `run`; opencl_call.
+  [[nodiscard]] profile::launch_model measure_launches(const program& p, const inference& run) {
+    profile::launch_model found;
+    found.gap_ns = gap_ns_;
+    found.enqueue_ns = measure_enqueue(p, run);
+
+    injector_.prepare_hold(queue_, 30e3);
+    held_ns_ = 0.0;
+    substituted_run substituted(injector_);
+    double before = 0.0;
+    const auto after = [&](std::size_t count, bool long_ones) {
+      substituted.choose(count, long_ones);
+      const std::int64_t begin = profile::host_now_ns();
+      run(&substituted);
+      const std::int64_t end = profile::host_now_ns();
+      const std::int64_t first = substituted.first_ns() == 0 ? begin : substituted.first_ns();
+      before = static_cast<double>(first - begin);
+      return static_cast<double>(end - first);
+    };
+    std::vector<double> prologues, epilogues, inputs;
+    for (int round = -1; round < most_rounds; ++round) {
+      // Six of each in turn; their medians make a round's estimate.
+      std::vector<double> starts, few_empty, many_empty, few_long, many_long;
+      for (int i = 0; i < 6; ++i) {
+        few_empty.push_back(after(few_empties, false));
+        starts.push_back(before);
+        many_empty.push_back(after(many_empties, false));
+        few_long.push_back(after(few_longs, true));
+        many_long.push_back(after(many_longs, true));
       }
-      into.add(key, profile::entry_of(times));
+      if (round < 0) continue;  // wakes the device
+      const auto at_zero = [](std::vector<double>& few, std::vector<double>& many, double n, double m) {
+        const double a = profile::exact_quantile(few, 0.5);
+        return a - (profile::exact_quantile(many, 0.5) - a) / (m - n) * n;
+      };
+      const double epilogue = at_zero(few_empty, many_empty, few_empties, many_empties);
+      prologues.push_back(profile::exact_quantile(starts, 0.5));
+      epilogues.push_back(epilogue);
+      inputs.push_back(at_zero(few_long, many_long, few_longs, many_longs) + gap_ns_ - epilogue);
+      if (round + 1 < least_rounds) continue;
+      const double allowed = std::max(1000.0, 0.02 * (prologues.back() + epilogue));
+      if (profile::median_uncertainty(epilogues) < allowed && profile::median_uncertainty(inputs) < allowed) break;
     }
-}
+    found.prologue_ns = profile::exact_quantile(prologues, 0.5);
+    found.epilogue_ns = std::max(0.0, profile::exact_quantile(epilogues, 0.5));
+    found.input_ns = std::max(0.0, profile::exact_quantile(inputs, 0.5));
+    return found;
+  }
+
+  /// Profiles the kernels of `p` whose keys `into` lacks, one by one. Kernels that wait for a host operator's sizes are
+  /// timed with those of the former run. Errors: those of `run`; opencl_call.
+  void measure_kernels(const program& p, const inference& run, profile::latency_table& into) {
+    for (std::size_t s = 0; s < p.steps.size(); ++s)
+      for (std::size_t k = 0; k < p.steps[s].lowered.kernels.size(); ++k) {
+        const profile::latency_key key =
+            profile::key_of(describe_launch(p, p.steps[s], k), where_->info().name, options_.level);
+        // Kernels of one step share its key; each adds its time to the mean that they are predicted by.
+        if (k == 0 && into.find(key)) break;
+        into.add(key, by_events_ ? by_own_events(run, s, k) : entry_of(measure_stream(run, s, k)));
+      }
+  }
+
+  /// Kernel `k` of step `s` in streams behind a long kernel, in rounds until the middle is known; `sweep`, where given,
+  /// comes before each launch and is part of what it adds. Errors: as above.
+  [[nodiscard]] kernel_stream measure_stream(const inference& run, std::size_t s, std::size_t k,
+                                             cache_sweep* sweep = nullptr) {
+    streamed_kernel_run lone(injector_, sweep);
+    const auto once = [&](std::size_t launches) {
+      for (;;) {
+        if (held_ns_ == 0.0) injector_.prepare_hold(queue_, held_ns_ = 300e3);
+        lone.choose(s, k, launches);
+        run(&lone);
+        const double ns = lone.device_ns();
+        // Hidden, or so long that the host was ahead anyway.
+        if (lone.host_ns() < 0.8 * held_ns_ || ns > 3.0 * lone.host_ns() || held_ns_ > 20e6) return ns;
+        injector_.prepare_hold(queue_, held_ns_ = 2.0 * lone.host_ns());
+      }
+    };
+    kernel_stream found;
+    const double one = std::max(once(4) / 3.0, 100.0);
+    found.many = static_cast<std::size_t>(std::clamp(2e6 / one, 5.0, 24.0));
+    found.few = found.many / 5;
+    for (int round = 0; round < most_rounds; ++round) {
+      found.few_ns.push_back(once(found.few + 1));
+      found.many_ns.push_back(once(found.many + 1));
+      for (const double ns : lone.enqueue_times()) found.enqueue_ns.push_back(ns);
+      if (round + 1 < least_rounds) continue;
+      std::vector<double> slopes = found.slopes_ns();
+      if (profile::median_uncertainty(slopes) < std::max(50.0, 0.01 * profile::middle_mean(slopes))) break;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr int least_rounds = 7;
+  static constexpr int most_rounds = 25;
+  static constexpr std::size_t few_empties = 8, many_empties = 40, few_longs = 4, many_longs = 12;
+
+  /// Host time from one enqueue to the next: copies of some of the program's own kernels, without events.
+  [[nodiscard]] double measure_enqueue(const program& p, const inference& run) {
+    std::vector<std::size_t> steps;
+    for (std::size_t s = 0; s < p.steps.size(); ++s)
+      if (!p.steps[s].lowered.kernels.empty()) steps.push_back(s);
+    std::vector<double> enqueues;
+    lone_kernel_run lone;
+    for (std::size_t i = 0; i < steps.size(); i += 1 + steps.size() / 12)
+      for (int round = 0; round < 3; ++round) {
+        lone.choose(steps[i], 0, 17, 0);
+        run(&lone);
+        for (const double ns : lone.enqueue_times()) enqueues.push_back(ns);
+      }
+    return enqueues.empty() ? 0.0 : profile::middle_mean(enqueues);
+  }
+
+  [[nodiscard]] profile::latency_entry entry_of(const kernel_stream& stream) const {
+    profile::series times;
+    for (const double ns : stream.slopes_ns()) times.add(std::max(0.0, ns - gap_ns_));
+    profile::latency_entry entry = profile::entry_of(times);
+    entry.p50_ns = std::max(0.0, stream.slope_ns() - gap_ns_);
+    return entry;
+  }
+
+  [[nodiscard]] profile::latency_entry by_own_events(const inference& run, std::size_t s, std::size_t k) {
+    lone_kernel_run lone(sweep_ ? &*sweep_ : nullptr);
+    profile::series times;
+    for (std::size_t round = 0; round < options_.rounds; ++round) {
+      lone.choose(s, k, options_.warm, options_.timed);
+      run(&lone);
+      for (const double ns : lone.take_times()) times.add(ns);
+    }
+    return profile::entry_of(times);
+  }
+
+  const opencl::context* where_;
+  lone_kernel_options options_;
+  opencl::command_queue queue_;
+  profile::kernel_injector injector_;
+  std::optional<cache_sweep> sweep_;
+  bool by_events_ = false;
+  double gap_ns_ = 0.0;
+  double held_ns_ = 0.0;  // that the injector is prepared for, 0: for something else
+};
 
 }  // namespace dnnopt
 

@@ -68,7 +68,7 @@ class opencl_executor {
   /// Errors: type_mismatch, shape_mismatch of an input; out_of_device_memory; memory_limit; what host operators throw.
   [[nodiscard]] std::vector<tensor> run(std::span<const tensor> inputs, run_observer* observer = nullptr) {
     if (observer != nullptr && !observer->observes()) observer = nullptr;
-    opencl::command_queue& queue = queues_.use(observer != nullptr);
+    opencl::command_queue& queue = queues_.use(observer != nullptr && observer->wants_events());
     try {
       return run_once(inputs, queue, observer);
     } catch (...) {
@@ -354,6 +354,7 @@ class opencl_executor {
     for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
       prepared_kernel& prepared = state.own.kernels[s][k];
       if (!prepared.ready) prepare(state, s, k);
+      if (state.observer != nullptr) state.observer->before(s, k, state.queue);
       for (std::size_t times = state.observer == nullptr ? 1 : state.observer->launches(s, k); times != 0; --times) {
         opencl::event_sink* const sink =
             state.observer == nullptr ? nullptr : state.observer->kernel(s, k, prepared.flops, prepared.bytes);

@@ -17,6 +17,9 @@ class run_observer {
   virtual ~run_observer() = default;
   /// Asked before the run; where false, nothing else is called in it, and it uses the queue without profiling.
   [[nodiscard]] virtual bool observes() const { return true; }
+  /// Asked before the run; where false no sink is ever returned, and the run's commands go to the queue without
+  /// profiling, on which host times are those of runs that nobody observes.
+  [[nodiscard]] virtual bool wants_events() const { return true; }
   /// Kernel `k` of step `s` is enqueued next; its event goes to the sink, or to nobody where null is returned.
   [[nodiscard]] virtual opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
                                                    std::uint64_t bytes) = 0;
@@ -26,6 +29,13 @@ class run_observer {
     static_cast<void>(s);
     static_cast<void>(k);
     return 1;
+  }
+  /// Kernel `k` of step `s` has its turn on `queue`; what is enqueued there now precedes it. Called once, before
+  /// `launches`.
+  virtual void before(std::size_t s, std::size_t k, opencl::command_queue& queue) {
+    static_cast<void>(s);
+    static_cast<void>(k);
+    static_cast<void>(queue);
   }
   /// A transfer is enqueued next.
   [[nodiscard]] virtual opencl::event_sink* transfer(direction way) = 0;

@@ -53,6 +53,7 @@ inline void read_event_stamps(const cl::Event& event, raw_event& into) {
 ///     run_recorder run = profile.begin_run();
 ///     queue.launch(kernel, size, name, timer.watch(run, event_kind::kernel, number, bytes, flops));
 ///     queue.finish();
+///     run.end();        // reading stamps is no part of the inference
 ///     timer.collect();
 ///
 /// Events are released as soon as they are read; with nothing to time, `watch` returns null and the queue makes no
@@ -109,8 +110,8 @@ class command_timer final : public opencl::event_sink {
     static_cast<void>(context.release());
   }
 
-  /// Hands over the times of finished commands; to be called after the queue is finished and before the run ends. With
-  /// callbacks it waits for those still under way. Throws errc::opencl_call when a command has no times.
+  /// Hands over the times of finished commands; to be called after the queue is finished. With callbacks the driver
+  /// hands them over, and this does nothing. Throws errc::opencl_call when a command has no times.
   void collect() {
     for (timed_command& command : pending_) {
       read_event_stamps(command.event, command.raw);
@@ -259,6 +260,14 @@ class kernel_injector {
     return std::max(0.0, exact_quantile(timed, 0.5) - exact_quantile(plain, 0.5));
   }
 
+  /// Enqueues one empty kernel.
+  void launch_empty(opencl::command_queue& queue) { queue.launch(kernel_(), {}, "dnnopt_empty"); }
+  /// Makes `hold` last `least_ns` or up to twice that. Takes some hundred times as long.
+  void prepare_hold(opencl::command_queue& queue, double least_ns) { calibrate_spin(queue, least_ns); }
+  /// Enqueues a kernel that keeps the device busy for as long as it was prepared to: what is enqueued meanwhile runs
+  /// back to back, however slow the host is. Other measurements of this object need a new preparation after them.
+  void hold(opencl::command_queue& queue, opencl::event_sink* sink = nullptr) { spin(queue, sink); }
+
   /// What one more empty kernel adds to a stream that the device is busy with (a long kernel at its head): the part of
   /// a copy's slope that is launch and not execution. Takes some milliseconds.
   [[nodiscard]] copy_slope measure_empty_slope(opencl::command_queue& queue, double busy_ns = 400e3) {
@@ -357,10 +366,7 @@ class kernel_injector {
         times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
       }
     }
-    std::sort(times.begin(), times.end());
-    double sum = 0.0;
-    for (std::size_t i = times.size() / 4; i < times.size() * 3 / 4; ++i) sum += times[i];
-    return sum / static_cast<double>(times.size() * 3 / 4 - times.size() / 4);
+    return middle_mean(times);
   }
   /// Doubles the spinning kernel's rounds until it takes `least_ns`.
   void calibrate_spin(opencl::command_queue& queue, double least_ns) {

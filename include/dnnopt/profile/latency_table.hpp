@@ -68,6 +68,7 @@ struct launch_model {
   double gap_ns = 0.0;       ///< from one kernel's end to the next one's start when it was queued in time
   double prologue_ns = 0.0;  ///< from the inference's begin to its first kernel's enqueue (uploads)
   double epilogue_ns = 0.0;  ///< from the last kernel's end to the inference's end (waking the host, downloads)
+  double input_ns = 0.0;     ///< by which inputs that are still under way keep the first kernel from its start
 
   /// End-to-end nanoseconds of kernels of these durations: each starts when it has been enqueued and arrived, and its
   /// predecessor has ended. O(n).
@@ -77,7 +78,7 @@ struct launch_model {
     bool first = true;
     for (const double kernel : kernels_ns) {
       const double arrived = host + latency_ns;
-      const double start = first ? arrived : std::max(arrived, free_at + gap_ns);
+      const double start = first ? arrived + input_ns : std::max(arrived, free_at + gap_ns);
       first = false;
       free_at = start + kernel;
       host += enqueue_ns;
@@ -249,7 +250,8 @@ inline constexpr std::string_view latency_csv_header =
                                  {"latency", m.latency_ns},
                                  {"gap", m.gap_ns},
                                  {"prologue", m.prologue_ns},
-                                 {"epilogue", m.epilogue_ns}})
+                                 {"epilogue", m.epilogue_ns},
+                                 {"input", m.input_ns}})
     row("launch", {latency_level::kernel, name, "", "", "", ""}, {1, ns, ns, ns, ns, ns});
   for (const auto& [key, entry] : table.entries()) row(to_string(key.level), key, entry);
   return out;
@@ -286,6 +288,7 @@ inline constexpr std::string_view latency_csv_header =
                      : r[1] == "gap"      ? &m.gap_ns
                      : r[1] == "prologue" ? &m.prologue_ns
                      : r[1] == "epilogue" ? &m.epilogue_ns
+                     : r[1] == "input"    ? &m.input_ns
                                           : nullptr;
       if (into == nullptr) throw wrong("no part of the launch model is called '" + r[1] + "'");
       *into = entry.p50_ns;

@@ -16,11 +16,8 @@ namespace dnnopt::profile {
 [[nodiscard]] inline nlohmann::json to_json(const latency_table& table) {
   const launch_model& m = table.launches;
   nlohmann::json result;
-  result["launches"] = {{"enqueue_ns", m.enqueue_ns},
-                        {"latency_ns", m.latency_ns},
-                        {"gap_ns", m.gap_ns},
-                        {"prologue_ns", m.prologue_ns},
-                        {"epilogue_ns", m.epilogue_ns}};
+  result["launches"] = {{"enqueue_ns", m.enqueue_ns},   {"latency_ns", m.latency_ns},   {"gap_ns", m.gap_ns},
+                        {"prologue_ns", m.prologue_ns}, {"epilogue_ns", m.epilogue_ns}, {"input_ns", m.input_ns}};
   result["entries"] = nlohmann::json::array();
   for (const auto& [key, entry] : table.entries())
     result["entries"].push_back({{"level", std::string(to_string(key.level))},
@@ -43,8 +40,9 @@ namespace dnnopt::profile {
   try {
     latency_table table;
     const auto& m = json.at("launches");
-    table.launches = {m.at("enqueue_ns").get<double>(), m.at("latency_ns").get<double>(), m.at("gap_ns").get<double>(),
-                      m.at("prologue_ns").get<double>(), m.at("epilogue_ns").get<double>()};
+    table.launches = {m.at("enqueue_ns").get<double>(),  m.at("latency_ns").get<double>(),
+                      m.at("gap_ns").get<double>(),      m.at("prologue_ns").get<double>(),
+                      m.at("epilogue_ns").get<double>(), m.value("input_ns", 0.0)};
     for (const auto& e : json.at("entries")) {
       const std::string level = e.at("level").get<std::string>();
       if (level != "kernel" && level != "operator")
