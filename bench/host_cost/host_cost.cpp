@@ -3,8 +3,6 @@
 // The recording library keeps one inference's launches and transfers; the loop enqueues them again and finishes. Both
 // alternate; the ratio of their medians is what the executor adds to the driver's own cost. Memory made per run (input
 // binding, output tensors) counts as the executor's.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../interposed_library.hpp"
 #include "../profile/profile_model.hpp"
 #include "recorded_opencl.hpp"
 
@@ -27,15 +26,10 @@ struct recorder {
   decltype(&recorded_opencl_replay) replay = nullptr;
 
   explicit recorder(const char* library) {
-    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) throw std::runtime_error(::dlerror());
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(opened, name));
-      if (function == nullptr) throw std::runtime_error(std::string(library) + " has no " + name);
-    };
-    find(record, "recorded_opencl_record");
-    find(commands, "recorded_opencl_commands");
-    find(replay, "recorded_opencl_replay");
+    const interposed_library opened(library);
+    opened.find(record, "recorded_opencl_record");
+    opened.find(commands, "recorded_opencl_commands");
+    opened.find(replay, "recorded_opencl_replay");
   }
 };
 

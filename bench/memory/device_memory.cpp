@@ -2,8 +2,6 @@
 //
 // Prints JSON: what is alive besides weights and the caller's inputs and outputs, the plan's arena, the most that is
 // alive while the model is compiled, and whether a run with freed memory poisoned gives the outputs of the plain one.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +18,7 @@
 #include <dnnopt/onnx/generate_inputs.hpp>
 #include <nlohmann/json.hpp>
 
+#include "../interposed_library.hpp"
 #include "counted_opencl.hpp"
 
 namespace {
@@ -32,16 +31,11 @@ struct counter {
   decltype(&counted_opencl_new_objects) new_objects = nullptr;
 
   explicit counter(const char* library) {
-    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) throw std::runtime_error(::dlerror());
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(opened, name));
-      if (function == nullptr) throw std::runtime_error(std::string(library) + " has no " + name);
-    };
-    find(mark, "counted_opencl_mark");
-    find(live_bytes, "counted_opencl_live_bytes");
-    find(peak_bytes, "counted_opencl_peak_bytes");
-    find(new_objects, "counted_opencl_new_objects");
+    const interposed_library opened(library);
+    opened.find(mark, "counted_opencl_mark");
+    opened.find(live_bytes, "counted_opencl_live_bytes");
+    opened.find(peak_bytes, "counted_opencl_peak_bytes");
+    opened.find(new_objects, "counted_opencl_new_objects");
   }
 
   [[nodiscard]] std::vector<counted_object> made() const {
