@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
 
 #include "profile_model.hpp"
@@ -115,8 +116,21 @@ struct overhead_options {
   std::size_t inferences = 0;
 };
 
-/// Times the ways in turns until monitor's interval is narrow, in the last two thirds of the time monitor and off
-/// alone; prints the table. Whether no event was created while off.
+/// What one way takes in a turn: the mean of the middle half of `count` inferences.
+double turn_of(timed_ways& timed, way w, int count, running_moments& all) {
+  // The first one after another way pays for the change of queues and for cold caches.
+  (void)timed.run(w);
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    times.push_back(timed.run(w));
+    all.add(times.back());
+  }
+  timed.settle(w);
+  return middle_mean(times);
+}
+
+/// Times all ways in turns for a third of the time, then monitor and off alone, in longer turns, until the interval of
+/// their ratio is narrow; prints the tables. Whether no event was created while off.
 bool compare_ways(timed_ways& timed, const overhead_options& options) {
   std::array<std::vector<double>, ways> times;
   std::vector<way> order;
@@ -130,20 +144,12 @@ bool compare_ways(timed_ways& timed, const overhead_options& options) {
       result.push_back(times[w][i] / times[to][i]);
     return median_of(std::move(result));
   };
-  const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(options.seconds * 1e9);
-  const std::int64_t until_all = until - static_cast<std::int64_t>(options.seconds * 2e9 / 3.0);
-  bool narrow = false;
-  for (std::size_t turn = 1; !narrow && host_now_ns() < until; ++turn) {
+  const std::int64_t begin = host_now_ns();
+  const auto seconds = [&] { return static_cast<double>(host_now_ns() - begin) * 1e-9; };
+  std::array<running_moments, ways> unused{};
+  while (seconds() < options.seconds / 3.0 || times[off].empty()) {
     std::shuffle(order.begin(), order.end(), random);
-    for (const way w : order) {
-      // The first one after another way pays for the change of queues and for cold caches.
-      (void)timed.run(w);
-      const double one = timed.run(w);
-      times[w].push_back((one + timed.run(w)) / 2.0);
-      timed.settle(w);
-    }
-    if (order.size() > 2 && host_now_ns() >= until_all) order = {off, monitor};
-    if (turn % 50 == 0) narrow = ratios(monitor, off).width() <= options.width && order.size() == 2;
+    for (const way w : order) times[w].push_back(turn_of(timed, w, 2, unused[w]));
   }
   std::printf("%-18s %12s %9s %20s %9s %20s\n", "", "median us", "to off", "95% interval", "to bare", "95% interval");
   for (std::size_t i = 0; i < ways; ++i) {
@@ -154,13 +160,33 @@ bool compare_ways(timed_ways& timed, const overhead_options& options) {
                 median_of(times[w]).median * 1e-3, to_off.median, to_off.low, to_off.high, to_bare.median, to_bare.low,
                 to_bare.high);
   }
-  std::printf(
-      "%zu turns of two inferences each (%zu of all ways); events while off: %llu; an event costs %.2f us by empty "
-      "kernels\n",
-      times[off].size(), times[again].size(), static_cast<unsigned long long>(timed.events_while_off),
-      timed.event_cost_ns * 1e-3);
-  std::printf("monitor's interval is %.4f wide (%s %.4f)\n", ratios(monitor, off).width(),
-              narrow ? "reached" : "the time ended before", options.width);
+  std::printf("%zu turns of all ways, two inferences each\n", times[off].size());
+
+  constexpr int inferences_of_turn = 6;
+  std::array<running_moments, ways> all{};
+  std::vector<double> pairs;
+  median_interval ratio;
+  bool narrow = false;
+  bool monitor_first = false;
+  while (!narrow && seconds() < options.seconds) {
+    // off, monitor, monitor, off: what drifts evenly is in both sides alike.
+    const std::array<way, 2> sides = monitor_first ? std::array{monitor, off} : std::array{off, monitor};
+    monitor_first = !monitor_first;
+    std::array<double, 2> took{};
+    for (std::size_t i = 0; i < 2; ++i) took[i] = turn_of(timed, sides[i], inferences_of_turn, all[sides[i]]);
+    pairs.push_back(sides[0] == monitor ? took[0] / took[1] : took[1] / took[0]);
+    if (pairs.size() % 50 == 0) narrow = (ratio = median_of(pairs)).width() <= options.width;
+  }
+  if (!pairs.empty()) {
+    ratio = median_of(pairs);
+    std::printf(
+        "monitor to off, %zu turns of %d inferences each: %.5f [%.5f, %.5f], %.5f wide (%s %.4f); means of all "
+        "inferences, sampled ones too: %.5f\n",
+        pairs.size(), inferences_of_turn, ratio.median, ratio.low, ratio.high, ratio.width(),
+        narrow ? "reached" : "the time ended before", options.width, all[monitor].mean() / all[off].mean());
+  }
+  std::printf("events while off: %llu; an event costs %.2f us by empty kernels\n",
+              static_cast<unsigned long long>(timed.events_while_off), timed.event_cost_ns * 1e-3);
   return timed.events_while_off == 0;
 }
 

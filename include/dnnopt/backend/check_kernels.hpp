@@ -28,12 +28,21 @@ namespace dnnopt {
 /// A run in which one kernel is enqueued more than once and nothing else is timed.
 class copied_kernel_run final : public run_observer, private opencl::event_sink {
  public:
+  /// `holding`, where given, is prepared to hold the device; each run then begins with it, so that the host, which may
+  /// need longer to enqueue a short kernel than the device to run it, does not show in what a copy adds.
+  explicit copied_kernel_run(profile::kernel_injector* holding = nullptr) noexcept : holding_(holding) {}
   /// Kernel `k` of step `s` is enqueued `copies` times more; where `timed`, all of them but the first carry events.
   void choose(std::size_t s, std::size_t k, std::size_t copies, bool timed = false) noexcept {
     step_ = s;
     kernel_ = k;
     copies_ = copies;
     timed_ = timed;
+    begun_ns_ = last_ns_ = 0;
+  }
+  void before(std::size_t, std::size_t, opencl::command_queue& queue) override {
+    if (holding_ == nullptr || begun_ns_ != 0) return;
+    holding_->hold(queue);
+    begun_ns_ = profile::host_now_ns();
   }
   [[nodiscard]] std::size_t launches(std::size_t s, std::size_t k) override {
     chosen_ = s == step_ && k == kernel_;
@@ -41,6 +50,7 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
     return chosen_ ? 1 + copies_ : 1;
   }
   [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
+    if (holding_ != nullptr) last_ns_ = profile::host_now_ns();
     return timed_ && chosen_ && !std::exchange(first_, false) ? this : nullptr;
   }
   [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
@@ -48,6 +58,11 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   void host_operator(std::size_t, std::int64_t) override {}
   void waited(std::int64_t) override {}
 
+  /// Host nanoseconds from the long kernel's enqueue to the last kernel's; 0 without a long kernel.
+  [[nodiscard]] double host_ns() const noexcept { return static_cast<double>(last_ns_ - begun_ns_); }
+
+  /// Lets the events of the former run go.
+  void forget_times() noexcept { events_.clear(); }
   /// Adds START to END of the timed copies, and END to the next one's START, in nanoseconds; call after the run.
   void take_times(std::vector<double>& times, std::vector<double>& gaps) {
     profile::raw_event raw;
@@ -63,6 +78,9 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
  private:
   void on_command(const opencl::command_record&, cl::Event event) override { events_.push_back(std::move(event)); }
 
+  profile::kernel_injector* holding_;
+  std::int64_t begun_ns_ = 0;
+  std::int64_t last_ns_ = 0;
   std::size_t step_ = static_cast<std::size_t>(-1);
   std::size_t kernel_ = 0;
   std::size_t copies_ = 0;
@@ -76,7 +94,7 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
 struct checked_kernel {
   std::string name;
   std::string anchor;        ///< the operator that its time is booked on
-  double in_situ_ns = 0.0;   ///< median START to END in inferences, an event's own part taken off
+  double in_situ_ns = 0.0;   ///< middle mean of START to END in inferences, an event's own part taken off
   double profiled_ns = 0.0;  ///< the same of the copies: what the slope is the truth of, for they find warm caches
   double truth_ns = 0.0;     ///< slope of end-to-end time over copies, less the launch
   double launch_ns = 0.0;    ///< part of the slope that is launch: an empty kernel's slope, or the gap between copies
@@ -108,7 +126,8 @@ struct kernel_check {
 
 /// Measures each kernel of `p` by events, in inferences and of copies of it, and by the slope of end-to-end latency
 /// over 1 to `most_copies` copies injected behind it, less the launch: an empty kernel's slope on a busy device (nnPerf
-/// section 5.2) or, where events cost nothing and it is longer, the gap between copies. `run` is one inference of the
+/// section 5.2) or, where events cost nothing and it is longer, the gap between copies. Where events cost more, and the
+/// host may be what decides, inferences with copies begin with a long kernel. `run` is one inference of the
 /// executor that executes `p`, with the observer it is given; it must have run before. `progress` is told after each
 /// kernel. Profiled inferences come between the measurements of copies, so that both see the same device. Takes at
 /// least kernels * most_copies * rounds inferences. Errors: those of `run`; opencl_call.
@@ -116,6 +135,7 @@ struct kernel_check {
                                                 const std::function<void(run_observer*)>& run,
                                                 const check_kernels_options& options = {},
                                                 const std::function<void(const checked_kernel&)>& progress = {}) {
+  constexpr double most_held_ns = 5e6;
   kernel_check result;
   opencl::command_queue queue = where.make_queue({true, 0});
   profile::kernel_injector injector(where.handle(), where.where().handle());
@@ -142,17 +162,26 @@ struct kernel_check {
   };
   const std::size_t between = std::max<std::size_t>(1, options.profiled / std::max<std::size_t>(1, launches));
 
-  copied_kernel_run copied;
+  copied_kernel_run copied(free_events ? nullptr : &injector);
+  double held_ns = 300e3;
+  if (!free_events) injector.prepare_hold(queue, held_ns);
+  // One inference with copies, again behind a longer kernel where the host was not ahead.
+  const auto run_copied = [&](std::size_t s, std::size_t k, std::size_t copies, bool timed) {
+    for (;;) {
+      copied.choose(s, k, copies, timed);
+      const std::int64_t begin = profile::host_now_ns();
+      run(&copied);
+      const double ns = static_cast<double>(profile::host_now_ns() - begin);
+      if (free_events || copied.host_ns() < 0.8 * held_ns || held_ns > most_held_ns) return ns;
+      injector.prepare_hold(queue, held_ns = 2.0 * copied.host_ns());
+      copied.forget_times();
+    }
+  };
   const std::int64_t end_ns = profile::host_now_ns() + static_cast<std::int64_t>(options.seconds * 1e9);
   for (std::size_t s = 0; s < p.steps.size(); ++s)
     for (std::size_t k = 0; k < p.steps[s].lowered.kernels.size(); ++k) {
       profile_some(between);
-      const auto inference = [&](std::size_t copies) {
-        copied.choose(s, k, copies);
-        const std::int64_t begin = profile::host_now_ns();
-        run(&copied);
-        return static_cast<double>(profile::host_now_ns() - begin);
-      };
+      const auto inference = [&](std::size_t copies) { return run_copied(s, k, copies, false); };
       // What kernels before this one have left of their time is shared by those to come.
       const std::int64_t now_ns = profile::host_now_ns();
       const std::int64_t until =
@@ -167,15 +196,14 @@ struct kernel_check {
       }
       std::vector<double> times, gaps;
       for (int i = 0; i < 5; ++i) {
-        copied.choose(s, k, options.most_copies, true);
-        run(&copied);
+        (void)run_copied(s, k, options.most_copies, true);
         copied.take_times(times, gaps);
       }
       const profile::launch_info info = describe_launch(p, p.steps[s], k);
       checked_kernel row;
       row.name = info.name;
       row.anchor = info.ops.at(info.anchor).name;
-      row.profiled_ns = profile::exact_quantile(times, 0.5);
+      row.profiled_ns = profile::middle_mean(times);
       if (row.profiled_ns > 2.0 * result.event_bias_ns) row.profiled_ns -= result.event_bias_ns;
       row.launch_ns = std::max(result.empty_ns, free_events ? profile::exact_quantile(gaps, 0.5) : 0.0);
       row.truth_ns = slope.ns_per_copy - row.launch_ns;
@@ -193,7 +221,7 @@ struct kernel_check {
     for (const profile::kernel_event& event : report.events)
       if (event.kind == profile::event_kind::kernel && report.launches[event.launch].name == row.name)
         times.push_back(event.duration_ns());
-    if (!times.empty()) row.in_situ_ns = profile::exact_quantile(times, 0.5);
+    if (!times.empty()) row.in_situ_ns = profile::middle_mean(times);
     auto sum = std::find_if(result.operators.begin(), result.operators.end(),
                             [&](const checked_kernel& other) { return other.anchor == row.anchor; });
     if (sum == result.operators.end()) {

@@ -30,14 +30,15 @@ svg.still{touch-action:auto}
 svg text{fill:var(--fg);font-size:11px;pointer-events:none}
 svg .axis{stroke:var(--line);stroke-width:1}
 svg .soft{fill:var(--soft)}
+svg .lane{paint-order:stroke;stroke:var(--card);stroke-width:3px}
 .tools{display:flex;flex-wrap:wrap;gap:6px;margin:6px 0}
 button{font:inherit;padding:6px 12px;border:1px solid var(--line);border-radius:6px;background:var(--card);color:var(--fg);cursor:pointer}
-.row{display:grid;grid-template-columns:minmax(90px,30%) 1fr 112px;gap:8px;align-items:center;padding:2px 0;font-size:12px}
+.row{display:grid;grid-template-columns:minmax(90px,30%) 1fr 72px 46px;gap:8px;align-items:center;padding:2px 0;font-size:12px}
 .row .name{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .row .track{height:16px;background:var(--card);border-radius:3px}
 .row .bar{height:16px;border-radius:3px;min-width:1px}
 .row .value{text-align:right;font-variant-numeric:tabular-nums}
-@media(max-width:620px){.row{grid-template-columns:1fr 112px;gap:0 8px;padding:4px 0}.row .name{grid-column:1/-1;white-space:normal;overflow-wrap:anywhere}}
+@media(max-width:620px){.row{grid-template-columns:1fr 72px 46px;gap:0 8px;padding:4px 0}.row .name{grid-column:1/-1;white-space:normal;overflow-wrap:anywhere}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:12px;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:3px 8px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
@@ -66,6 +67,7 @@ function el(tag,props,parent){const e=document.createElement(tag);for(const k in
 function svg(tag,props,parent){const e=document.createElementNS(NS,tag);for(const k in props||{}){if(k==='text')e.textContent=props[k];else if(k==='tip')e.dataset.tip=props[k];else e.setAttribute(k,props[k]);}if(parent)parent.appendChild(e);return e;}
 function us(v){return v>=1e6?(v/1e6).toFixed(3)+' s':v>=1e3?(v/1e3).toFixed(3)+' ms':v.toFixed(v<10?2:1)+' us';}
 function big(v){const p=['','k','M','G','T','P'];let i=0;while(v>=1000&&i<5){v/=1000;i++;}return v?v.toPrecision(3)+p[i]:'0';}
+function power(i){return i<0?(10**i).toFixed(-i):big(10**i).replace(/\.0+(?=\D|$)/,'');}
 function bytes(v){const p=['B','KiB','MiB','GiB'];let i=0;while(v>=1024&&i<3){v/=1024;i++;}return (i?v.toFixed(1):v)+' '+p[i];}
 function color(type){return colors[type]||'#6b7280';}
 function typeOf(l){const x=D.launches[l];return x.ops.length?x.ops[x.anchor][1]:x.kind;}
@@ -83,7 +85,7 @@ function head(){$('title').textContent=(D.model||'profile')+(D.device?' on '+D.d
  $('sub').textContent='mode '+D.mode+', '+D.runs_total+' inferences'+(D.created?', '+D.created:'')+', '+D.dropped+' events dropped';
  const f=$('facts');
  for(const [k,v] of [['end to end, mean',us(D.e2e.mean)],['median',us(D.e2e.p50)],['90%',us(D.e2e.p90)],['first',us(D.e2e.first)],['kernels per inference',D.kernels],['clock',D.clock.method],['clock error, 90%',us(D.clock.p90/1e3)]].concat(D.overhead?[['profiling costs',(100*D.overhead).toFixed(2)+'%']]:[])){
-  const d=el('div',{},f);el('b',{text:v,class:String(v).length>14?'long':''},d);el('span',{text:k},d);}}
+  const d=el('div',{},f);el('b',{text:String(v).replace(/_/g,'_\u200b'),class:String(v).length>14?'long':''},d);el('span',{text:k},d);}}
 
 function split(){const s=D.split,box=$('split');if(!s||!s.e2e){$('split-section').remove();return;}
  const bar=el('div',{class:'stack'},box),leg=el('div',{class:'legend'},box);
@@ -114,7 +116,7 @@ function timeline(){
   while(s.firstChild)s.removeChild(s.firstChild);
   const w=width(),scale=w/(to-from);s.setAttribute('viewBox','0 0 '+w+' '+h);
   const st=step(to-from,Math.max(3,w/110));
-  for(let t=Math.ceil(from/st)*st;t<=to;t+=st){const x=(t-from)*scale;svg('line',{x1:x,x2:x,y1:16,y2:h,class:'axis'},s);svg('text',{x:x+2,y:12,class:'soft tick',text:us(t)},s);}
+  for(let t=Math.ceil(from/st)*st;t<=to;t+=st){const x=(t-from)*scale;svg('line',{x1:x,x2:x,y1:16,y2:h,class:'axis'},s);const late=x>w-70;svg('text',{x:late?x-2:x+2,y:12,'text-anchor':late?'end':'start',class:'soft tick',text:us(t)},s);}
   bars(D.runs,0,r=>[r[1],r[2],'inference '+r[0],'#475569','inference '+r[0]+'\n'+us(r[2]-r[1])]);
   bars(events,1,e=>{const L=D.launches[e[1]];const dev=e[2]!=='w'&&e[2]!=='h';return [e[8],e[9],L.name,e[2]==='w'?'#9ca3af':e[2]==='h'?'#059669':'#7c3aed',(dev?'enqueue ':'')+L.name+'\n'+us(e[9]-e[8])];});
   let arrows=[];
@@ -146,7 +148,7 @@ function barList(id,rows,most){const box=$(id);let shown=most;
  function fill(){box.textContent='';const top=rows.length?rows[0].total:1;
   rows.slice(0,shown).forEach(r=>{const tip=r.name+' ('+r.type+')\n'+(r.ops.length>1?r.ops.join(' + ')+'\n':'')+'mean '+us(r.mean)+', median '+us(r.p50)+', 90% '+us(r.p90)+'\n'+r.count+' samples\n'+big(r.flops_s)+'FLOP/s, '+big(r.bytes_s)+'B/s';
    const d=el('div',{class:'row',tip:tip},box);el('div',{class:'name',text:r.name},d);const t=el('div',{class:'track'},d);
-   el('div',{class:'bar',style:'width:'+(100*r.total/top)+'%;background:'+color(r.type)},t);el('div',{class:'value',text:us(r.total)+'  '+(100*r.share).toFixed(1)+'%'},d);});
+   el('div',{class:'bar',style:'width:'+(100*r.total/top)+'%;background:'+color(r.type)},t);el('div',{class:'value',text:us(r.total)},d);el('div',{class:'value',text:(100*r.share).toFixed(1)+'%'},d);});
   if(rows.length>shown){const b=el('button',{text:'all '+rows.length},box);b.onclick=()=>{shown=rows.length;fill();};}}
  fill();}
 
@@ -166,8 +168,8 @@ function roofline(){const box=$('roofline'),pts=D.kernel_rows.filter(r=>r.flops>
  const x0=lo(xs),x1=hi(xs),y0=lo(ys),y1=hi(ys);
  const X=v=>m.l+(Math.log10(v)-x0)/(x1-x0)*(w-m.l-m.r),Y=v=>h-m.b-(Math.log10(v)-y0)/(y1-y0)*(h-m.t-m.b);
  const s=svg('svg',{viewBox:'0 0 '+w+' '+h,height:h,class:'still',id:'roofline-svg'},box);
- for(let i=x0;i<=x1;i++){const x=X(Math.pow(10,i));svg('line',{x1:x,x2:x,y1:m.t,y2:h-m.b,class:'axis'},s);svg('text',{x:Math.min(x,w-m.r),y:h-m.b+14,'text-anchor':i===x1?'end':'middle',class:'tick',text:big(Math.pow(10,i))},s);}
- for(let i=y0;i<=y1;i++){const y=Y(Math.pow(10,i));svg('line',{x1:m.l,x2:w-m.r,y1:y,y2:y,class:'axis'},s);svg('text',{x:4,y:y+4,class:'tick',text:big(Math.pow(10,i))},s);}
+ for(let i=x0;i<=x1;i++){const x=X(Math.pow(10,i));svg('line',{x1:x,x2:x,y1:m.t,y2:h-m.b,class:'axis'},s);svg('text',{x:Math.min(x,w-m.r),y:h-m.b+14,'text-anchor':i===x1?'end':'middle',class:'tick',text:power(i)},s);}
+ for(let i=y0;i<=y1;i++){const y=Y(Math.pow(10,i));svg('line',{x1:m.l,x2:w-m.r,y1:y,y2:y,class:'axis'},s);svg('text',{x:4,y:y+4,class:'tick',text:power(i)},s);}
  svg('text',{x:w/2-60,y:h-4,text:'FLOP per byte; up: FLOP/s',class:'soft'},s);
  if(c.bytes){const top=c.flops||Math.pow(10,y1);const a=Math.pow(10,x0),knee=top/c.bytes,b=Math.min(knee,Math.pow(10,x1));
   svg('line',{x1:X(a),y1:Y(Math.max(a*c.bytes,Math.pow(10,y0))),x2:X(b),y2:Y(b*c.bytes),stroke:'#dc2626','stroke-width':2,class:'ceiling',tip:big(c.bytes)+'B/s'},s);}
