@@ -2,9 +2,9 @@
 //
 //   profile_device DEVICE clock              methods of clock synchronization and their residuals; quality by injected
 //                                            kernels
-//   profile_device DEVICE timeline SECONDS [best|fitting]   100 equal layers: error of start times, as enqueued and
-//                                            behind a long kernel, idle and beside a load, with the best method and
-//                                            with dynamic fitting alone
+//   profile_device DEVICE timeline SECONDS [best|fitting]   100 equal layers: error of start times, alone, amid
+//                                            other layers and behind a long kernel, idle and beside a load, with the
+//                                            best method and with dynamic fitting alone
 //   profile_device DEVICE overhead SECONDS   small launches with the profiler on and off in turn
 //   profile_device DEVICE copies             event times against the slope over injected copies
 //
@@ -112,13 +112,15 @@ void print_clock(const profile_report& report) {
               report.clock.offset_ns, static_cast<unsigned long long>(report.clock.violations));
 }
 
-/// One inference of `count` layers; `timer` collects. `ahead` enqueues what comes before them.
+/// One inference of `count` layers; `timer` collects. `ahead` and `behind` enqueue what comes before and after them.
 void infer(
     bench_device& device, opencl::command_queue& queue, profiler& profile, command_timer& timer, std::uint32_t launch,
-    std::uint32_t wait, int count, const std::function<void(run_recorder&)>& ahead = [](run_recorder&) {}) {
+    std::uint32_t wait, int count, const std::function<void(run_recorder&)>& ahead = [](run_recorder&) {},
+    const std::function<void(run_recorder&)>& behind = [](run_recorder&) {}) {
   run_recorder run = profile.begin_run();
   ahead(run);
   for (int i = 0; i < count; ++i) device.launch(queue, timer.watch(run, event_kind::kernel, launch));
+  behind(run);
   {
     const host_timer waiting(run, wait, event_kind::wait);
     queue.finish();
@@ -227,11 +229,18 @@ class equal_layers final : public observer {
 /// How the layers of the timeline come to the device.
 enum class feeding : std::uint8_t {
   as_enqueued,  ///< behind one layer without event, which wakes the device
-  held          ///< behind a kernel so long that the host has enqueued all of them when it ends, and some timed layers
+  amid,         ///< amid other timed layers: the ends of a queue are no equal layers on every device
+  held          ///< the same behind a kernel so long that the host has enqueued all of them when it ends
 };
+
+constexpr const char* to_string(feeding how) noexcept {
+  return how == feeding::held ? "amid layers behind a long kernel" : how == feeding::amid ? "amid layers" : "alone";
+}
 
 void timeline_of(bench_device& device, double seconds, bool fitting_only, bool loaded, feeding how) {
   constexpr int layer_count = 100;
+  constexpr int layers_ahead = 10;
+  constexpr int layers_behind = 30;
   opencl::command_queue queue = device.context.make_queue({true, 0});
   device.calibrate(queue, 60e3);
   profiler_options options;
@@ -247,7 +256,7 @@ void timeline_of(bench_device& device, double seconds, bool fitting_only, bool l
   injector.inject(queue, profile, profile.probes_wanted());
   if (how == feeding::held) injector.prepare_hold(queue, 2e6);
   const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}, {"act", "HardSwish"}}});
-  const std::uint32_t lead = profile.describe({.name = "lead", .ops = {{"lead", "Conv"}}});
+  const std::uint32_t other = profile.describe({.name = "other", .ops = {{"other", "Conv"}}});
   const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
   command_timer timer(profile);
   std::atomic<bool> stop{false};
@@ -261,12 +270,19 @@ void timeline_of(bench_device& device, double seconds, bool fitting_only, bool l
       });
   const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
   int runs = 0;
+  const auto others = [&](run_recorder& run, int count) {
+    for (int i = 0; i < count; ++i) device.launch(queue, timer.watch(run, event_kind::kernel, other));
+  };
   const auto ahead = [&](run_recorder& run) {
     if (how == feeding::as_enqueued) return device.launch(queue, nullptr);
-    injector.hold(queue);
-    for (int i = 0; i < 3; ++i) device.launch(queue, timer.watch(run, event_kind::kernel, lead));
+    if (how == feeding::held) injector.hold(queue);
+    others(run, layers_ahead);
   };
-  for (; host_now_ns() < until; ++runs) infer(device, queue, profile, timer, layer, wait, layer_count + 1, ahead);
+  const auto behind = [&](run_recorder& run) {
+    if (how != feeding::as_enqueued) others(run, layers_behind);
+  };
+  for (; host_now_ns() < until; ++runs)
+    infer(device, queue, profile, timer, layer, wait, layer_count + 1, ahead, behind);
   stop = true;
   for (std::thread& t : load) t.join();
   const profile_report report = profile.report();
@@ -283,9 +299,8 @@ void timeline_of(bench_device& device, double seconds, bool fitting_only, bool l
       "timeline, %s, %s, %s: %d inferences in %.0f s, kernel %.1f us; method %s, residual p90 %.0f ns, %llu "
       "violations, "
       "%llu dropped\n",
-      fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle",
-      how == feeding::held ? "behind a long kernel" : "as enqueued", runs, seconds, row->mean_ns * 1e-3,
-      report.clock.method.c_str(), report.clock.residual_p90_ns,
+      fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", to_string(how), runs, seconds,
+      row->mean_ns * 1e-3, report.clock.method.c_str(), report.clock.residual_p90_ns,
       static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
   std::printf("  start error ns, whole to the last end:   %s, first inference p90 %.0f; before any mapping %s\n",
               told(layers->errors).c_str(),
@@ -306,7 +321,7 @@ void timeline_of(bench_device& device, double seconds, bool fitting_only, bool l
 int timeline_command(bench_device& device, double seconds, const std::string& which) {
   for (const bool fitting_only : {false, true}) {
     if ((which == "best" && fitting_only) || (which == "fitting" && !fitting_only)) continue;
-    for (const feeding how : {feeding::as_enqueued, feeding::held})
+    for (const feeding how : {feeding::as_enqueued, feeding::amid, feeding::held})
       for (const bool loaded : {false, true}) timeline_of(device, seconds, fitting_only, loaded, how);
   }
   return 0;

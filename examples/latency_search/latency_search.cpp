@@ -89,8 +89,10 @@ class part_times {
   std::vector<double> profile(const dnnopt::model& part) {
     ready_network ready(part, device_, passes());
     const dnnopt::program& executed = ready.session.executor()->executed();
+    const dnnopt::opencl_executor& executor = *ready.session.executor();
     meter_.measure_kernels(
-        executed, [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); }, table);
+        executed, [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); },
+        executor.weight_bytes() + executor.memory().arena_bytes, table);
     std::vector<double> times;
     for (const auto& key : dnnopt::launch_keys(executed, device_->context.info().name, level()))
       times.push_back(table.find(key).value().p50_ns);

@@ -88,7 +88,7 @@ TEST_CASE("a table of lone kernels has every launch of the program", "[profile][
   profile::latency_table table;
   table.launches = meter.measure_launches(ready.executed(), run);
   CHECK(table.launches.enqueue_ns > 0.0);
-  meter.measure_kernels(ready.executed(), run, table);
+  meter.measure_kernels(ready.executed(), run, 1 << 20, table);
   const auto keys = launch_keys(ready.executed(), device);
   CHECK(keys.size() == kernels);
   const auto predicted = table.predict(keys);
@@ -98,7 +98,7 @@ TEST_CASE("a table of lone kernels has every launch of the program", "[profile][
 
   // Known keys are not measured again.
   const auto before = table.entries();
-  meter.measure_kernels(ready.executed(), run, table);
+  meter.measure_kernels(ready.executed(), run, 1 << 20, table);
   REQUIRE(table.entries().size() == before.size());
   for (const auto& [key, entry] : before) CHECK(table.find(key)->count == entry.count);
 }
@@ -113,6 +113,13 @@ TEST_CASE("a stream of one kernel waits behind a long one", "[profile][opencl][l
   CHECK(stream.many > stream.few);
   CHECK(stream.many_ns.size() == stream.few_ns.size());
   CHECK(stream.slope_ns() > 0.0);
+
+  // With other memory in between a launch adds the sweep's time too.
+  cache_sweep sweep(*ready.compiled.context(), std::size_t{4} << 20, sweep_access::read);
+  CHECK(meter.measure_sweep(sweep) > 0.0);
+  const kernel_stream swept =
+      meter.measure_stream([&](run_observer* observer) { ready.run(observer); }, step, 0, &sweep);
+  CHECK(swept.slope_ns() > stream.slope_ns());
 
   profile::kernel_injector& injector = meter.injector();
   opencl::command_queue queue = ready.compiled.context()->make_queue({true, 0});

@@ -17,6 +17,7 @@
 #include <dnnopt/backend/run_observer.hpp>
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/injected_copies.hpp>
 #include <dnnopt/profile/latency_table.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
@@ -32,13 +33,23 @@ namespace dnnopt {
   return keys;
 }
 
+/// What a sweep does to the memory that it goes through. What an inference has besides a kernel's own is mostly weights
+/// on large caches, which are read, and mostly intermediate tensors on small ones, which are written too.
+enum class sweep_access : std::uint8_t { read, write };
+
 /// Goes through memory of its own, so that what a kernel finds in caches is what the rest of an inference left there
 /// and not its own former run.
 class cache_sweep {
  public:
   /// Errors: opencl_call; out_of_device_memory.
-  cache_sweep(const opencl::context& where, std::size_t bytes) : queue_(where.make_queue()), items_(bytes / 16 + 1) {
-    const char* source = "__kernel void dnnopt_sweep(__global float4* x) { x[get_global_id(0)] += 1.0f; }";
+  cache_sweep(const opencl::context& where, std::size_t bytes, sweep_access access)
+      : queue_(where.make_queue()), items_((bytes / 16 / group + 1) * group) {
+    const char* source = access == sweep_access::write
+                             ? "__kernel void dnnopt_sweep(__global float4* x) { x[get_global_id(0)] += 1.0f; }"
+                             : "__kernel void dnnopt_sweep(__global float4* x) {\n"
+                               "  const float4 v = x[get_global_id(0)];\n"
+                               "  if (v.x + v.y + v.z + v.w == 1.25e38f) x[get_global_id(0)] = 0.0f;\n"  // never
+                               "}";
     const cl_device_id device = where.where().handle();
     cl_int status = CL_SUCCESS;
     program_ = cl::Program(::clCreateProgramWithSource(where.handle(), 1, &source, nullptr, &status), false);
@@ -50,7 +61,15 @@ class cache_sweep {
     opencl::check(status, "clCreateBuffer");
     const cl_mem memory = memory_();
     opencl::check(::clSetKernelArg(kernel_(), 0, sizeof(memory), &memory), "clSetKernelArg");
+    const cl_float zero = 0.0F;
+    opencl::check(
+        ::clEnqueueFillBuffer(queue_.handle(), memory, &zero, sizeof zero, 0, items_ * 16, 0, nullptr, nullptr),
+        "clEnqueueFillBuffer");
+    queue_.finish();
   }
+  cache_sweep(const cache_sweep&) = delete;
+  cache_sweep& operator=(const cache_sweep&) = delete;
+
   /// Sweeps and waits for the end of it.
   void run() {
     enqueue(queue_);
@@ -58,10 +77,12 @@ class cache_sweep {
   }
   /// Enqueues a sweep.
   void enqueue(opencl::command_queue& queue) {
-    queue.launch(kernel_(), {1, {items_, 1, 1}, {0, 0, 0}}, "dnnopt_sweep");
+    queue.launch(kernel_(), {1, {items_, 1, 1}, {group, 0, 0}}, "dnnopt_sweep");
   }
 
  private:
+  static constexpr std::size_t group = 64;
+
   opencl::command_queue queue_;
   std::size_t items_;
   cl::Program program_;
@@ -239,7 +260,7 @@ struct lone_kernel_options {
   std::size_t warm = 3;  ///< launches before the timed ones, where each is timed by an event
   std::size_t timed = 15;
   std::size_t rounds = 3;
-  /// Other memory gone through before each launch that is timed by an event; 0: caches stay warm, as in streams.
+  /// Other memory gone through before each launch that is timed by an event; 0: caches stay warm.
   std::size_t sweep_bytes = 0;
   profile::latency_level level = profile::latency_level::kernel;  ///< operator_ for a program without fusion
 };
@@ -281,7 +302,7 @@ class lone_kernel_meter {
         injector_(where.handle(), where.where().handle()) {
     by_events_ = injector_.measure_event_cost(queue_) < profile::kernel_injector::free_event_ns;
     gap_ns_ = injector_.measure_gap(queue_);
-    if (options_.sweep_bytes != 0) sweep_.emplace(where, options_.sweep_bytes);
+    if (by_events_ && options_.sweep_bytes != 0) sweep_.emplace(where, options_.sweep_bytes, sweep_access::write);
   }
 
   /// Whether each launch is timed by its own event.
@@ -345,17 +366,39 @@ class lone_kernel_meter {
     return found;
   }
 
-  /// Profiles the kernels of `p` whose keys `into` lacks, one by one. Kernels that wait for a host operator's sizes are
-  /// timed with those of the former run. Errors: those of `run`; opencl_call.
-  void measure_kernels(const program& p, const inference& run, profile::latency_table& into) {
+  /// Profiles the kernels of `p` whose keys `into` lacks, one by one. `inference_bytes` is what an inference goes
+  /// through (weights and the arena): in streams as much is read between two launches of a kernel, so that it finds in
+  /// the caches what it would find there in an inference, and another kernel has run before it. Kernels that wait for a
+  /// host operator's sizes are timed with those of the former run. Errors: those of `run`; opencl_call.
+  void measure_kernels(const program& p, const inference& run, std::size_t inference_bytes,
+                       profile::latency_table& into) {
+    std::optional<cache_sweep> between;
+    double sweep_ns = 0.0;
+    if (!by_events_) {
+      between.emplace(*where_, inference_bytes, sweep_access::read);
+      sweep_ns = measure_sweep(*between);
+    }
     for (std::size_t s = 0; s < p.steps.size(); ++s)
       for (std::size_t k = 0; k < p.steps[s].lowered.kernels.size(); ++k) {
         const profile::latency_key key =
             profile::key_of(describe_launch(p, p.steps[s], k), where_->info().name, options_.level);
         // Kernels of one step share its key; each adds its time to the mean that they are predicted by.
         if (k == 0 && into.find(key)) break;
-        into.add(key, by_events_ ? by_own_events(run, s, k) : entry_of(measure_stream(run, s, k)));
+        into.add(key, by_events_ ? by_own_events(run, s, k) : entry_of(measure_stream(run, s, k, &*between), sweep_ns));
       }
+  }
+
+  /// Nanoseconds that one more sweep adds to a stream of them behind a long kernel.
+  [[nodiscard]] double measure_sweep(cache_sweep& sweep) {
+    injector_.prepare_hold(queue_, held_ns_ = 400e3);
+    const auto run = [&](std::size_t copies) {
+      const std::int64_t begin = profile::host_now_ns();
+      injector_.hold(queue_);
+      for (std::size_t i = 0; i < copies; ++i) sweep.enqueue(queue_);
+      queue_.finish();
+      return static_cast<double>(profile::host_now_ns() - begin);
+    };
+    return profile::measure_copy_slope(run, {.most_copies = 20, .rounds = 15}).ns_per_copy;
   }
 
   /// Kernel `k` of step `s` in streams behind a long kernel, in rounds until the middle is known; `sweep`, where given,
@@ -410,11 +453,12 @@ class lone_kernel_meter {
     return enqueues.empty() ? 0.0 : profile::middle_mean(enqueues);
   }
 
-  [[nodiscard]] profile::latency_entry entry_of(const kernel_stream& stream) const {
+  /// The stream's slope has a sweep and two gaps besides the kernel, of which the sweep's own slope has one.
+  [[nodiscard]] profile::latency_entry entry_of(const kernel_stream& stream, double sweep_ns) const {
     profile::series times;
-    for (const double ns : stream.slopes_ns()) times.add(std::max(0.0, ns - gap_ns_));
+    for (const double ns : stream.slopes_ns()) times.add(std::max(0.0, ns - sweep_ns - gap_ns_));
     profile::latency_entry entry = profile::entry_of(times);
-    entry.p50_ns = std::max(0.0, stream.slope_ns() - gap_ns_);
+    entry.p50_ns = std::max(0.0, stream.slope_ns() - sweep_ns - gap_ns_);
     return entry;
   }
 
