@@ -251,8 +251,8 @@ int prediction(const std::vector<std::string>& arguments) {
     dumped["models"].push_back(std::move(row));
     std::ofstream(dump) << dumped.dump();
   }
-  std::printf("error of %zu models: median %.2f%%, worst %.2f%%\n", errors.size(), 100.0 * median_of(errors).median,
-              100.0 * *std::max_element(errors.begin(), errors.end()));
+  std::printf("error of %zu models: median %.2f%%, worst %.2f%%\n", errors.size(),
+              100.0 * profile::exact_quantile(errors, 0.5), 100.0 * *std::max_element(errors.begin(), errors.end()));
   if (!dump.empty()) std::printf("raw times are in %s\n", dump.c_str());
   return 0;
 }

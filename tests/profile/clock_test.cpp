@@ -322,7 +322,9 @@ TEST_CASE("an event's own bias is taken off its duration, never all of it", "[pr
   clock_synchronizer sync({.event_bias_ns = 1500.0});
   raw_event raw;
   CHECK(sync.place(raw, 0, 0, 10'000, 20'000, {}).duration_ns() == 8500.0);
-  CHECK(sync.place(raw, 0, 0, 10'000, 12'000, {}).duration_ns() == 1000.0);
+  CHECK(sync.place(raw, 0, 0, 10'000, 12'000, {}).duration_ns() == 500.0);
+  CHECK(sync.place(raw, 0, 0, 10'000, 11'600, {}).duration_ns() == 160.0);
+  CHECK(sync.place(raw, 0, 0, 10'000, 11'000, {}).duration_ns() == 100.0);
   raw.repeats = 5;
   CHECK(sync.place(raw, 0, 0, 10'000, 21'500, {}).duration_ns() == 2000.0);
   raw.kind = event_kind::upload;

@@ -84,7 +84,11 @@ TEST_CASE("a table of lone kernels has every launch of the program", "[profile][
   const std::string device = ready.compiled.context()->info().name;
   const auto run = [&](run_observer* observer) { ready.run(observer); };
 
-  lone_kernel_meter meter(*ready.compiled.context());
+  const bool by_events = GENERATE(true, false);
+  lone_kernel_options options;
+  options.by_events = by_events;
+  lone_kernel_meter meter(*ready.compiled.context(), options);
+  CHECK(meter.by_events() == by_events);
   profile::latency_table table;
   table.launches = meter.measure_launches(ready.executed(), run);
   CHECK(table.launches.enqueue_ns > 0.0);
@@ -93,7 +97,8 @@ TEST_CASE("a table of lone kernels has every launch of the program", "[profile][
   CHECK(keys.size() == kernels);
   const auto predicted = table.predict(keys);
   CHECK(predicted.missing.empty());
-  CHECK(predicted.kernels_ns > 0.0);
+  // Kernels as short as these may be lost in what a stream has besides them.
+  CHECK((predicted.kernels_ns > 0.0 || !by_events));
   CHECK(predicted.e2e_ns >= predicted.kernels_ns + table.launches.prologue_ns + table.launches.epilogue_ns);
 
   // Known keys are not measured again.

@@ -204,7 +204,7 @@ struct kernel_check {
       row.name = info.name;
       row.anchor = info.ops.at(info.anchor).name;
       row.profiled_ns = profile::middle_mean(times);
-      if (row.profiled_ns > 2.0 * result.event_bias_ns) row.profiled_ns -= result.event_bias_ns;
+      row.profiled_ns = profile::without_bias(row.profiled_ns, result.event_bias_ns);
       row.launch_ns = std::max(result.empty_ns, free_events ? profile::exact_quantile(gaps, 0.5) : 0.0);
       row.truth_ns = slope.ns_per_copy - row.launch_ns;
       row.low_ns = slope.low_ns - row.launch_ns;

@@ -263,6 +263,7 @@ struct lone_kernel_options {
   /// Other memory gone through before each launch that is timed by an event; 0: caches stay warm.
   std::size_t sweep_bytes = 0;
   profile::latency_level level = profile::latency_level::kernel;  ///< operator_ for a program without fusion
+  std::optional<bool> by_events{};  ///< whether each launch is timed by its own event; what an event costs decides
 };
 
 /// Times of a stream of one kernel behind a long one.
@@ -300,7 +301,8 @@ class lone_kernel_meter {
         options_(options),
         queue_(where.make_queue({true, 0})),
         injector_(where.handle(), where.where().handle()) {
-    by_events_ = injector_.measure_event_cost(queue_) < profile::kernel_injector::free_event_ns;
+    by_events_ = options_.by_events ? *options_.by_events
+                                    : injector_.measure_event_cost(queue_) < profile::kernel_injector::free_event_ns;
     gap_ns_ = injector_.measure_gap(queue_);
     if (by_events_ && options_.sweep_bytes != 0) sweep_.emplace(where, options_.sweep_bytes, sweep_access::write);
   }

@@ -29,7 +29,7 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
   const int wide = -options.name_width;
   out += "\n" + std::string(title) + "\n";
   out += text::padded("name", wide) + text::padded(" type", -18) + text::padded("count", 8) +
-         text::padded("first us", 11) + text::padded("avg us", 11) + text::padded("+-", 8) +
+         text::padded("first us", 11) + text::padded("avg us", 11) + text::padded("+-", 10) +
          text::padded("min us", 11) + text::padded("p50 us", 11) + text::padded("p90 us", 11) +
          text::padded("max us", 11) + text::padded("%", 7) + text::padded("cdf%", 7) + text::padded("FLOP/s", 9) +
          text::padded("B/s", 9) + "  operators\n";
@@ -45,7 +45,7 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
     const auto known = [](double ns) { return ns > 0.0 ? microseconds(ns) : std::string("-"); };
     out += text::padded(row.name, wide) + text::padded(" " + row.type, -18) +
            text::padded(std::to_string(row.count), 8) + text::padded(known(row.first_ns), 11) +
-           text::padded(microseconds(row.mean_ns), 11) + text::padded(half > 0.0 ? microseconds(half) : "-", 8) +
+           text::padded(microseconds(row.mean_ns), 11) + text::padded(half > 0.0 ? " " + microseconds(half) : "-", 10) +
            text::padded(microseconds(row.min_ns), 11) + text::padded(known(row.p50_ns), 11) +
            text::padded(known(row.p90_ns), 11) + text::padded(microseconds(row.max_ns), 11) +
            text::padded(text::fixed(row.share * 100.0, 1), 7) +
@@ -56,7 +56,7 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
     out += '\n';
   }
   if (cut > 0)
-    out += text::padded("(" + std::to_string(cut) + " more)", wide) + text::padded("", 18 + 8 + 11 * 6 + 8) +
+    out += text::padded("(" + std::to_string(cut) + " more)", wide) + text::padded("", 18 + 8 + 11 * 6 + 10) +
            text::padded(text::fixed(cut_ns * 100.0, 1), 7) + "\n";
 }
 
