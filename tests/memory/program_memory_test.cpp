@@ -244,6 +244,19 @@ TEST_CASE("weights are packed batch by batch, and once where steps share them", 
   }
   const session alike = check_runs(copies.finish(h), plain(), {random_input({64, 128}, 3)});
   CHECK(alike.executor()->weight_bytes() == 2 * once.executor()->weight_bytes());
+
+  // The same of constants that kernels read as they are.
+  network sums;
+  value_id sum = sums.input("x", {16, 128});
+  for (int i = 0; i < 4; ++i) {
+    tensor copy(dtype::float32, {16, 128});
+    for (float& e : copy.mutable_data<float>()) e = 0.5F;
+    if (i == 1) copy.mutable_data<float>()[0] = 0.25F;
+    sum = sums.node("Softmax",
+                    {sums.node("Add", {sum, sums.g.add_constant("sum" + std::to_string(i), std::move(copy))})});
+  }
+  const session added = check_runs(sums.finish(sum), plain(), {random_input({16, 128}, 4)});
+  CHECK(added.executor()->weight_bytes() == 2 * 16 * 128 * 4);
 }
 
 TEST_CASE("plans are kept, and kept plans are checked", "[memory]") {

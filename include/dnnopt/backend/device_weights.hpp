@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <dnnopt/backend/built_kernels.hpp>
@@ -31,6 +32,7 @@ class device_weights {
       : where_(&where), program_(&p) {
     const weight_packing packing = plan_weight_packing(p);
     packed_in_ = packing.packed_in;
+    same_as_ = packing.same_as;
     const symbol_values symbols = symbols_of_packing(*p.g);
     for (const value_id v : packing.early_constants) upload(queue, constants_, v);
     packed_.resize(p.steps.size());
@@ -52,7 +54,8 @@ class device_weights {
 
   /// The buffer of a constant that kernels read as it is, or null.
   [[nodiscard]] opencl::device_buffer* find(value_id constant) {
-    const auto held = constants_.find(constant);
+    const auto same = same_as_.find(constant);
+    const auto held = constants_.find(same == same_as_.end() ? constant : same->second);
     return held == constants_.end() ? nullptr : &held->second;
   }
 
@@ -108,8 +111,8 @@ class device_weights {
       set_arguments(kernel, plan, name, symbols, [&](const codegen::pointer_argument& pointer) -> argument_memory {
         if (pointer.held == no_value) return packed_[s].at(pointer.scratch).memory();
         const value_id root = program_->roots[pointer.held];
-        const auto kept = constants_.find(root);
-        return kept != constants_.end() ? kept->second : originals.at(root);
+        const opencl::device_buffer* const kept = find(root);
+        return kept != nullptr ? *kept : originals.at(root);
       });
       queue.launch(kernel(), work_size(plan, plan.bind(symbols), kernel(), where_->where().handle()), name);
     }
@@ -120,6 +123,7 @@ class device_weights {
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<packed_weights>> packed_;  // by step
   std::vector<std::size_t> packed_in_;               // by step: whose packed weights it reads
+  std::unordered_map<value_id, value_id> same_as_;   // constants that equal one of constants_
 };
 
 }  // namespace dnnopt

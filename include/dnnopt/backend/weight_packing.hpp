@@ -25,7 +25,8 @@ struct packing_batch {
 
 /// When which weights are on the device: first constants that packing and runs read, then the batches, then the rest.
 struct weight_packing {
-  std::vector<std::size_t> packed_in;  ///< by step, the first step that packs the same weights the same way
+  std::vector<std::size_t> packed_in;              ///< by step, the first step that packs the same weights the same way
+  std::unordered_map<value_id, value_id> same_as;  ///< constants that runs read, to the equal one that is uploaded
   std::vector<value_id> early_constants;
   std::vector<packing_batch> batches;
   std::vector<value_id> late_constants;
@@ -124,15 +125,22 @@ class equal_constants {
     constants_of(step.lowered.kernels, running);
     constants_of(step.lowered.prepare, packed);
   }
+  equal_constants equal(g);
+  std::set<value_id> early;
+  for (const value_id v : running) {
+    const value_id first = equal.first_of(v);
+    if (first != v) result.same_as.emplace(v, first);
+    if (packed.contains(v)) early.insert(first);
+  }
   std::uint64_t staying = 0;
   for (const value_id v : running) {
+    if (result.same_as.contains(v)) continue;
     result.constant_bytes += bytes_of_constant(g, v);
-    (packed.contains(v) ? result.early_constants : result.late_constants).push_back(v);
-    if (packed.contains(v)) staying += bytes_of_constant(g, v);
+    (early.contains(v) ? result.early_constants : result.late_constants).push_back(v);
+    if (early.contains(v)) staying += bytes_of_constant(g, v);
   }
   const symbol_values symbols = symbols_of_packing(g);
   std::unordered_map<std::string, std::size_t> first_of;
-  equal_constants equal(g);
   struct packing_step {
     std::size_t step;
     std::set<value_id> originals;
