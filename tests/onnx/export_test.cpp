@@ -171,3 +171,27 @@ TEST_CASE("the stated opset is the oldest that knows the graph's forms", "[expor
   CHECK(onnx::ir_version_of(21) == 10);
   CHECK(onnx::ir_version_of(28) == 14);
 }
+
+TEST_CASE("a mask of keys alone is spread over queries before it is written", "[export]") {
+  const folder f;
+  const auto written = [&](const std::string& queries, const std::vector<std::string>& mask) {
+    const w::message q = w::info("q", 1, {"2", "3", queries, "8"});
+    const w::message kv = w::info("kv", 1, {"2", "3", "5", "8"});
+    const graph g = import_onnx(w::model(w::graph({w::node("Attention", {"q", "kv", "kv", "mask"}, {"y"})},
+                                                  {q, kv, w::info("mask", 1, mask)}, {w::untyped("y")}),
+                                         23)
+                                    .bytes(),
+                                {}, options());
+    return to_string(round_trip(g, f));
+  };
+  // Known extents are a constant, others are read from the queries' shape.
+  CHECK_THAT(written("4", {"2", "1", "1", "5"}),
+             Catch::Contains("%mask_spread float32[2, 1, 4, 5] = Expand(%mask, %mask_extents)") &&
+                 Catch::Contains("= Attention(%q, %kv, %kv, %mask_spread)"));
+  CHECK_THAT(written("4", {"5"}), Catch::Contains("%mask_spread float32[4, 5] = Expand(%mask, %mask_extents)"));
+  CHECK_THAT(written("n", {"2", "1", "1", "5"}),
+             Catch::Contains("%mask_spread float32[2, 1, n, 5] = Expand(%mask, %mask_extents)") &&
+                 Catch::Contains("= Attention(%q, %kv, %kv, %mask_spread)"));
+  for (const std::string& whole : {written("4", {"4", "5"}), written("1", {"2", "1", "1", "5"})})
+    CHECK_THAT(whole, !Catch::Contains("Expand"));
+}

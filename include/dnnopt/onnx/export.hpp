@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -25,6 +26,7 @@
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/onnx/export_opset.hpp>
+#include <dnnopt/onnx/export_spread.hpp>
 #include <dnnopt/onnx/external_data.hpp>
 #include <dnnopt/shape.hpp>
 #include <dnnopt/tensor.hpp>
@@ -338,8 +340,15 @@ class exporter {
     protozero::pbf_writer fields(message);
     const bool block = is_block(n);
     const std::size_t shown = block ? n.inputs.size() : n.formal_inputs();
-    for (std::size_t i = 0; i < shown; ++i)
-      fields.add_string(1, n.inputs[i] == no_value ? std::string() : name(g, n.inputs[i], scope));
+    const std::optional<whole_operand> spread = operand_to_spread(g, n);
+    for (std::size_t i = 0; i < shown; ++i) {
+      if (n.inputs[i] == no_value)
+        fields.add_string(1, std::string());
+      else if (spread && spread->input == i)
+        fields.add_string(1, write_spread(out, field, g, n, *spread, scope));
+      else
+        fields.add_string(1, name(g, n.inputs[i], scope));
+    }
     std::vector<std::string> constants;
     std::string function;
     if (block) {
@@ -358,6 +367,60 @@ class exporter {
     if (!block)
       for (const auto& [key, held] : n.attributes) fields.add_message(5, attribute_message(n, key, held, g, scope));
     out.add_message(field, message);
+  }
+
+  // Writes a node of ai.onnx with one output and gives its name; its only attribute, if any, holds integers.
+  std::string write_plain(protozero::pbf_writer& out, protozero::pbf_tag_type field, std::string_view op,
+                          const std::vector<std::string>& inputs, std::string wanted,
+                          const std::vector<std::pair<std::string, std::int64_t>>& numbers = {},
+                          const std::vector<std::int64_t>& list = {}) {
+    std::string message;
+    protozero::pbf_writer fields(message);
+    for (const std::string& in : inputs) fields.add_string(1, in);
+    std::string made = unique(std::move(wanted));
+    fields.add_string(2, made);
+    fields.add_string(4, std::string(op));
+    for (const auto& [key, number] : numbers) {
+      std::string held;
+      protozero::pbf_writer held_out(held);
+      held_out.add_string(1, key);
+      held_out.add_int64(3, number);
+      held_out.add_int32(20, 2);
+      fields.add_message(5, held);
+    }
+    if (!list.empty()) {
+      std::string held;
+      protozero::pbf_writer held_out(held);
+      held_out.add_string(1, "value_ints");
+      for (const std::int64_t i : list) held_out.add_int64(8, i);
+      held_out.add_int32(20, 7);
+      fields.add_message(5, held);
+    }
+    out.add_message(field, message);
+    return made;
+  }
+
+  // Writes an Expand of operand `row.input` to the extent that operand `row.like` has, and gives its name.
+  std::string write_spread(protozero::pbf_writer& out, protozero::pbf_tag_type field, const graph& g, const node& n,
+                           const whole_operand& row, names_in& scope) {
+    const std::string own = name(g, n.inputs[row.input], scope);
+    const shape& like = *g.facts(n.inputs[row.like]).dims;
+    std::vector<std::int64_t> target(row.from_end, 1);
+    std::string extents;
+    if (const auto extent = like[like.size() - row.from_end].as_constant()) {
+      target[0] = *extent;
+      extents = write_plain(out, field, "Constant", {}, own + "_extents", {}, target);
+    } else {
+      const auto dim = -static_cast<std::int64_t>(row.from_end);
+      std::vector<std::pair<std::string, std::int64_t>> only{{"start", dim}};
+      if (dim != -1) only.emplace_back("end", dim + 1);
+      std::vector<std::string> parts{
+          write_plain(out, field, "Shape", {name(g, n.inputs[row.like], scope)}, own + "_extent", only)};
+      target.pop_back();
+      if (!target.empty()) parts.push_back(write_plain(out, field, "Constant", {}, own + "_ones", {}, target));
+      extents = write_plain(out, field, "Concat", parts, own + "_extents", {{"axis", 0}});
+    }
+    return write_plain(out, field, "Expand", {own, extents}, own + "_spread");
   }
 
   void write_identity(protozero::pbf_writer& out, const std::string& from, const std::string& to) {
