@@ -3,8 +3,10 @@
 #define DNNOPT_PASSES_MERGE_EQUAL_HPP
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +15,6 @@
 #include <vector>
 
 #include <dnnopt/graph.hpp>
-#include <dnnopt/graph_io.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -31,12 +32,16 @@ struct merge_equal {
   pass_result run(graph& g) const {
     pass_result result;
     merge_constants(g, result);
-    std::unordered_map<std::string, node_id> seen;
+    std::unordered_multimap<std::size_t, node_id> seen;
     for (const node_id id : g.topological_order()) {
       const auto key = key_of(g, id);
       if (!key) continue;
-      const auto [at, added] = seen.emplace(*key, id);
-      if (added) continue;
+      const auto [first, last] = seen.equal_range(*key);
+      const auto at = std::find_if(first, last, [&](const auto& one) { return same_nodes(g, one.second, id); });
+      if (at == last) {
+        seen.emplace(*key, id);
+        continue;
+      }
       const std::vector<value_id> outputs = g.node_at(id).outputs;
       const std::vector<value_id> kept = g.node_at(at->second).outputs;
       bool possible = outputs.size() == kept.size();
@@ -53,17 +58,24 @@ struct merge_equal {
 
  private:
   void merge_constants(graph& g, pass_result& result) const {
-    std::unordered_map<std::string, value_id> seen;
+    std::unordered_multimap<std::size_t, value_id> seen;
     const auto count = static_cast<value_id>(g.value_count());
     for (value_id id = 0; id < count; ++id) {
       const value_facts& facts = g.facts(id);
       if (!facts.is_constant() || facts.type == dtype::string || g.value_at(id).uses.empty()) continue;
       if (g.is_output(id) || facts.constant.size() > (is_choice(g, id) ? largest_choice : largest_constant)) continue;
-      const auto bytes = facts.constant.bytes();
-      std::string key = std::string(name_of(facts.type)) + to_string(facts.constant.dims()) + ":";
-      key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      const auto [at, added] = seen.emplace(std::move(key), id);
-      if (added) continue;
+      std::size_t key = mixed(static_cast<std::size_t>(facts.type), hash_of(text_of(facts.constant)));
+      for (const std::int64_t dim : facts.constant.dims()) key = mixed(key, hash_of(dim));
+      const auto [first, last] = seen.equal_range(key);
+      const auto at = std::find_if(first, last, [&](const auto& one) {
+        const tensor& other = g.facts(one.second).constant;
+        return other.type() == facts.constant.type() && other.dims() == facts.constant.dims() &&
+               text_of(other) == text_of(facts.constant);
+      });
+      if (at == last) {
+        seen.emplace(key, id);
+        continue;
+      }
       g.replace_uses(id, at->second);
       ++result.edits;
     }
@@ -79,23 +91,75 @@ struct merge_equal {
     });
   }
 
-  static std::optional<std::string> key_of(const graph& g, node_id id) {
+  static std::string_view text_of(const tensor& t) {
+    return {reinterpret_cast<const char*>(t.bytes().data()), t.bytes().size()};
+  }
+  template <class T>
+  static std::size_t hash_of(const T& v) {
+    return std::hash<T>{}(v);
+  }
+  static std::size_t mixed(std::size_t seed, std::size_t next) {
+    return (seed ^ next) * 0x9E3779B97F4A7C15ULL + (seed >> 7);
+  }
+
+  /// A number that equal nodes share; nothing for nodes that are never merged. Texts as keys would cost a page of
+  /// memory per ten nodes.
+  static std::optional<std::size_t> key_of(const graph& g, node_id id) {
     const node& n = g.node_at(id);
     if (n.op->random || n.op->kind == computation_kind::random || n.op->kind == computation_kind::control_flow)
       return std::nullopt;
-    std::string key = std::to_string(reinterpret_cast<std::uintptr_t>(n.op));
-    for (const value_id in : n.inputs) key += "," + std::to_string(in);
-    std::vector<std::string> rows;
+    std::size_t key = mixed(hash_of(n.op), n.outputs.size());
+    for (const value_id in : n.inputs) key = mixed(key, hash_of(in));
+    std::size_t attributes = 0;  // a sum, for their order says nothing
     for (const auto& [attribute_name, held] : n.attributes) {
-      if (std::holds_alternative<subgraph>(held)) return std::nullopt;
-      // The printed form of a large tensor leaves elements out.
-      if (std::holds_alternative<tensor>(held) || std::holds_alternative<std::vector<tensor>>(held))
+      // Bodies are not compared, nor are tensors, which may be large.
+      if (std::holds_alternative<subgraph>(held) || std::holds_alternative<tensor>(held) ||
+          std::holds_alternative<std::vector<tensor>>(held))
         return std::nullopt;
-      rows.push_back(attribute_name + "=" + to_string(held));
+      std::size_t content = held.index();
+      if (const auto* one = std::get_if<std::int64_t>(&held)) content = mixed(content, hash_of(*one));
+      if (const auto* many = std::get_if<std::vector<std::int64_t>>(&held))
+        for (const std::int64_t v : *many) content = mixed(content, hash_of(v));
+      attributes += mixed(hash_of(std::string_view(attribute_name)), content);
     }
-    std::sort(rows.begin(), rows.end());
-    for (const std::string& row : rows) key += ";" + row;
-    return key + "|" + std::to_string(n.outputs.size());
+    return mixed(key, attributes);
+  }
+
+  static bool same_content(const std::vector<float>& a, const std::vector<float>& b) {
+    // By their bits: zeros of two signs are two values.
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+      return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+    });
+  }
+  static bool same_content(float a, float b) {
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+  }
+  template <class T>
+  static bool same_content(const T& a, const T& b) {
+    return a == b;
+  }
+  template <class T>
+  static bool both_hold(const attribute& a, const attribute& b) {
+    const T* one = std::get_if<T>(&a);
+    const T* other = std::get_if<T>(&b);
+    return one != nullptr && other != nullptr && same_content(*one, *other);
+  }
+  static bool covers(const attribute_map& some, const attribute_map& all) {
+    for (const auto& [key, held] : some) {
+      const attribute* other = all.find(key);
+      if (other == nullptr ||
+          !(both_hold<std::int64_t>(held, *other) || both_hold<float>(held, *other) ||
+            both_hold<std::string>(held, *other) || both_hold<std::vector<std::int64_t>>(held, *other) ||
+            both_hold<std::vector<float>>(held, *other) || both_hold<std::vector<std::string>>(held, *other)))
+        return false;
+    }
+    return true;
+  }
+  static bool same_nodes(const graph& g, node_id a, node_id b) {
+    const node& x = g.node_at(a);
+    const node& y = g.node_at(b);
+    return x.op == y.op && x.inputs == y.inputs && x.outputs.size() == y.outputs.size() &&
+           covers(x.attributes, y.attributes) && covers(y.attributes, x.attributes);
   }
 };
 
