@@ -4,6 +4,7 @@
 
 #include <dnnopt/ops/layout_table.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
+#include <dnnopt/passes/select_layouts.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -118,6 +119,45 @@ TEST_CASE("SmartMem Fig. 4: the product writes what three consumers read, its vi
   const placed_node& stores = p.steps.front();
   REQUIRE(stores.outputs.size() == 1);
   CHECK(to_string(*p.g->facts(stores.outputs[0]).dims) == "[1, 8, 6, 4]");
+}
+
+TEST_CASE("SmartMem Fig. 5: texels of four along one reduction dimension, rows of texels along the other", "[golden]") {
+  constexpr std::int64_t d1 = 8;
+  constexpr std::int64_t d2 = 6;
+  constexpr std::int64_t d3 = 12;
+  figure f;
+  const value_id product = f.node("MatMul", {f.input("x", {d2 * d3, 16}), f.weights({16, d1})});
+  const value_id turned = f.node("Transpose", {product}, with("perm", std::vector<std::int64_t>{1, 0}));
+  const value_id held = f.node("Reshape", {turned, f.numbers({1, d1, d2, d3})});
+  const value_id rows = f.node("ReduceMean", {held, f.numbers({3})});
+  const value_id planes = f.node("ReduceMean", {held, f.numbers({1})});
+  const value_id filtered = f.node("Conv", {held, f.weights({d1, d1, 1, 1})});
+  f.g.add_output(f.node("Add", {f.node("Add", {filtered, rows}), planes}));
+  rdp{}.run(f.g);
+  fuse_blocks{}.run(f.g);
+  std::vector<layout_block> blocks;
+  for (const fused_block& block : f.g.blocks()) blocks.push_back({block.members, block.outputs, block.anchor});
+  // L0 has two reduction dimensions: D1 of the convolution and of one reduction, D3 of the other. Both are served.
+  const auto choices = select_layouts(f.g, blocks, std::vector<value_id>{held});
+  REQUIRE(choices.size() == 1);
+  CHECK(choices[0].packed == 1);
+  CHECK(choices[0].asked);
+  CHECK(choices[0].unserved.empty());
+  CHECK(choices[0].copy_bytes == 0);
+  // Memory of one direction would need a second copy for D3.
+  const auto narrow = select_layouts(f.g, blocks, std::vector<value_id>{held}, 1);
+  REQUIRE(narrow.size() == 1);
+  CHECK(narrow[0].unserved == std::vector<std::size_t>{3});
+  CHECK(narrow[0].copy_bytes == d1 * d2 * d3 * 4);
+  const auto image = [&](value_id v, std::size_t packed) { return image_of(texel_dims(*f.g.facts(v).dims, packed)); };
+  // The figure puts L0's groups of D1 side by side, D2 x (D1/4 * D3); here they lie one below the other, each D2 rows
+  // of D3 texels, so that both dimensions are as direct.
+  CHECK(image(held, 1).width == index_expr(d3));
+  CHECK(image(held, 1).height == index_expr(d1 / 4 * d2));
+  // L1 is D2 x D1/4 in texels of D1, L2 is D2 x D3/4 in texels of D3.
+  CHECK(image(rows, 1).width * image(rows, 1).height == index_expr(d2 * (d1 / 4)));
+  CHECK(image(planes, 3).width == index_expr(d3 / 4));
+  CHECK(image(planes, 3).height == index_expr(d2));
 }
 
 TEST_CASE("SmartMem Fig. 6: a product reads a normalization's rows with stride 1", "[golden]") {
