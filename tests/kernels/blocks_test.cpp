@@ -111,3 +111,76 @@ TEST_CASE_METHOD(blocks, "what is read across passes through local memory") {
     check(device_form::vectors, {"map"});
   }
 }
+
+TEST_CASE_METHOD(blocks, "windows side by side are reduced by the convolution that computes them") {
+  struct row {
+    dim_list dims;
+    std::int64_t outputs, kernel, stride;
+    std::string pool;
+    std::int64_t side;
+  };
+  // Planes of 14x14, 9x11 (a row and a column are in no window), 8x17 in windows of four, and 30x30 in several blocks.
+  const auto r = GENERATE(row{{2, 3, 14, 14}, 5, 3, 1, "MaxPool", 2}, row{{1, 6, 9, 11}, 16, 1, 1, "AveragePool", 2},
+                          row{{1, 2, 16, 34}, 7, 3, 2, "MaxPool", 4}, row{{1, 40, 30, 30}, 70, 3, 1, "MaxPool", 2});
+  CAPTURE(r.pool, r.dims, r.outputs);
+  const value_id sum =
+      add("Conv", {input(r.dims), constant({r.outputs, r.dims[1], r.kernel, r.kernel}), constant({r.outputs})},
+          window(r.kernel, r.kernel / 2, r.stride, 1));
+  // An operand that is another at each position tells whether positions are the convolution's.
+  const value_id active = add(
+      "Relu", {add("Add", {sum, constant({1, 1, (r.dims[2] - 1) / r.stride + 1, (r.dims[3] - 1) / r.stride + 1})})});
+  attribute_map pooled = window(r.side, 0, r.side, 1);
+  pooled.erase("group");
+  g.add_output(add("Tanh", {add(r.pool, {active}, pooled)}));
+  check(device_form::vectors, {"convolution_panels_packed"});
+}
+
+TEST_CASE_METHOD(blocks, "windows that overlap, or that others see through, stay apart") {
+  const value_id planes = add("Conv", {input({1, 3, 15, 15}), constant({4, 3, 3, 3})}, window(3, 1, 1, 1));
+  const bool overlap = GENERATE(true, false);
+  attribute_map pooled = window(overlap ? 3 : 2, 0, 2, 1);
+  pooled.erase("group");
+  g.add_output(add("MaxPool", {planes}, pooled));
+  if (!overlap) g.add_output(planes);
+  check(device_form::vectors, {"convolution_panels_packed", "window_planes"});
+}
+
+TEST_CASE_METHOD(blocks, "windows that do not divide a panel have no kernel with their convolution") {
+  attribute_map pooled = window(3, 0, 3, 1);
+  pooled.erase("group");
+  const value_id planes = add("Conv", {input({1, 3, 12, 12}), constant({4, 3, 3, 3})}, window(3, 1, 1, 1));
+  g.add_output(add("MaxPool", {planes}, pooled));
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  REQUIRE(g.blocks().size() == 1);
+  const fused_block& block = g.blocks()[0];
+  const device_info vectors = info(device_form::vectors);
+  CHECK_FALSE(
+      codegen::can_lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&vectors)));
+}
+
+TEST_CASE_METHOD(blocks, "shape arithmetic that never runs keeps no reader away") {
+  const index_expr batch = g.expressions().symbol("batch", {1, 64});
+  const value_id x = g.add_input("x", dtype::float32, shape{batch, 4, 16});
+  const value_id normal = add("LayerNormalization", {x, constant({16}), constant({16})});
+  const value_id extents =
+      add("Concat", {add("Slice", {add("Shape", {normal}), integers({0}), integers({1})}), integers({48})},
+          with("axis", std::int64_t{0}));
+  g.add_output(add("Reshape", {add("MatMul", {normal, constant({16, 12})}), extents}));
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  REQUIRE(g.blocks().size() == 1);
+  CHECK(g.node_at(g.blocks()[0].anchor).op->name == "MatMul");
+}
+
+TEST_CASE_METHOD(blocks, "views that meet again and again are followed once") {
+  value_id v = add("Relu", {input({2, 3})});
+  for (int rung = 0; rung < 40; ++rung) {
+    const value_id twice = add("Concat", {v, v}, with("axis", std::int64_t{0}));
+    v = add("Slice", {twice, integers({1}), integers({3})});
+  }
+  g.add_output(add("Neg", {v}));
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  CHECK(g.blocks().size() <= 2);
+}

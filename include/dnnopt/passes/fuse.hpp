@@ -16,6 +16,7 @@
 
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/mapping_table.hpp>
+#include <dnnopt/passes/fusion/anchor_joins.hpp>
 #include <dnnopt/passes/fusion/join_judge.hpp>
 #include <dnnopt/passes/fusion/join_rules.hpp>
 #include <dnnopt/passes/fusion/planner.hpp>
@@ -51,9 +52,7 @@ class fuse_blocks {
     w.join_successors();
     if (options.views) w.store_views_that_must_be();
     if (options.prologues) w.join_predecessors();
-    if (options.prologues) w.join_normalizations();
-    if (options.prologues) w.join_plane_reductions();
-    if (options.prologues) w.join_vector_products();
+    if (options.prologues) w.joins += fusion::anchor_joins(g, w.p, w.derived).run();
     if (options.views && options.stores) w.store_through_views();
     if (judge != nullptr && options.prologues) w.join_spread_results();
     if (judge != nullptr && options.views) w.store_views_where_that_pays();
@@ -443,141 +442,6 @@ class fuse_blocks {
       }
     }
 
-    /// A normalization of rows joins the product that alone reads it: the frame takes two numbers per row first.
-    void join_normalizations() {
-      for (block_id b = 0; b < p.block_count(); ++b) {
-        const fusion::planner::block& block = p.at(b);
-        if (!block.alive || block.fixed || block.anchor == no_node || block.members.size() != 1) continue;
-        const node& n = g.node_at(block.anchor);
-        const shape& dims = *g.facts(n.outputs[0]).dims;
-        if (!n.op->normalizes_rows || normalize_axis(n.attributes.get_int("axis", -1), dims.size()) + 1 != dims.size())
-          continue;
-        bool alone = !p.reaches_output(n.outputs[0]);
-        for (std::size_t i = 1; i < n.outputs.size(); ++i)
-          alone = alone && (n.outputs[i] == no_value || g.value_at(n.outputs[i]).uses.empty());
-        std::vector<node_id> nodes;
-        p.readers(n.outputs[0], nodes);
-        if (!alone || nodes.empty()) continue;
-        const node_id reader = nodes[0];
-        if (std::any_of(nodes.begin(), nodes.end(), [&](node_id other) { return other != reader; })) continue;
-        const block_id to = p.owner(reader);
-        if (to == fusion::no_block || p.at(to).fixed || p.at(to).anchor != reader || !p.at(to).before.empty()) continue;
-        const node& product = g.node_at(reader);
-        if (product.op->kind != computation_kind::matrix_product) continue;
-        std::vector<value_id> sources;
-        p.stored_sources(product.inputs[0], sources);
-        std::erase_if(sources, [&](value_id v) { return g.facts(v).is_constant() || g.facts(v).elements; });
-        if (sources.size() != 1 || sources[0] != n.outputs[0]) continue;
-        const shape& rows = *g.facts(product.inputs[0]).dims;
-        if (rows.empty() || !(rows.back() == dims.back()) || !g.facts(product.inputs[1]).is_constant()) continue;
-        for (const value_id out : n.outputs) derived.erase(out);
-        p.merge(b, to);
-        ++joins;
-      }
-    }
-
-    /// A reduction of whole planes joins the convolution that computes them: each plane is finished by one work-group,
-    /// which knows all its elements.
-    void join_plane_reductions() {
-      for (block_id b = 0; b < p.block_count(); ++b) {
-        const fusion::planner::block& block = p.at(b);
-        if (!block.alive || block.fixed || block.anchor == no_node || block.members.size() != 1) continue;
-        const node& n = g.node_at(block.anchor);
-        if (!reduces_planes(block.anchor)) continue;
-        const value_id planes = n.inputs[0];
-        const block_id to = p.owner_of_value(planes);
-        if (to == fusion::no_block || p.at(to).fixed || p.at(to).anchor == no_node || !p.at(to).after.empty()) continue;
-        const node& anchor = g.node_at(p.at(to).anchor);
-        if (anchor.op->kind != computation_kind::convolution || !derived.contains(planes) ||
-            derived.at(planes) != no_node)
-          continue;
-        const shape& dims = *g.facts(planes).dims;
-        const auto plane = element_count(shape(dims.begin() + 2, dims.end())).as_constant();
-        const shape& weights = *g.facts(anchor.inputs[1]).dims;
-        const bool single = weights.size() > 1 && weights[1] == index_expr(1);
-        if (!plane || *plane == 0 || (!single && *plane > fusion::largest_reduced_plane)) continue;
-        for (const value_id out : n.outputs) derived.erase(out);
-        p.append(b, to);
-        ++joins;
-      }
-    }
-
-    /// A product of one vector per image joins the product of its result: a squeeze-excite block's tail is one launch.
-    void join_vector_products() {
-      for (block_id b = 0; b < p.block_count(); ++b) {
-        const fusion::planner::block& block = p.at(b);
-        if (!block.alive || block.fixed || !block.before.empty() || !block.after.empty()) continue;
-        const auto own = vector_macs(block.anchor);
-        if (!own) continue;
-        block_id to = fusion::no_block;
-        bool alone = true;
-        value_id result = no_value;
-        for (const node_id id : block.members)
-          for (const value_id out : g.node_at(id).outputs) {
-            if (out == no_value) continue;
-            alone = alone && !p.reaches_output(out);
-            std::vector<node_id> nodes;
-            p.readers(out, nodes);
-            for (const node_id reader : nodes) {
-              if (p.owner(reader) == b) continue;
-              alone = alone && (result == no_value || result == out) && p.owner(reader) != fusion::no_block &&
-                      p.at(p.owner(reader)).anchor == reader && (to == fusion::no_block || to == p.owner(reader));
-              to = p.owner(reader);
-              result = out;
-            }
-          }
-        if (!alone || to == fusion::no_block || p.at(to).fixed || !p.at(to).before.empty() || !p.at(to).after.empty())
-          continue;
-        const auto next = vector_macs(p.at(to).anchor);
-        if (!next || *own + *next > fusion::most_chained_macs) continue;
-        if (g.node_at(p.at(to).anchor).inputs[0] != result || !derived.contains(result) ||
-            derived.at(result) != no_node)
-          continue;
-        for (const node_id id : block.members)
-          for (const value_id out : g.node_at(id).outputs)
-            if (out != no_value) derived.erase(out);
-        p.merge(b, to);
-        ++joins;
-      }
-    }
-
-    /// The multiply-accumulates of a product of one vector per image with constant weights; nothing where it is none.
-    [[nodiscard]] std::optional<std::int64_t> vector_macs(node_id id) const {
-      if (id == no_node) return std::nullopt;
-      const node& n = g.node_at(id);
-      const bool convolution = n.op->kind == computation_kind::convolution;
-      if ((!convolution && n.op->kind != computation_kind::matrix_product) || n.inputs.size() < 2 ||
-          !g.facts(n.inputs[1]).is_constant() || n.attributes.get_int("group", 1) != 1)
-        return std::nullopt;
-      const shape& x = *g.facts(n.inputs[0]).dims;
-      const shape& y = *g.facts(n.outputs[0]).dims;
-      if (x.size() < 2 || y.size() != x.size() || (!convolution && x.size() != 2)) return std::nullopt;
-      for (std::size_t k = 2; k < x.size(); ++k)
-        if (!(x[k] == index_expr(1)) || !(y[k] == index_expr(1))) return std::nullopt;
-      if (!x[1].is_constant() || !y[1].is_constant() || !(x[0] == y[0])) return std::nullopt;
-      // Rows of a matrix share weights: only few of them are better off one by one.
-      if (!convolution && (!x[0].is_constant() || x[0].constant() > fusion::most_chained_rows)) return std::nullopt;
-      return x[1].constant() * y[1].constant();
-    }
-
-    [[nodiscard]] bool reduces_planes(node_id id) const {
-      const node& n = g.node_at(id);
-      if (n.op->reduces_planes) return true;
-      if (n.op->kind != computation_kind::reduction || !g.facts(n.inputs[0]).dims) return false;
-      const facts_of_node facts(g, id);
-      std::optional<std::vector<std::int64_t>> axes;
-      if (n.attributes.contains("axes"))
-        axes = n.attributes.get_ints("axes");
-      else if (facts->has(1))
-        axes = facts->integers(1);
-      if (!axes) return false;
-      const std::size_t rank = g.facts(n.inputs[0]).dims->size();
-      if (rank < 3 || axes->size() != rank - 2) return false;
-      std::set<std::size_t> distinct;
-      for (const std::int64_t axis : *axes) distinct.insert(normalize_axis(axis, rank));
-      return distinct.size() == rank - 2 && *distinct.begin() == 2;
-    }
-
     /// Where a value is read through one view only, its block stores it as the reader wants it.
     void store_through_views() {
       for (const node_id id : p.order()) {
@@ -588,7 +452,7 @@ class fuse_blocks {
         const block_id b = p.owner_of_value(from);
         if (b == fusion::no_block || !can_store(b, from) || p.is_output(from)) continue;
         bool alone = true;
-        for (const value_use& use : g.value_at(from).uses) alone = alone && use.node == id;
+        for (const value_use& use : g.value_at(from).uses) alone = alone && (use.node == id || !p.reads(use.node));
         if (!alone) continue;
         p.adopt(id, b);
         if (derived.contains(from)) derived.emplace(n.outputs[0], id);

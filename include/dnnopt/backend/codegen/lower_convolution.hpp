@@ -13,6 +13,7 @@
 #include <dnnopt/backend/codegen/emitters/convolution.hpp>
 #include <dnnopt/backend/codegen/plane_totals.hpp>
 #include <dnnopt/backend/codegen/tile_frame.hpp>
+#include <dnnopt/backend/codegen/window_totals.hpp>
 
 namespace dnnopt::codegen {
 
@@ -219,13 +220,15 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
     return at;
   };
   const std::optional<plane_total> total = plane_total_in(site.block);
+  const std::optional<window_total> windows = window_total_in(site.block);
   const bool packed = panels && packs_constant(site.block, n.inputs[1]);
   panel_sizes p;
   if (panels) {
     p = choose_panels(site, e, packed, false);
     if (total) cover_columns(p, site, e, packed, false);
+    if (windows) cover_windows(p, site, e, packed, *windows);
     b.define("DNNOPT_CONVOLUTION", 1);
-    define_panels(b, p, e);
+    define_panels(b, p, {e.batch, e.rows, windows ? index_expr(windows->positions()) : e.columns, e.inner});
     define_windows(b, c);
     define_image_load(b, s, c);
   }
@@ -313,15 +316,19 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
     }
     const std::vector<index_expr> at =
         output_at(own, site_of, x, own.index("m", extents.rows), own.index("n", extents.columns));
+    const std::vector<std::string> names{"z", "m", "n"};
+    if (windows) {
+      define_window_total(own, *windows, n.outputs[0], at, names, [&] { return biased(own, site_of, at[1]); });
+      return extents;
+    }
     own.define_store(
-        "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
-        [&] { return biased(own, site_of, at[1]); }, total ? total->result : no_value,
-        total ? total->planes : no_value);
+        "dnnopt_store", n.outputs[0], at, names, compute_type::real, [&] { return biased(own, site_of, at[1]); },
+        total ? total->result : no_value, total ? total->planes : no_value);
     if (total) define_plane_total(own, *total, at, std::vector<std::string>{"z", "m"});
     return extents;
   };
   if (!panels) {
-    if (total) throw error(errc::unsupported, "tiles do not reduce planes");
+    if (total || windows) throw error(errc::unsupported, "tiles do not reduce planes");
     b.define("DNNOPT_A_INNER_FIRST", texel_weights ? 0 : 1);
     b.define("DNNOPT_B_INNER_FIRST", texel_patches ? 2 : 0);
     b.define("DNNOPT_A_WIDTH", texel_weights
@@ -348,6 +355,7 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
   kernel_plan plan =
       b.finish(kernels::prelude, kernels::matrix_panels, packed ? "convolution_panels_packed" : "convolution_panels");
   launch_panels(plan, p, e, packed, false);
+  if (windows) plan.global[0] = ceildiv(windows->positions(), p.block_columns / windows->rows);
   result.kernels.push_back(std::move(plan));
   return result;
 }
@@ -408,12 +416,9 @@ inline void define_plane_weights(kernel_builder& b, const element_site& s, const
   // A work-item takes whole planes where there are many, so that its weights serve many rows.
   std::int64_t per_item = planes >= 4 * units ? rows.as_constant().value_or(64) : 8;
   const std::optional<plane_total> total = plane_total_in(site.block);
-  if (total) {
-    if (!rows.is_constant()) throw error(errc::unsupported, "the extent of planes is not known before execution");
-    per_item = rows.constant();
-  }
-  per_item = std::max<std::int64_t>(per_item, 1);
-  b.define("DNNOPT_ROWS", per_item);
+  // Whoever reduces planes computes them whole.
+  const index_expr item_rows = total ? max(rows, 1) : index_expr(std::max<std::int64_t>(per_item, 1));
+  b.define("DNNOPT_ROWS", item_rows);
   define_image_load(b, s, c);
   const index_expr z = b.index("z", c.batch * c.group);
   const index_expr m = b.index("m", c.outputs);
@@ -433,7 +438,7 @@ inline void define_plane_weights(kernel_builder& b, const element_site& s, const
       [&] { return biased(b, s, channel); }, total ? total->result : no_value, total ? total->planes : no_value);
   if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
   kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_rows, "convolution_rows");
-  plan.global = {ceildiv(rows, per_item), c.outputs, c.batch * c.group};
+  plan.global = {total ? index_expr(1) : ceildiv(rows, item_rows), c.outputs, c.batch * c.group};
   plan.local = {1, 1, 1};
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
   lowered_node result;

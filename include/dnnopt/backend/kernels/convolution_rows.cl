@@ -60,7 +60,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         for (int kw = 0; kw < DNNOPT_KW; ++kw)
           weights[((c * DNNOPT_KD + kd) * DNNOPT_KH + kh) * DNNOPT_KW + kw] = dnnopt_load_weight(DNNOPT_ARGUMENTS, z, m, c, kd, kh, kw);
 #if DNNOPT_TOTALS
-  float total = DNNOPT_FIRST;
+  // Lanes side by side, so that what is taken in makes no chain.
+  float totals[DNNOPT_RUN];
+  for (int j = 0; j < DNNOPT_RUN; ++j) totals[j] = DNNOPT_FIRST;
 #endif
   for (int row = row_begin; row < row_end; ++row) {
     const int oh = row % DNNOPT_OH;
@@ -91,13 +93,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           }
         }
 #if DNNOPT_TOTALS
-      for (int j = 0; j < run; ++j) total = DNNOPT_TAKE(total, dnnopt_store(DNNOPT_ARGUMENTS, z, m, od, oh, begin + j, sum[j]));
+      for (int j = 0; j < run; ++j) {
+        const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, od, oh, begin + j, sum[j]);
+        totals[j] = DNNOPT_TAKE(totals[j], x);
+      }
 #else
       for (int j = 0; j < run; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m, od, oh, begin + j, sum[j]);
 #endif
     }
   }
 #if DNNOPT_TOTALS
+  float total = DNNOPT_FIRST;
+  for (int j = 0; j < DNNOPT_RUN; ++j) total = DNNOPT_COMBINE(total, totals[j]);
   dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(total));
 #endif
 }

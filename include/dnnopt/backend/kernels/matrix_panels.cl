@@ -75,6 +75,18 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_STORE(z, m, n, value) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value)
 #endif
 
+// Positions of a convolution's result are reduced in windows that lie side by side, DNNOPT_WINDOW_ROWS high and
+// DNNOPT_WINDOW_COLUMNS wide: dnnopt_store returns what is taken, and dnnopt_store_window(z, m, window, value) ends one.
+// Then DNNOPT_N counts the positions in the first rows of windows, DNNOPT_RUN_WIDTH in each of DNNOPT_RUN_ROWS such
+// rows, and a block holds as many positions of each of its windows' rows.
+#ifndef DNNOPT_WINDOW_COLUMNS
+#define DNNOPT_WINDOW_COLUMNS 0
+#define DNNOPT_WINDOW_ROWS 1
+#define DNNOPT_RUN_WIDTH DNNOPT_OW
+#define DNNOPT_RUN_ROWS DNNOPT_OH
+#endif
+#define DNNOPT_SPAN (DNNOPT_BLOCK_COLUMNS / DNNOPT_WINDOW_ROWS)
+
 #define DNNOPT_JOIN_(a, b) a##b
 #define DNNOPT_JOIN(a, b) DNNOPT_JOIN_(a, b)
 #define DNNOPT_FLOATS DNNOPT_JOIN(float, DNNOPT_VECTOR)
@@ -163,7 +175,7 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
 #if !DNNOPT_B_PACKED && DNNOPT_CONVOLUTION
 // Image patches as columns: k counts (channel, window element), n counts output positions. Runs of positions in one
 // output row read the image one after the other; what lies in the padding is zero.
-static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const int z, const int n_begin, const int n_end, const int k_begin, const int count) {
+static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const int z, const int n_begin, const int n_end, const int k_begin, const int count, const int window_row) {
   for (int k = 0; k < count; ++k) {
     int rest = k_begin + k;
     const int kw = rest % DNNOPT_KW;
@@ -173,15 +185,15 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
     const int kd = rest % DNNOPT_KD;
     const int c = rest / DNNOPT_KD;
     int n = n_begin;
-    int ow = n % DNNOPT_OW;
-    int oh = n / DNNOPT_OW % DNNOPT_OH;
-    int od = n / DNNOPT_OW / DNNOPT_OH;
+    int ow = n % DNNOPT_RUN_WIDTH;
+    int oh = n / DNNOPT_RUN_WIDTH % DNNOPT_RUN_ROWS;
+    int od = n / DNNOPT_RUN_WIDTH / DNNOPT_RUN_ROWS;
     while (n < n_end) {
       const int column = (n - n_begin) % DNNOPT_COLUMNS;
       __local float* to = packed + ((n - n_begin) / DNNOPT_COLUMNS * count + k) * DNNOPT_COLUMNS + column;
-      const int run = min(min(DNNOPT_OW - ow, n_end - n), DNNOPT_COLUMNS - column);
+      const int run = min(min(DNNOPT_RUN_WIDTH - ow, n_end - n), DNNOPT_COLUMNS - column);
       const int d = od * DNNOPT_SD + kd * DNNOPT_DD - DNNOPT_PD;
-      const int h = oh * DNNOPT_SH + kh * DNNOPT_DH - DNNOPT_PH;
+      const int h = (oh * DNNOPT_WINDOW_ROWS + window_row) * DNNOPT_SH + kh * DNNOPT_DH - DNNOPT_PH;
       const int w = ow * DNNOPT_SW + kw * DNNOPT_DW - DNNOPT_PW;
       int first = w < 0 ? min((-w + DNNOPT_SW - 1) / DNNOPT_SW, run) : 0;
       int last = w < DNNOPT_IW ? min((DNNOPT_IW - w + DNNOPT_SW - 1) / DNNOPT_SW, run) : 0;
@@ -194,9 +206,9 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
       for (int j = last; j < run; ++j) to[j] = 0.0f;
       n += run;
       ow += run;
-      if (ow == DNNOPT_OW) {
+      if (ow == DNNOPT_RUN_WIDTH) {
         ow = 0;
-        if (++oh == DNNOPT_OH) {
+        if (++oh == DNNOPT_RUN_ROWS) {
           oh = 0;
           ++od;
         }
@@ -211,12 +223,28 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
 }
 #endif
 
+#if DNNOPT_WINDOW_COLUMNS
+// Takes `width` positions of one row of windows, from n on, into those windows.
+static inline void dnnopt_take_windows(DNNOPT_PARAMETERS, const int z, const int m, const int n, const int window_row, const int width, const float* values, __local float* taken) {
+  for (int j = 0; j < width / DNNOPT_WINDOW_COLUMNS; ++j) {
+    float a = taken[j];
+    _Pragma("unroll") for (int i = 0; i < DNNOPT_WINDOW_COLUMNS; ++i) {
+      const int at = n + j * DNNOPT_WINDOW_COLUMNS + i;
+      const int position = (at / DNNOPT_RUN_WIDTH * DNNOPT_WINDOW_ROWS + window_row) * DNNOPT_OW + at % DNNOPT_RUN_WIDTH;
+      const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, position, values[j * DNNOPT_WINDOW_COLUMNS + i]);
+      a = DNNOPT_TAKE(a, x);
+    }
+    taken[j] = a;
+  }
+}
+#endif
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   const int z = (int)get_global_id(2);
   const int m_begin = (int)get_global_id(1) * DNNOPT_BLOCK_ROWS;
-  const int n_begin = (int)get_global_id(0) * DNNOPT_BLOCK_COLUMNS;
+  const int n_begin = (int)get_global_id(0) * DNNOPT_SPAN;
   const int m_end = min(m_begin + DNNOPT_BLOCK_ROWS, (int)(DNNOPT_M));
-  const int n_end = min(n_begin + DNNOPT_BLOCK_COLUMNS, (int)(DNNOPT_N));
+  const int n_end = min(n_begin + DNNOPT_SPAN, (int)(DNNOPT_N));
   const int inner = DNNOPT_K;
 #if !DNNOPT_A_PACKED
   __local float a_block[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_BLOCK_INNER];
@@ -228,6 +256,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   __local float partial[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS];
 #endif
   float tile[DNNOPT_ROWS * DNNOPT_COLUMNS];
+#if DNNOPT_WINDOW_COLUMNS
+  __local float windows[DNNOPT_ROW_PANELS * DNNOPT_ROWS * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS)];
+  for (int i = 0; i < DNNOPT_ROW_PANELS * DNNOPT_ROWS * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS); ++i) windows[i] = DNNOPT_FIRST;
+#endif
 #if DNNOPT_TOTALS
   float totals[DNNOPT_ROW_PANELS * DNNOPT_ROWS];
   for (int m = m_begin; m < m_end; ++m) totals[m - m_begin] = DNNOPT_FIRST;
@@ -242,14 +274,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #if !DNNOPT_A_PACKED
     dnnopt_pack_a(DNNOPT_ARGUMENTS, a_block, z, m_begin, m_end, k_begin, count DNNOPT_MOMENTS_ARGUMENT);
 #endif
-#if !DNNOPT_B_PACKED
+#if !DNNOPT_B_PACKED && DNNOPT_CONVOLUTION
+    for (int window_row = 0; window_row < DNNOPT_WINDOW_ROWS; ++window_row)
+      dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block + window_row * DNNOPT_SPAN * count, z, n_begin, n_end, k_begin, count, window_row);
+#elif !DNNOPT_B_PACKED
     dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block, z, n_begin, n_end, k_begin, count);
 #endif
+    for (int window_row = 0; window_row < DNNOPT_WINDOW_ROWS; ++window_row)
     for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
 #if DNNOPT_B_PACKED
       __global const float* b_panel = DNNOPT_B + ((DNNOPT_B_BATCH) * (((DNNOPT_N) + DNNOPT_COLUMNS - 1) / DNNOPT_COLUMNS) + n / DNNOPT_COLUMNS) * (inner * DNNOPT_COLUMNS) + k_begin * DNNOPT_COLUMNS;
 #else
-      __local const float* b_panel = b_block + (n - n_begin) * count;
+      __local const float* b_panel = b_block + (n - n_begin + window_row * DNNOPT_SPAN) * count;
 #endif
       for (int m = m_begin; m < m_end; m += DNNOPT_ROWS) {
 #if DNNOPT_A_PACKED
@@ -264,7 +300,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #endif
         DNNOPT_FLOATS sum[DNNOPT_ROWS][DNNOPT_VECTORS];
 #if !DNNOPT_ONE_INNER_BLOCK
-        __local float* kept = partial + (m - m_begin) * (DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS) + (n - n_begin) * DNNOPT_ROWS;
+        __local float* kept = partial + (m - m_begin) * (DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS) + (n - n_begin + window_row * DNNOPT_SPAN) * DNNOPT_ROWS;
         if (k_begin != 0) {
           _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
             _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = DNNOPT_LOAD_FLOATS(r * DNNOPT_VECTORS + v, kept);
@@ -292,6 +328,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
           _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) DNNOPT_STORE_FLOATS(sum[r][v], r * DNNOPT_VECTORS + v, tile);
         const int height = min(DNNOPT_ROWS, m_end - m);
+#if DNNOPT_WINDOW_COLUMNS
+        __local float* taken = windows + (m - m_begin) * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS) + (n - n_begin) / DNNOPT_WINDOW_COLUMNS;
+        if (n + DNNOPT_COLUMNS <= n_end) {
+          for (int r = 0; r < height; ++r)
+            dnnopt_take_windows(DNNOPT_ARGUMENTS, z, m + r, n, window_row, DNNOPT_COLUMNS, tile + r * DNNOPT_COLUMNS, taken + r * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS));
+        } else {
+          for (int r = 0; r < height; ++r)
+            dnnopt_take_windows(DNNOPT_ARGUMENTS, z, m + r, n, window_row, n_end - n, tile + r * DNNOPT_COLUMNS, taken + r * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS));
+        }
+#else
         if (n + DNNOPT_COLUMNS <= n_end) {
           for (int r = 0; r < height; ++r)
             for (int j = 0; j < DNNOPT_COLUMNS; ++j) DNNOPT_STORE(z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
@@ -299,10 +345,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           for (int r = 0; r < height; ++r)
             for (int j = 0; j < n_end - n; ++j) DNNOPT_STORE(z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
         }
+#endif
       }
     }
     k_begin += count;
   } while (k_begin < inner);
+#if DNNOPT_WINDOW_COLUMNS
+  for (int m = m_begin; m < m_end; ++m)
+    for (int n = n_begin / DNNOPT_WINDOW_COLUMNS; n < n_end / DNNOPT_WINDOW_COLUMNS; ++n)
+      dnnopt_store_window(DNNOPT_ARGUMENTS, z, m, n, DNNOPT_FINISH(windows[(m - m_begin) * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS) + n - n_begin / DNNOPT_WINDOW_COLUMNS]));
+#endif
 #if DNNOPT_TOTALS
   for (int m = m_begin; m < m_end; ++m) dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(totals[m - m_begin]));
 #endif

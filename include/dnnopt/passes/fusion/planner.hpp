@@ -104,36 +104,44 @@ class planner {
     }
   }
 
-  /// The values of blocks, inputs and constants that `v` is made of through views that no block stores.
+  /// Appends the values of blocks, inputs and constants that `v` is made of through views that no block stores, each
+  /// once. O(views on the way).
   void stored_sources(value_id v, std::vector<value_id>& into) const {
-    const node_id producer = g_.value_at(v).producer;
-    if (producer == no_node || !is_virtual(producer)) {
-      into.push_back(v);
-      return;
-    }
-    for (const value_id in : g_.node_at(producer).inputs)
-      if (in != no_value) stored_sources(in, into);
-  }
-
-  /// Appends the nodes of blocks that read `v`, directly or through views that no block stores.
-  void readers(value_id v, std::vector<node_id>& into) const {
-    for (const value_use& use : g_.value_at(v).uses) {
-      if (!is_virtual(use.node)) {
-        into.push_back(use.node);
+    std::vector<value_id> work{v};
+    std::unordered_set<value_id> seen;
+    while (!work.empty()) {
+      const value_id at = work.back();
+      work.pop_back();
+      const node_id producer = g_.value_at(at).producer;
+      if (producer == no_node || !is_virtual(producer)) {
+        into.push_back(at);
         continue;
       }
-      for (const value_id out : g_.node_at(use.node).outputs)
-        if (out != no_value) readers(out, into);
+      const auto& inputs = g_.node_at(producer).inputs;
+      for (auto in = inputs.rbegin(); in != inputs.rend(); ++in)
+        if (*in != no_value && seen.insert(*in).second) work.push_back(*in);
     }
   }
-  /// Whether `v` or a view of it that no block stores is a graph output.
+
+  /// Whether a node reads its operands: what is known never runs, such as the shape arithmetic of exporters.
+  [[nodiscard]] bool reads(node_id id) const { return roles_[id] != role::known; }
+
+  /// Appends the nodes of blocks that read `v`, directly or through views that no block stores. O(views on the way).
+  void readers(value_id v, std::vector<node_id>& into) const {
+    for_each_view_of(v, [&](value_id at) {
+      for (const value_use& use : g_.value_at(at).uses)
+        if (reads(use.node) && !is_virtual(use.node)) into.push_back(use.node);
+      return true;
+    });
+  }
+  /// Whether `v` or a view of it that no block stores is a graph output. O(views on the way).
   [[nodiscard]] bool reaches_output(value_id v) const {
-    if (is_output(v)) return true;
-    for (const value_use& use : g_.value_at(v).uses)
-      if (is_virtual(use.node))
-        for (const value_id out : g_.node_at(use.node).outputs)
-          if (out != no_value && reaches_output(out)) return true;
-    return false;
+    bool reached = false;
+    for_each_view_of(v, [&](value_id at) {
+      reached = reached || is_output(at);
+      return !reached;
+    });
+    return reached;
   }
   [[nodiscard]] bool is_output(value_id v) const { return outputs_.contains(v); }
 
@@ -270,6 +278,7 @@ class planner {
       fused_block made;
       std::set<node_id> members(blocks_[b].members.begin(), blocks_[b].members.end());
       std::vector<node_id> work(members.begin(), members.end());
+      std::unordered_map<node_id, bool> known;
       while (!work.empty()) {
         const node_id id = work.back();
         work.pop_back();
@@ -277,7 +286,7 @@ class planner {
           if (in == no_value) continue;
           const node_id producer = g_.value_at(in).producer;
           if (producer == no_node) continue;
-          if ((is_virtual(producer) && !blocks_[b].fixed) || views_own(producer, b)) {
+          if ((is_virtual(producer) && !blocks_[b].fixed) || views_own(producer, b, known)) {
             if (members.insert(producer).second) work.push_back(producer);
           } else if (owner_[producer] != b) {
             stored[in] = true;
@@ -304,15 +313,34 @@ class planner {
 
  private:
   /// Whether `id` is a view, stored elsewhere, of something that block `b` computes: the block cannot wait for what
-  /// waits for it, so it computes the view for itself.
-  [[nodiscard]] bool views_own(node_id id, block_id b) const {
+  /// waits for it, so it computes the view for itself. `known` holds what is known of block `b`.
+  [[nodiscard]] bool views_own(node_id id, block_id b, std::unordered_map<node_id, bool>& known) const {
     if (roles_[id] != role::view || owner_[id] == b) return false;
+    if (const auto found = known.find(id); found != known.end()) return found->second;
+    bool own = false;
     for (const value_id in : g_.node_at(id).inputs) {
       if (in == no_value) continue;
       const node_id producer = g_.value_at(in).producer;
-      if (producer != no_node && (owner_[producer] == b || views_own(producer, b))) return true;
+      own = own || (producer != no_node && (owner_[producer] == b || views_own(producer, b, known)));
     }
-    return false;
+    known.emplace(id, own);
+    return own;
+  }
+
+  /// Calls `look` with `v` and each value that views which no block stores make of it, once each, until it says no.
+  template <class Look>
+  void for_each_view_of(value_id v, Look&& look) const {
+    std::vector<value_id> work{v};
+    std::unordered_set<value_id> seen;
+    while (!work.empty()) {
+      const value_id at = work.back();
+      work.pop_back();
+      if (!look(at)) return;
+      for (const value_use& use : g_.value_at(at).uses)
+        if (is_virtual(use.node))
+          for (const value_id out : g_.node_at(use.node).outputs)
+            if (out != no_value && seen.insert(out).second) work.push_back(out);
+    }
   }
 
   /// Adds the views and inlined expressions that `members` read.
