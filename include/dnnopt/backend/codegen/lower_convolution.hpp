@@ -221,6 +221,7 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
   };
   const std::optional<plane_total> total = plane_total_in(site.block);
   const std::optional<window_total> windows = window_total_in(site.block);
+  if (windows && c.pointwise) throw error(errc::unsupported, "positions of a pointwise convolution have no rows");
   const bool packed = panels && packs_constant(site.block, n.inputs[1]);
   panel_sizes p;
   if (panels) {
