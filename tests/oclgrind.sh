@@ -17,6 +17,8 @@ export OCL_ICD_VENDORS="$folder"
 export OCLGRIND_BUILD_OPTIONS="-cl-opt-disable"
 export OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1 OCLGRIND_INST_COUNTS=1
 export OCLGRIND_LOG="$folder/errors"
+# Every combination is a compilation, and all of them are interpreted here.
+export DNNOPT_TUNING_COMBINATIONS="${DNNOPT_TUNING_COMBINATIONS:-20}"
 # Lists of the instructions that each kernel executed go to standard output; its first line names the kernel.
 "$tests" > "$folder/output" 2>&1 || { cat "$folder/output" > "$log"; tail -n 30 "$log"; exit 1; }
 { grep "Instructions executed for kernel" "$folder/output" || true; cat "$folder/errors"; } > "$log"
