@@ -12,6 +12,9 @@
 #include <variant>
 #include <vector>
 
+#include <range/v3/action/push_back.hpp>
+#include <range/v3/algorithm/none_of.hpp>
+
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/op_info.hpp>
@@ -218,16 +221,35 @@ class verifier {
       }
       units.push_back(block.members);
     }
+    const std::vector<bool> wanted = wanted_values();
     for (const node_id id : graph_.nodes()) {
       if (in_block[id]) continue;
-      bool runs = false;
-      for (const value_id out : graph_.node_at(id).outputs | views::present) {
-        stored_by[out] = units.size();
-        runs = runs || !graph_.facts(out).elements;
-      }
-      if (runs) units.push_back({id});
+      const auto is_wanted = [&](value_id out) { return wanted[out]; };
+      auto outputs = graph_.node_at(id).outputs | views::present;
+      if (ranges::none_of(outputs, is_wanted)) continue;
+      for (const value_id out : outputs) stored_by[out] = units.size();
+      units.push_back({id});
     }
     check_order_of(units, stored_by);
+  }
+
+  /// By value, whether its elements are needed to run the plan: what only tells shapes is not.
+  [[nodiscard]] std::vector<bool> wanted_values() const {
+    std::vector<bool> wanted(graph_.value_count(), false);
+    std::vector<value_id> work(graph_.outputs().begin(), graph_.outputs().end());
+    for (const fused_block& block : graph_.blocks()) {
+      work.insert(work.end(), block.outputs.begin(), block.outputs.end());
+      for (const node_id id : block.members) ranges::push_back(work, graph_.node_at(id).inputs | views::present);
+    }
+    while (!work.empty()) {
+      const value_id v = work.back();
+      work.pop_back();
+      if (wanted[v] || graph_.facts(v).elements) continue;
+      wanted[v] = true;
+      const node_id producer = graph_.value_at(v).producer;
+      if (producer != no_node) ranges::push_back(work, graph_.node_at(producer).inputs | views::present);
+    }
+    return wanted;
   }
 
   void check_order_of(const std::vector<std::vector<node_id>>& units, const std::vector<std::size_t>& stored_by) const {
