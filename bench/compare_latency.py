@@ -3,8 +3,8 @@
 
 compare_latency.py EXE [MODEL.onnx ...] [--rounds N] [--runs N] [--threads N] [--json FILE]
 
-Same weights and inputs. The engines take turns, a process of dnnopt and a session of ONNX Runtime in each of N rounds (3),
-and a figure is the median over rounds of each one's median over N inferences (20) after 5. A start is what lies before the
+Same weights; inputs of the same shapes, each engine's own. The engines take turns, a process of dnnopt and a session of
+ONNX Runtime in each of N rounds (3, at least 2 for the two starts), and a figure is the median over rounds of each one's median over N inferences (20) after 5. A start is what lies before the
 first result: loading, compilation, first inference. Before both of dnnopt's starts the driver's own cache is emptied
 (XDG_CACHE_HOME is a new folder, of which only dnnopt's part is kept for the second). Ends with the geometric mean and the
 worst of the ratios. Needs onnx, onnxruntime, numpy.
@@ -67,7 +67,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("exe")
     parser.add_argument("models", nargs="*")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, choices=range(2, 100), metavar="N")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--json", default="")
@@ -83,7 +83,7 @@ def main():
             subprocess.run([a.exe, "weights", model], check=True, stdout=subprocess.DEVNULL)
             cache = os.path.join(folder, "cache")
             os.mkdir(cache)
-            rounds = [(bench(a.exe, model, cache, a.runs), onnxruntime_latency(model, a.threads, a.runs)) for _ in range(max(2, a.rounds))]
+            rounds = [(bench(a.exe, model, cache, a.runs), onnxruntime_latency(model, a.threads, a.runs)) for _ in range(a.rounds)]
         ours = statistics.median(own["latency_ms"]["median"] for own, _ in rounds)
         theirs = statistics.median(other for _, other in rounds)
         starts = [(own["init_ms"] + own["first_ms"]) / 1000 for own, _ in rounds[:2]]
