@@ -44,10 +44,6 @@ class kernel_times final : public run_observer, private opencl::event_sink {
     next_ = {s, k};
     return this;
   }
-  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
-  [[nodiscard]] std::int64_t now() const override { return 0; }
-  void host_operator(std::size_t, std::int64_t) override {}
-  void waited(std::int64_t) override {}
 
   /// Milliseconds by kernel family, of the run that ended.
   [[nodiscard]] std::map<std::string, double> take(const program& p) {

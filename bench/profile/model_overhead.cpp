@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -110,28 +110,27 @@ struct timed_ways {
   }
 };
 
+/// Of the time, what all ways share in turns; the rest is monitor's and off's.
+constexpr double share_of_all_ways = 0.08;
+
 struct overhead_options {
   double seconds = 60.0;
   double width = 0.0025;
   std::size_t inferences = 0;
 };
 
-/// What one way takes in a turn: the mean of the middle half of `count` inferences.
-double turn_of(timed_ways& timed, way w, int count, running_moments& all) {
+/// What one way takes in a turn: the mean of `count` inferences.
+double turn_of(timed_ways& timed, way w, int count) {
   // The first one after another way pays for the change of queues and for cold caches.
   (void)timed.run(w);
-  std::vector<double> times;
-  for (int i = 0; i < count; ++i) {
-    times.push_back(timed.run(w));
-    all.add(times.back());
-  }
+  double sum = 0.0;
+  for (int i = 0; i < count; ++i) sum += timed.run(w);
   timed.settle(w);
-  return middle_mean(times);
+  return sum / count;
 }
 
-/// Times all ways in turns for a third of the time, then monitor and off alone, in longer turns, until the interval of
-/// their ratio is narrow; prints the tables. Whether no event was created while off.
-bool compare_ways(timed_ways& timed, const overhead_options& options) {
+/// All ways in turns of two inferences, in random order, for `seconds`; prints the table.
+void compare_all_ways(timed_ways& timed, double seconds) {
   std::array<std::vector<double>, ways> times;
   std::vector<way> order;
   for (std::size_t w = 0; w < ways; ++w) order.push_back(static_cast<way>(w));
@@ -144,12 +143,10 @@ bool compare_ways(timed_ways& timed, const overhead_options& options) {
       result.push_back(times[w][i] / times[to][i]);
     return median_of(std::move(result));
   };
-  const std::int64_t begin = host_now_ns();
-  const auto seconds = [&] { return static_cast<double>(host_now_ns() - begin) * 1e-9; };
-  std::array<running_moments, ways> unused{};
-  while (seconds() < options.seconds / 3.0 || times[off].empty()) {
+  const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  while (host_now_ns() < until || times[off].empty()) {
     std::shuffle(order.begin(), order.end(), random);
-    for (const way w : order) times[w].push_back(turn_of(timed, w, 2, unused[w]));
+    for (const way w : order) times[w].push_back(turn_of(timed, w, 2));
   }
   std::printf("%-18s %12s %9s %20s %9s %20s\n", "", "median us", "to off", "95% interval", "to bare", "95% interval");
   for (std::size_t i = 0; i < ways; ++i) {
@@ -161,30 +158,63 @@ bool compare_ways(timed_ways& timed, const overhead_options& options) {
                 to_bare.high);
   }
   std::printf("%zu turns of all ways, two inferences each\n", times[off].size());
+}
 
-  constexpr int inferences_of_turn = 6;
-  std::array<running_moments, ways> all{};
-  std::vector<double> pairs;
+/// Half of the 95% interval of the median of `values` from the medians of `segments` stretches of them: unlike the
+/// interval of order statistics it widens where neighbours in time are alike. Infinite for too few values.
+double half_by_segments(const std::vector<double>& values) {
+  constexpr std::size_t segments = 40;
+  constexpr double students_t = 2.0227;  // 39 degrees of freedom, 97.5%
+  if (values.size() < 32 * segments) return std::numeric_limits<double>::infinity();
+  running_moments medians;
+  for (std::size_t s = 0; s < segments; ++s) {
+    const auto edge = [&](std::size_t i) {
+      return values.begin() + static_cast<std::ptrdiff_t>(values.size() * i / segments);
+    };
+    medians.add(median_of(std::vector<double>(edge(s), edge(s + 1))).median);
+  }
+  return students_t * medians.stddev() / std::sqrt(static_cast<double>(segments));
+}
+
+/// Times monitor and off alone, inference by inference, until the interval of the median ratio is narrow or `seconds`
+/// are over; prints the ratio.
+void compare_monitor(timed_ways& timed, const overhead_options& options, double seconds) {
+  running_moments all_monitored, all_plain;
+  std::vector<double> ratios;
   median_interval ratio;
   bool narrow = false;
-  bool monitor_first = false;
-  while (!narrow && seconds() < options.seconds) {
-    // off, monitor, monitor, off: what drifts evenly is in both sides alike.
-    const std::array<way, 2> sides = monitor_first ? std::array{monitor, off} : std::array{off, monitor};
-    monitor_first = !monitor_first;
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 50; ++i) (void)timed.run(i % 2 == 0 ? off : monitor);
+  const std::int64_t begin = host_now_ns();
+  const auto elapsed = [&] { return static_cast<double>(host_now_ns() - begin) * 1e-9; };
+  double next_look = 1.0;
+  while (!narrow && elapsed() < seconds) {
+    // Pairs of neighbours, either first: what lasts longer than two inferences is in both alike.
     std::array<double, 2> took{};
-    for (std::size_t i = 0; i < 2; ++i) took[i] = turn_of(timed, sides[i], inferences_of_turn, all[sides[i]]);
-    pairs.push_back(sides[0] == monitor ? took[0] / took[1] : took[1] / took[0]);
-    if (pairs.size() % 50 == 0) narrow = (ratio = median_of(pairs)).width() <= options.width;
+    const std::size_t first = (random() >> 20) % 2;
+    for (const std::size_t side : {first, 1 - first}) took[side] = timed.run(side == 1 ? monitor : off);
+    ratios.push_back(took[1] / took[0]);
+    all_monitored.add(took[1]);
+    all_plain.add(took[0]);
+    if (elapsed() < next_look) continue;
+    next_look = 1.02 * elapsed() + 0.5;
+    narrow = (ratio = median_of(ratios)).width() <= options.width;
   }
-  if (!pairs.empty()) {
-    ratio = median_of(pairs);
-    std::printf(
-        "monitor to off, %zu turns of %d inferences each: %.5f [%.5f, %.5f], %.5f wide (%s %.4f); means of all "
-        "inferences, sampled ones too: %.5f\n",
-        pairs.size(), inferences_of_turn, ratio.median, ratio.low, ratio.high, ratio.width(),
-        narrow ? "reached" : "the time ended before", options.width, all[monitor].mean() / all[off].mean());
-  }
+  if (ratios.empty()) return;
+  ratio = median_of(ratios);
+  std::printf(
+      "monitor to off, %zu pairs of inferences in %.1f s: %.5f [%.5f, %.5f], %.5f wide (%s %.4f; by stretches of time "
+      "%.5f wide); means of all inferences, sampled ones too: %.5f\n",
+      ratios.size(), elapsed(), ratio.median, ratio.low, ratio.high, ratio.width(),
+      narrow ? "reached" : "the time ended before", options.width, 2.0 * half_by_segments(ratios),
+      all_monitored.mean() / all_plain.mean());
+}
+
+/// Times all ways, then monitor and off alone. Whether no event was created while off.
+bool compare_ways(timed_ways& timed, const overhead_options& options) {
+  const double seconds_of_all = options.seconds * share_of_all_ways;
+  compare_all_ways(timed, seconds_of_all);
+  compare_monitor(timed, options, options.seconds - seconds_of_all);
   std::printf("events while off: %llu; an event costs %.2f us by empty kernels\n",
               static_cast<unsigned long long>(timed.events_while_off), timed.event_cost_ns * 1e-3);
   return timed.events_while_off == 0;
@@ -279,8 +309,10 @@ int overhead(const std::vector<std::string>& arguments) {
     (void)timed.run(off);
     std::printf("\n%s, %zu device commands\n", model.name().c_str(), model.session.kernels());
     held = compare_ways(timed, options) && held;
-    if (options.inferences > 0) compare_means(timed, options.inferences);
-    compare_energy(timed, std::min(20.0, options.seconds / 2.0));
+    if (options.inferences > 0) {
+      compare_means(timed, options.inferences);
+      compare_energy(timed, std::min(20.0, options.seconds / 2.0));
+    }
     std::fflush(stdout);
   }
   if (!held) std::printf("an event was created although the profiler was off\n");

@@ -34,9 +34,7 @@ class stamped_run final : public run_observer {
     enqueued_.push_back(profile::host_now_ns());
     return nullptr;
   }
-  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
   [[nodiscard]] std::int64_t now() const override { return profile::host_now_ns(); }
-  void host_operator(std::size_t, std::int64_t) override {}
   void waited(std::int64_t begin) override { waits_at_ = begin; }
 
   [[nodiscard]] const std::vector<std::int64_t>& enqueued() const noexcept { return enqueued_; }
@@ -66,10 +64,6 @@ class held_run final : public run_observer, private opencl::event_sink {
     last_ns_ = profile::host_now_ns();
     return ++seen_ == kernels_ || all_ ? this : nullptr;
   }
-  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
-  [[nodiscard]] std::int64_t now() const override { return 0; }
-  void host_operator(std::size_t, std::int64_t) override {}
-  void waited(std::int64_t) override {}
 
   /// Nanoseconds that the host took from the long kernel to the last one.
   [[nodiscard]] std::int64_t host_ns() const noexcept { return last_ns_ - held_ns_; }

@@ -2,9 +2,9 @@
 //
 //   profile_device DEVICE clock              methods of clock synchronization and their residuals; quality by injected
 //                                            kernels
-//   profile_device DEVICE timeline SECONDS [best|fitting]   100 equal layers: error of start times, alone, amid
-//                                            other layers and behind a long kernel, idle and beside a load, with the
-//                                            best method and with dynamic fitting alone
+//   profile_device DEVICE timeline SECONDS [best|fitting|both [alone|amid|held|all]]   100 equal layers: error of start
+//                                            times, alone, amid other layers and behind a long kernel, each idle and
+//                                            beside a load, with the best method and with dynamic fitting alone
 //   profile_device DEVICE overhead SECONDS   small launches with the profiler on and off in turn
 //   profile_device DEVICE copies             event times against the slope over injected copies
 //
@@ -22,6 +22,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <dnnopt/backend/device.hpp>
@@ -318,11 +319,15 @@ void timeline_of(bench_device& device, double seconds, bool fitting_only, bool l
   std::fflush(stdout);
 }
 
-int timeline_command(bench_device& device, double seconds, const std::string& which) {
+/// `which` methods and what is `fed`; anything else than the names of the command's usage stands for all of them.
+int timeline_command(bench_device& device, double seconds, const std::string& which, const std::string& fed) {
   for (const bool fitting_only : {false, true}) {
     if ((which == "best" && fitting_only) || (which == "fitting" && !fitting_only)) continue;
-    for (const feeding how : {feeding::as_enqueued, feeding::amid, feeding::held})
+    for (const auto& [name, how] :
+         {std::pair{"alone", feeding::as_enqueued}, {"amid", feeding::amid}, {"held", feeding::held}}) {
+      if ((fed == "alone" || fed == "amid" || fed == "held") && fed != name) continue;
       for (const bool loaded : {false, true}) timeline_of(device, seconds, fitting_only, loaded, how);
+    }
   }
   return 0;
 }
@@ -418,66 +423,80 @@ int overhead_command(bench_device& device, double seconds) {
   return 0;
 }
 
+/// Profiled times of kernels of known lengths, as they come behind a long kernel, one enqueue after the other, and far
+/// apart, against what a copy of them adds to a stream behind a long kernel. 1 if one errs by more than a microsecond
+/// and 5%, else 0.
 int copies_command(bench_device& device) {
-  opencl::command_queue queue = device.context.make_queue();
-  opencl::command_queue profiling = device.context.make_queue({true, 0});
+  opencl::command_queue queue = device.context.make_queue({true, 0});
   kernel_injector injector(device.context.handle(), device.context.where().handle());
-  const copy_slope empty = injector.measure_empty_slope(profiling);
-  const double bias = injector.measure_event_bias(profiling);
-  const double gap = injector.measure_gap(profiling);
+  const copy_slope empty = injector.measure_empty_slope(queue);
+  const event_bias bias = injector.measure_event_bias(queue);
+  const double gap = injector.measure_gap(queue);
   std::printf(
-      "an empty kernel adds %.0f ns [%.0f, %.0f] to a busy device; an event is %.0f ns too long; gap "
-      "between kernels %.0f ns\n",
-      empty.ns_per_copy, empty.low_ns, empty.high_ns, bias, gap);
-  std::printf(
-      "events less the bias against copies less the gap, of kernels as enqueued and of kernels behind a long one, "
-      "us\n");
-  std::printf("%10s %10s %10s %10s %10s %10s %22s\n", "wanted", "copies", "enqueued", "error", "behind", "error",
-              "95% interval of copies");
-  for (const double wanted : {2e3, 4e3, 8e3, 15e3, 30e3, 60e3, 120e3}) {
-    device.items = 1 << 14;
-    device.calibrate(queue, wanted);
-    const auto run = [&](std::size_t copies) {
+      "an empty kernel adds %.0f ns [%.0f, %.0f] to a busy device, gap between kernels %.0f ns\n"
+      "an event is %.0f ns too long, %.0f ns where the device waits for the command (a pause of more than %.0f ns)\n",
+      empty.ns_per_copy, empty.low_ns, empty.high_ns, gap, bias.busy_ns, bias.starved_ns, 1.25 * bias.pause_ns);
+  std::printf("profiled times against copies less the gap, us; in brackets how many of them the device waited for\n");
+  std::printf("%10s %18s %24s %24s %24s\n", "copies", "95%% interval", "behind a long kernel", "as enqueued", "apart");
+  device.items = 1 << 14;
+  device.calibrate(queue, 60e3);
+  const double rounds_of_us = device.rounds / 60.0;
+  double worst = 0.0;
+  for (const double wanted : {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 30.0, 60.0, 120.0}) {
+    device.set(static_cast<cl_int>(wanted * rounds_of_us));
+    // Short kernels would be as fast as the host enqueues them: a long one lets it run ahead.
+    injector.prepare_hold(queue, 800e3);
+    const auto stream = [&](std::size_t copies) {
       const std::int64_t begin = host_now_ns();
+      injector.hold(queue);
       for (std::size_t i = 0; i < 10 + copies; ++i) device.launch(queue, nullptr);
       queue.finish();
       return static_cast<double>(host_now_ns() - begin);
     };
-    // Short kernels would be as fast as the host enqueues them: a long one lets it run ahead.
-    injector.prepare_hold(profiling, 1e6);
-    const auto held = [&](std::size_t copies) {
-      const std::int64_t begin = host_now_ns();
-      injector.hold(profiling);
-      for (std::size_t i = 0; i < 10 + copies; ++i) device.launch(profiling, nullptr);
-      profiling.finish();
-      return static_cast<double>(host_now_ns() - begin);
-    };
-    const copy_slope slope = wanted < 15e3 ? measure_copy_slope(held, {.most_copies = 20, .rounds = 60})
-                                           : measure_copy_slope(run, {.most_copies = 20, .rounds = 60});
-    const auto by_events = [&](bool behind) {
+    std::vector<double> slopes;
+    std::mt19937_64 random(1);
+    for (int turn = 0; turn < 20; ++turn) measure_pair_slopes(stream, 40, random, slopes);
+    const location slope = pseudo_median(slopes);
+    const double truth = slope.value - gap;
+    std::printf("%10.3f [%7.3f, %7.3f]", truth * 1e-3, (slope.low - gap) * 1e-3, (slope.high - gap) * 1e-3);
+    enum class pacing : std::uint8_t { held, enqueued, apart };
+    for (const pacing how : {pacing::held, pacing::enqueued, pacing::apart}) {
       profiler_options options;
       options.clock = device.clock();
+      options.clock.bias = bias;
       profiler profile(options);
       const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}}});
       const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
       command_timer timer(profile);
-      for (int r = 0; r < 100; ++r)
-        infer(device, profiling, profile, timer, layer, wait, 20, [&](run_recorder&) {
-          if (behind) injector.hold(profiling);
-        });
+      for (int r = 0; r < 40; ++r) {
+        run_recorder run = profile.begin_run();
+        if (how == pacing::held) injector.hold(queue, timer.watch(run, event_kind::kernel, wait));
+        for (int i = 0; i < 20; ++i) {
+          const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(2e4 + 2.0 * truth);
+          device.launch(queue, timer.watch(run, event_kind::kernel, layer));
+          while (how == pacing::apart && host_now_ns() < until) {
+          }
+        }
+        queue.finish();
+        run.end();
+        timer.collect();
+      }
       std::vector<double> times;
+      std::size_t starved = 0;
       for (const kernel_event& event : profile.report().events)
-        if (event.kind == event_kind::kernel) times.push_back(event.duration_ns());
-      return middle_mean(times) - bias;
-    };
-    const double truth = slope.ns_per_copy - gap;
-    const double enqueued = by_events(false);
-    const double behind = by_events(true);
-    std::printf("%10.1f %10.3f %10.3f %+10.3f %10.3f %+10.3f       [%.3f, %.3f]\n", wanted * 1e-3, truth * 1e-3,
-                enqueued * 1e-3, (enqueued - truth) * 1e-3, behind * 1e-3, (behind - truth) * 1e-3,
-                (slope.low_ns - gap) * 1e-3, (slope.high_ns - gap) * 1e-3);
+        if (event.launch == layer) {
+          times.push_back(event.duration_ns());
+          starved += static_cast<double>(event.bias_ns) > bias.busy_ns + 1.0 ? 1 : 0;
+        }
+      const double share = 100.0 * static_cast<double>(starved) / static_cast<double>(times.size());
+      const double error = middle_mean(times) - truth;
+      worst = std::max(worst, std::abs(error) / std::max(1000.0, 0.05 * truth));
+      std::printf("   %8.3f %+7.3f (%3.0f%%)", (truth + error) * 1e-3, error * 1e-3, share);
+    }
+    std::printf("\n");
   }
-  return 0;
+  std::printf("worst error: %.2f of the larger of 1 us and 5%%\n", worst);
+  return worst > 1.0 ? 1 : 0;
 }
 
 }  // namespace
@@ -495,7 +514,8 @@ int main(int argc, char** argv) {
     if (telemetry.gpu_power_w) std::printf("GPU power %.1f W\n", *telemetry.gpu_power_w);
     if (telemetry.gpu_temperature_c) std::printf("GPU temperature %.0f C\n", *telemetry.gpu_temperature_c);
     if (command == "clock") return clock_command(device);
-    if (command == "timeline") return timeline_command(device, seconds, argc > 4 ? argv[4] : "both");
+    if (command == "timeline")
+      return timeline_command(device, seconds, argc > 4 ? argv[4] : "both", argc > 5 ? argv[5] : "all");
     if (command == "overhead") return overhead_command(device, seconds);
     if (command == "copies") return copies_command(device);
     std::fprintf(stderr, "unknown command '%s'\n", command.c_str());

@@ -69,10 +69,6 @@ class silent_observer : public dnnopt::run_observer {
   dnnopt::opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
     return nullptr;
   }
-  dnnopt::opencl::event_sink* transfer(direction) override { return nullptr; }
-  [[nodiscard]] std::int64_t now() const override { return 0; }
-  void host_operator(std::size_t, std::int64_t) override {}
-  void waited(std::int64_t) override {}
 };
 
 int overhead(const std::vector<std::string>& arguments);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Renders an HTML report of dnnopt in headless Chromium and checks what its script has drawn.
 
-usage: check_html.py REPORT.html [SCREENSHOT.png]
+usage: check_html.py REPORT.html [SCREENSHOT.png [PHONE.png]]
 Exits 0 when bars, axes, tooltips and tables exist and no script failed, else 1.
 """
 import os
@@ -49,8 +49,8 @@ def main():
                 if count < 2:
                     faults.append(f"{name}: {count} {what}")
             print(f"{name}: " + ", ".join(f"{v} {k}" for k, v in counts.items()))
-        if len(sys.argv) > 2:
-            chromium(folder, "--window-size=1200,2600", f"--screenshot={os.path.abspath(sys.argv[2])}", page)
+        for picture, size in zip(sys.argv[2:4], ("1200,2600", "390,3600")):
+            chromium(folder, f"--window-size={size}", f"--screenshot={os.path.abspath(picture)}", page)
     print("; ".join(faults) or "drawn without faults")
     return 1 if faults else 0
 

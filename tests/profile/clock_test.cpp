@@ -319,12 +319,17 @@ TEST_CASE("mapped events stay in order and what had to be moved is counted", "[p
 }
 
 TEST_CASE("an event's own bias is taken off its duration, never all of it", "[profile][clock]") {
-  clock_synchronizer sync({.event_bias_ns = 1500.0});
+  clock_synchronizer sync({.bias = {.busy_ns = 1500.0, .starved_ns = 3000.0, .pause_ns = 1000.0}});
   raw_event raw;
   CHECK(sync.place(raw, 0, 0, 10'000, 20'000, {}).duration_ns() == 8500.0);
   CHECK(sync.place(raw, 0, 0, 10'000, 12'000, {}).duration_ns() == 500.0);
   CHECK(sync.place(raw, 0, 0, 10'000, 11'600, {}).duration_ns() == 160.0);
   CHECK(sync.place(raw, 0, 0, 10'000, 11'000, {}).duration_ns() == 100.0);
+  raw.pause_ns = 1200;
+  CHECK(sync.place(raw, 0, 0, 10'000, 20'000, {}).duration_ns() == 8500.0);
+  raw.pause_ns = 1300;
+  CHECK(sync.place(raw, 0, 0, 10'000, 20'000, {}).duration_ns() == 7000.0);
+  raw.pause_ns = -1;
   raw.repeats = 5;
   CHECK(sync.place(raw, 0, 0, 10'000, 21'500, {}).duration_ns() == 2000.0);
   raw.kind = event_kind::upload;

@@ -127,6 +127,8 @@ TEST_CASE("the cost of an event is measured", "[profile][opencl]") {
   const double cost = injector.measure_event_cost(queue, 20, 7);
   CHECK(cost >= 0.0);
   CHECK(cost < 1e6);
-  const double bias = injector.measure_event_bias(queue);
-  CHECK(std::abs(bias) < 1e7);
+  const event_bias bias = injector.measure_event_bias(queue);
+  CHECK(bias.busy_ns >= 0.0);
+  CHECK(bias.busy_ns < 1e7);
+  CHECK((bias.busy_ns == 0.0 ? bias.starved_ns == 0.0 : bias.starved_ns >= bias.busy_ns));
 }

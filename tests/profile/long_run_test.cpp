@@ -171,3 +171,25 @@ TEST_CASE("the slope over injected copies is the kernel's time", "[profile][copi
   CHECK(true_kernel_ns(kernel, empty, true) == Approx(12000.0).margin(200.0));
   CHECK_THROWS_AS(measure_copy_slope(inference(1.0), {.most_copies = 2}), dnnopt::error);
 }
+
+TEST_CASE("slopes of pairs are the kernel's time whatever drifts and however large outliers are", "[profile][copies]") {
+  std::mt19937_64 random(11);
+  std::exponential_distribution<double> noise(1.0 / 3000.0);
+  double drift = 0.0;
+  std::vector<std::size_t> times(21);
+  const auto inference = [&](std::size_t copies) {
+    ++times.at(copies);
+    drift += 5.0;
+    const double outlier = random() % 20 == 0 ? 1e6 : 0.0;
+    return 1e6 + 12000.0 * static_cast<double>(copies) + drift + noise(random) + outlier;
+  };
+  std::vector<double> slopes;
+  for (int turn = 0; turn < 40; ++turn) measure_pair_slopes(inference, 20, random, slopes);
+  CHECK(slopes.size() == 400);
+  CHECK(times[0] == 0);
+  for (std::size_t copies = 1; copies <= 20; ++copies) CHECK(times[copies] == 40);
+  const location found = pseudo_median(slopes);
+  CHECK(found.value == Approx(12000.0).margin(120.0));
+  CHECK(found.half_width() < 120.0);
+  CHECK_THROWS_AS(measure_pair_slopes(inference, 5, random, slopes), dnnopt::error);
+}

@@ -84,6 +84,47 @@ TEST_CASE("confidence intervals cover the mean at their rate", "[profile][statis
   CHECK(covered < 975);
 }
 
+TEST_CASE("the pseudo-median is the median of the means of all pairs", "[profile][statistics]") {
+  std::mt19937_64 random(9);
+  std::lognormal_distribution<double> sample(0.0, 1.0);
+  for (const std::size_t count : {1, 2, 3, 6, 7, 40}) {
+    CAPTURE(count);
+    std::vector<double> values;
+    for (std::size_t i = 0; i < count; ++i) values.push_back(sample(random));
+    std::vector<double> means;
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t j = i; j < count; ++j) means.push_back(0.5 * (values[i] + values[j]));
+    const double expected = exact_quantile(means, 0.5);
+    const location found = pseudo_median(values);
+    CHECK(found.value == Approx(expected));
+    CHECK(found.low <= found.value);
+    CHECK(found.value <= found.high);
+    CHECK(std::isfinite(found.width()) == (count >= 6));
+  }
+}
+
+TEST_CASE("the pseudo-median's interval covers the median at its rate, and outliers hardly widen it",
+          "[profile][statistics][property]") {
+  std::mt19937_64 random(10);
+  std::normal_distribution<double> core(5.0, 1.0);
+  std::normal_distribution<double> tail(5.0, 50.0);
+  std::uniform_real_distribution<double> uniform(0.0, 1.0);
+  int covered = 0;
+  double width = 0.0;
+  constexpr int trials = 1000;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<double> values;
+    for (int i = 0; i < 100; ++i) values.push_back(uniform(random) < 0.05 ? tail(random) : core(random));
+    const location found = pseudo_median(values);
+    covered += found.low <= 5.0 && 5.0 <= found.high;
+    width += found.width() / trials;
+  }
+  CHECK(covered > 930);
+  CHECK(covered < 970);
+  // The mean of normal values alone would have an interval of 0.39.
+  CHECK(width < 0.5);
+}
+
 TEST_CASE("exact quantiles interpolate between order statistics", "[profile][statistics]") {
   std::vector<double> values{4.0, 1.0, 3.0, 2.0};
   CHECK(exact_quantile(values, 0.0) == 1.0);

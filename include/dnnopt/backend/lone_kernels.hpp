@@ -115,10 +115,6 @@ class lone_kernel_run final : public run_observer, private opencl::event_sink {
     if (sweep_ != nullptr) sweep_->run();
     return this;
   }
-  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
-  [[nodiscard]] std::int64_t now() const override { return 0; }
-  void host_operator(std::size_t, std::int64_t) override {}
-  void waited(std::int64_t) override {}
 
   /// START to END of the timed launches in nanoseconds; call after the run.
   [[nodiscard]] std::vector<double> take_times() {
@@ -183,10 +179,6 @@ class streamed_kernel_run final : public run_observer, private opencl::event_sin
     enqueued_.push_back(profile::host_now_ns());
     return enqueued_.size() == 1 || enqueued_.size() == launches_ ? this : nullptr;
   }
-  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
-  [[nodiscard]] std::int64_t now() const override { return 0; }
-  void host_operator(std::size_t, std::int64_t) override {}
-  void waited(std::int64_t) override {}
 
   /// Device nanoseconds from the end of the first launch to the end of the last one; call after the run.
   [[nodiscard]] double device_ns() const {
@@ -240,10 +232,6 @@ class substituted_run final : public run_observer {
   [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
     return nullptr;
   }
-  [[nodiscard]] opencl::event_sink* transfer(direction) override { return nullptr; }
-  [[nodiscard]] std::int64_t now() const override { return 0; }
-  void host_operator(std::size_t, std::int64_t) override {}
-  void waited(std::int64_t) override {}
 
   /// Host clock when the first kernel's turn came; zero where the program has no kernel.
   [[nodiscard]] std::int64_t first_ns() const noexcept { return first_ns_; }

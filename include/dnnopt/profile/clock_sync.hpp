@@ -72,10 +72,10 @@ struct clock_sync_options {
   std::int64_t wrap_period_ns = 0;  ///< period of the device clock, 0 if unknown or none
   std::size_t group_size = 16;      ///< of the dynamic fitting
   std::int64_t anchor_every_ns = 100'000'000;
-  bool known_clocks = true;    ///< try the host's clocks plus a constant
-  bool regression = true;      ///< try dynamic fitting
-  device_timer timer{};        ///< try the driver's timer
-  double event_bias_ns = 0.0;  ///< by which END - START of a kernel's event is too long
+  bool known_clocks = true;  ///< try the host's clocks plus a constant
+  bool regression = true;    ///< try dynamic fitting
+  device_timer timer{};      ///< try the driver's timer
+  event_bias bias{};         ///< by which END - START of a kernel's event is too long
 };
 
 /// Feeds all methods with the same pairs, measures each before it has seen the pair, and maps with the one that errs
@@ -216,7 +216,8 @@ class clock_synchronizer {
       event.end_ns = raw.host_end_ns;
       return event;
     }
-    event.bias_ns = counts_as_kernel(raw.kind) ? static_cast<float>(options_.event_bias_ns) : 0.0F;
+    event.bias_ns =
+        counts_as_kernel(raw.kind) ? static_cast<float>(options_.bias.of(static_cast<double>(raw.pause_ns))) : 0.0F;
     event.device_start_ns = start;
     event.device_end_ns = end;
     event.queued_ns = to_host(queued);

@@ -306,11 +306,39 @@ class kernel_injector {
   /// An event that costs less leaves a stream of kernels as it is.
   static constexpr double free_event_ns = 1000.0;
 
-  /// Nanoseconds by which an event's START to END exceeds the kernel's execution time, which is what a copy of it adds
-  /// to a stream of kernels without events, less what an empty kernel adds; for a kernel of at least `least_ns` (longer
-  /// than its enqueue). Goes into clock_sync_options::event_bias_ns. Zero where measurements differ by as much, as on a
-  /// device that has other work too. Takes some tens of milliseconds.
-  [[nodiscard]] double measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
+  /// By how much an event's START to END exceeds the kernel's execution time: goes into clock_sync_options::bias. Of
+  /// commands that are there in time, against what a copy of the kernel adds to a stream without events, less what an
+  /// empty kernel adds; for a kernel of at least `least_ns` (longer than its enqueue). Of commands that the device
+  /// waits for, which START is stamped for before they have arrived as a whole: kernels of an eighth of that length and
+  /// less, enqueued one by one, against the same ones behind a long kernel. Zeros where measurements differ by as much,
+  /// as on a device that has other work too. Takes some tens of milliseconds.
+  [[nodiscard]] event_bias measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
+    event_bias found;
+    found.busy_ns = measure_busy_bias(queue, least_ns);
+    if (found.busy_ns == 0.0) return found;
+    calibrate_spin(queue, 20.0 * least_ns);
+    const cl_int long_rounds = spin_rounds_;
+    std::vector<double> more, pauses;
+    for (const double share : {0.03, 0.06, 0.12}) {
+      const cl_int rounds = std::max<cl_int>(1, static_cast<cl_int>(long_rounds * share / 20.0));
+      std::vector<double> held, alone;
+      for (int round = 0; round < 8; ++round) {
+        stream_events(queue, long_rounds, rounds, 0, held, &pauses);
+        stream_events(queue, 0, rounds, static_cast<std::int64_t>(least_ns), alone, nullptr);
+      }
+      more.push_back(middle_mean(alone) - middle_mean(held));
+    }
+    std::sort(more.begin(), more.end());
+    found.pause_ns = exact_quantile(pauses, 0.5);
+    // What differs by as much from length to length is no constant.
+    const bool certain = more.front() > 0.0 && more.back() - more.front() < more[1];
+    found.starved_ns = found.busy_ns + (certain ? more[1] : 0.0);
+    return found;
+  }
+
+ private:
+  /// The part of `measure_event_bias` of commands that are there in time.
+  [[nodiscard]] double measure_busy_bias(opencl::command_queue& queue, double least_ns) {
     const double empty_ns = measure_empty_slope(queue).ns_per_copy;
     calibrate_spin(queue, least_ns);
     // Events and slope in turns: what else the machine does changes both alike.
@@ -332,7 +360,34 @@ class kernel_injector {
     return bias > found[turns - 2] - found[1] && bias < 0.25 * least_ns ? bias : 0.0;
   }
 
- private:
+  /// Adds START to END of twenty spinning kernels but the first, and the pauses between them where wanted: behind one
+  /// of `long_rounds`, unless that is 0, and at least `apart_ns` from one enqueue to the next.
+  void stream_events(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds, std::int64_t apart_ns,
+                     std::vector<double>& times, std::vector<double>* pauses) {
+    pair_sink sink;
+    if (long_rounds > 0) {
+      set_spin_rounds(long_rounds);
+      spin(queue, nullptr);
+    }
+    set_spin_rounds(rounds);
+    for (int i = 0; i < 20; ++i) {
+      const std::int64_t until = host_now_ns() + apart_ns;
+      spin(queue, &sink);
+      while (apart_ns > 0 && host_now_ns() < until) {
+      }
+    }
+    queue.finish();
+    std::int64_t former = 0;
+    for (auto& [raw, event] : sink.events) {
+      read_event_stamps(event, raw);
+      if (former != 0) {
+        times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
+        if (pauses != nullptr) pauses->push_back(static_cast<double>(raw.start_ns - former));
+      }
+      former = raw.end_ns;
+    }
+  }
+
   static constexpr std::size_t spin_items = 4096;
   struct pair_sink final : opencl::event_sink {
     std::vector<std::pair<raw_event, cl::Event>> events;
@@ -353,6 +408,7 @@ class kernel_injector {
     const cl_mem memory = memory_();
     opencl::check(::clSetKernelArg(spin_(), 0, sizeof(memory), &memory), "clSetKernelArg");
     opencl::check(::clSetKernelArg(spin_(), 1, sizeof(rounds), &rounds), "clSetKernelArg");
+    spin_rounds_ = rounds;
   }
   /// Mean of the middle half of the spinning kernel's times (a median would stop at the clock's tick).
   double spin_by_events(opencl::command_queue& queue) {
@@ -378,6 +434,7 @@ class kernel_injector {
   cl::Program program_;
   cl::Kernel kernel_;
   cl::Kernel spin_;
+  cl_int spin_rounds_ = 0;
   cl::Buffer memory_;
 };
 

@@ -25,6 +25,7 @@ p{margin:6px 0;color:var(--soft)}
 .legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:8px 0;font-size:12px}
 .legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
 .box{border:1px solid var(--line);border-radius:8px;overflow:hidden;background:var(--card)}
+.box p{margin:6px 10px}
 svg{display:block;width:100%;touch-action:pan-y;user-select:none}
 svg.still{touch-action:auto}
 svg text{fill:var(--fg);font-size:11px;pointer-events:none}
@@ -159,8 +160,14 @@ function table(id,rows,columns){const box=$(id);let by=null,up=false;
   const body=el('tbody',{},t);order.forEach(r=>{const tr=el('tr',{},body);columns.forEach(c=>el('td',{text:c[2]?c[2](c[1](r)):c[1](r),class:c[3]?'text':''},tr));});}
  fill();}
 
-function roofline(){const box=$('roofline'),pts=D.kernel_rows.filter(r=>r.flops>0&&r.bytes>0&&r.mean>0);
+// Draws again when a phone is turned or a window resized; a drawing only scaled would leave half of its box empty.
+function fitted(id,draw){const box=$(id);let width=0;
+ function fit(){if(box.clientWidth===width)return;width=box.clientWidth;box.textContent='';draw(box);}
+ addEventListener('resize',fit);fit();}
+
+function roofline(){const pts=D.kernel_rows.filter(r=>r.flops>0&&r.bytes>0&&r.mean>0);
  if(!pts.length){$('roofline-section').remove();return;}
+ fitted('roofline',box=>{
  const w=Math.max(300,box.clientWidth),h=Math.min(420,w*.62),m={l:52,r:12,t:12,b:34};
  const c=D.ceilings,xs=pts.map(r=>r.flops/r.bytes),ys=pts.map(r=>r.flops_s);
  if(c.flops&&c.bytes)xs.push(c.flops/c.bytes);if(c.flops)ys.push(c.flops);
@@ -176,9 +183,10 @@ function roofline(){const box=$('roofline'),pts=D.kernel_rows.filter(r=>r.flops>
  if(c.flops){const knee=c.bytes?c.flops/c.bytes:Math.pow(10,x0);svg('line',{x1:X(Math.max(knee,Math.pow(10,x0))),y1:Y(c.flops),x2:w-m.r,y2:Y(c.flops),stroke:'#dc2626','stroke-width':2,class:'ceiling',tip:big(c.flops)+'FLOP/s'},s);}
  const most=Math.max(...pts.map(r=>r.total));
  pts.forEach(r=>svg('circle',{cx:X(r.flops/r.bytes),cy:Y(r.flops_s),r:3+7*Math.sqrt(r.total/most),fill:color(r.type),opacity:.75,class:'point',tip:r.name+'\n'+r.ops.join(' + ')+'\n'+big(r.flops_s)+'FLOP/s, '+big(r.bytes_s)+'B/s\n'+us(r.mean)},s));
- if(!c.flops&&!c.bytes)el('p',{text:'The device\u2019s ceilings have not been measured.'},box);}
+ if(!c.flops&&!c.bytes)el('p',{text:'The device\u2019s ceilings have not been measured.'},box);});}
 
-function memory(){const box=$('memory');if(!D.memory.length){$('memory-section').remove();return;}
+function memory(){if(!D.memory.length){$('memory-section').remove();return;}
+ fitted('memory',box=>{
  const w=Math.max(300,box.clientWidth),h=Math.min(420,Math.max(220,w*.5)),m={l:64,r:8,t:8,b:22};
  const steps=Math.max(...D.memory.map(b=>b[2]))+1,top=Math.max(D.arena,...D.memory.map(b=>b[3]+b[4]));
  const X=v=>m.l+v/steps*(w-m.l-m.r),Y=v=>h-m.b-v/top*(h-m.t-m.b);
@@ -192,7 +200,7 @@ function memory(){const box=$('memory');if(!D.memory.length){$('memory-section')
  svg('line',{x1:m.l,x2:w-m.r,y1:Y(bound),y2:Y(bound),stroke:'#dc2626','stroke-width':1.5,'stroke-dasharray':'7 4',class:'bound',tip:'bound '+bytes(bound)},s);
  el('p',{text:'Arena '+bytes(top)+', bound '+bytes(bound)+' (dashed); the solid line is what is alive, at most '+bytes(most)+' in step '+peak+'.'},box);
  const named=D.memory.filter(there).sort((a,b)=>b[4]-a[4]),told=named.slice(0,24);
- el('p',{id:'memory-peak',text:'Alive at the peak: '+told.map(b=>b[0]+' ('+bytes(b[4])+')').join(', ')+(named.length>told.length?' and '+(named.length-told.length)+' more':'')+'.'},box);}
+ el('p',{id:'memory-peak',text:'Alive at the peak: '+told.map(b=>b[0]+' ('+bytes(b[4])+')').join(', ')+(named.length>told.length?' and '+(named.length-told.length)+' more':'')+'.'},box);});}
 
 function blocks(){const box=$('blocks'),all=D.launches.filter(l=>l.ops.length>1).sort((a,b)=>b.ops.length-a.ops.length);
  if(!all.length){el('p',{text:'No kernel holds more than one operator.'},box);return;}

@@ -72,6 +72,29 @@ struct copy_slope {
   return {slope, slope - half, slope + half};
 }
 
+/// Slopes of end-to-end time from pairs of inferences, one with half of `most_copies` copies more than the other, so
+/// that all pairs weigh the same, and each number from 1 to most_copies comes as often. Pairs come in random order, and
+/// so do the two of a pair; what changes slowly is in both alike. Appends most_copies / 2 slopes; `pseudo_median` of
+/// many is the time of one more copy, and its interval needs no assumption on the noise but that pairs are independent.
+/// Throws errc::invalid_argument for an odd number of copies or none.
+template <class Random>
+void measure_pair_slopes(const copied_inference& run, std::size_t most_copies, Random& random,
+                         std::vector<double>& slopes) {
+  const std::size_t half = most_copies / 2;
+  if (half == 0 || most_copies % 2 != 0)
+    throw error(errc::invalid_argument,
+                "pairs need an even number of copies, at least 2, not " + std::to_string(most_copies));
+  std::vector<std::size_t> order(half);
+  for (std::size_t i = 0; i < half; ++i) order[i] = i + 1;
+  std::shuffle(order.begin(), order.end(), random);
+  for (const std::size_t few : order) {
+    const bool many_first = (random() >> 16) % 2 == 0;
+    const double first = run(many_first ? few + half : few);
+    const double second = run(many_first ? few : few + half);
+    slopes.push_back((many_first ? first - second : second - first) / static_cast<double>(half));
+  }
+}
+
 /// A kernel's execution time: what a copy of it adds, less what a copy of an empty kernel adds beyond nothing. For
 /// kernels that hide the launch of the next the empty kernel's slope must not be taken off; `launch_hidden` says so.
 [[nodiscard]] inline double true_kernel_ns(const copy_slope& kernel, const copy_slope& empty,

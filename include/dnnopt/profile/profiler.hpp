@@ -316,14 +316,21 @@ class profiler {
       ++unknown_;
       return;
     }
+    raw_event timed = raw;
     raw_event unwrapped = raw;
     if (has_device_stamps(raw.kind)) {
       unwrapped.queued_ns = clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
       unwrapped.submit_ns = clock_.beside(raw.submit_ns);
       unwrapped.start_ns = clock_.beside(raw.start_ns);
       unwrapped.end_ns = clock_.beside(raw.end_ns);
+      const auto [former, first] = former_ends_.try_emplace(raw.queue, unwrapped.end_ns);
+      if (!first) {
+        unwrapped.pause_ns = std::max<std::int64_t>(0, unwrapped.start_ns - former->second);
+        former->second = std::max(former->second, unwrapped.end_ns);
+      }
+      timed.pause_ns = unwrapped.pause_ns;
     }
-    const kernel_event event = clock_.to_host(raw);
+    const kernel_event event = clock_.to_host(timed);
     launch_state& launch = launches_[raw.launch];
     launch.kind = raw.kind;
     const double duration = event.duration_ns();
@@ -398,6 +405,7 @@ class profiler {
   std::deque<raw_event> kept_;
   std::deque<run_event> runs_;
   std::map<std::uint32_t, open_run> open_runs_;
+  std::map<std::uint8_t, std::int64_t> former_ends_;  // by queue, of its latest command; unwrapped
   std::map<std::string, series> operators_;
   series e2e_;
   running_moments launches_per_run_;
@@ -447,7 +455,7 @@ inline profile_report profiler::report() {
     result.overhead = options_.mode == profile_mode::monitor ? sampler_.overhead() : 0.0;
   }
 
-  result.event_bias_ns = options_.clock.event_bias_ns;
+  result.bias = options_.clock.bias;
   const double runs = std::max<double>(1.0, static_cast<double>(result.runs));
   std::map<std::string, statistic_row> by_type;
   std::map<std::string, statistic_row> by_work;
@@ -566,6 +574,13 @@ inline profile_report profiler::report() {
     result.origin_ns = std::min(result.origin_ns, run.begin_ns);
     break;
   }
+  std::size_t kernels = 0, starved = 0;
+  for (const raw_event& raw : kept_) {
+    if (!counts_as_kernel(raw.kind)) continue;
+    ++kernels;
+    starved += result.bias.starved(static_cast<double>(raw.pause_ns)) ? 1 : 0;
+  }
+  result.starved = kernels == 0 ? 0.0 : static_cast<double>(starved) / static_cast<double>(kernels);
   result.split = mean_split(result.run_events, result.events);
   result.clock = clock_.report();
   result.clock_candidates = clock_.candidates();

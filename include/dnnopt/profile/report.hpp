@@ -112,7 +112,8 @@ struct profile_report {
   std::uint64_t dropped = 0;    ///< events lost because a sink was slow
   std::uint64_t discarded = 0;  ///< oldest events no longer kept; they count in the statistics
   double event_cost_ns = 0.0;   ///< what timing one command costs, as estimated; 0 where not measured
-  double event_bias_ns = 0.0;   ///< taken off each kernel's time: what an event's START to END has too much
+  event_bias bias;              ///< taken off each kernel's time: what an event's START to END has too much
+  double starved = 0.0;         ///< share of the kept kernels that the device had to wait for
   double overhead = 0.0;        ///< estimated share of time that monitoring costs
   std::vector<launch_info> launches;
   std::vector<kernel_event> events;  ///< ordered by enqueue

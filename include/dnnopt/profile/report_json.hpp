@@ -119,7 +119,9 @@ namespace dnnopt::profile {
   result["dropped"] = report.dropped;
   result["discarded"] = report.discarded;
   result["event_cost_us"] = report.event_cost_ns * 1e-3;
-  result["event_bias_us"] = report.event_bias_ns * 1e-3;
+  result["event_bias_us"] = report.bias.busy_ns * 1e-3;
+  result["starved_event_bias_us"] = report.bias.starved_ns * 1e-3;
+  result["starved"] = report.starved;
   result["overhead"] = report.overhead;
   return result;
 }

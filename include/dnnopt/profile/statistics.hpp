@@ -195,6 +195,61 @@ class quantile_sketch {
   return 0.5 * (values[values.size() - 1 - below] - values[below]);
 }
 
+/// A location of a sample with the interval in which the truth lies 19 times of 20.
+struct location {
+  double value = 0.0;
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  [[nodiscard]] double width() const noexcept { return high - low; }
+  [[nodiscard]] double half_width() const noexcept { return 0.5 * (high - low); }
+};
+
+namespace detail {
+
+/// Pairs i <= j of the sorted `values` whose mean is at most `limit`. Linear.
+[[nodiscard]] inline double means_up_to(const std::vector<double>& values, double limit) noexcept {
+  double count = 0.0;
+  std::size_t end = values.size();
+  for (std::size_t i = 0; i < end; ++i) {
+    while (end > i && values[i] + values[end - 1] > 2.0 * limit) --end;
+    count += static_cast<double>(end - std::min(i, end));
+  }
+  return count;
+}
+
+/// The mean of two of the sorted `values` that `rank` of all such means do not exceed, by bisection.
+[[nodiscard]] inline double mean_of_rank(const std::vector<double>& values, double rank) noexcept {
+  double low = values.front();
+  double high = values.back();
+  for (int step = 0; step < 60 && low < high; ++step) {
+    const double middle = low + (high - low) / 2.0;
+    (means_up_to(values, middle) < rank ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace detail
+
+/// The pseudo-median (Hodges and Lehmann 1963): the median of the means of all pairs of values, with the 95% interval
+/// that the signed-rank test gives it. For values that are symmetric about their median, as differences of two things
+/// measured in random order are, it estimates that median and nearly as well as the mean does for normal values (96%;
+/// the median 64%), yet outliers hardly move it. Values must be independent. The interval is infinite below six values.
+/// Reorders `values`. @pre values is not empty. O(n log n), normal approximation of the ranks.
+[[nodiscard]] inline location pseudo_median(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  const double n = static_cast<double>(values.size());
+  const double pairs = n * (n + 1.0) / 2.0;
+  location found;
+  found.value = 0.5 * (detail::mean_of_rank(values, std::floor((pairs + 1.0) / 2.0)) +
+                       detail::mean_of_rank(values, std::floor(pairs / 2.0) + 1.0));
+  if (values.size() < 6) return found;
+  const double below = pairs / 2.0 - 1.959964 * std::sqrt(n * (n + 1.0) * (2.0 * n + 1.0) / 24.0);
+  const double rank = std::max(1.0, std::floor(below));
+  found.low = detail::mean_of_rank(values, rank);
+  found.high = detail::mean_of_rank(values, pairs + 1.0 - rank);
+  return found;
+}
+
 /// Everything a row of a table says about one series of durations, in constant memory.
 class series {
  public:

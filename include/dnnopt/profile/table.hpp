@@ -101,9 +101,10 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
          " order violations\n";
   out += "events: " + std::to_string(report.events.size()) + " kept, " + std::to_string(report.discarded) +
          " older ones let go, " + std::to_string(report.dropped) + " dropped\n";
-  if (report.event_bias_ns != 0.0)
-    out +=
-        "kernel times are events' START to END less " + microseconds(report.event_bias_ns) + " us of the event's own\n";
+  if (report.bias.busy_ns != 0.0)
+    out += "kernel times are events' START to END less the event's own: " + microseconds(report.bias.busy_ns) +
+           " us, or " + microseconds(report.bias.starved_ns) + " us of the " + text::fixed(report.starved * 100.0, 1) +
+           "% that the device waited for\n";
   if (report.event_cost_ns > 0.0)
     out += "timing one command costs about " + microseconds(report.event_cost_ns) + " us" +
            (report.overhead > 0.0 ? ", monitoring about " + text::fixed(report.overhead * 100.0, 3) + "% of the time"
