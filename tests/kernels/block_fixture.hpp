@@ -24,6 +24,7 @@ struct blocks : kernel_bench {
   graph g;
   std::vector<tensor> inputs;
   std::uint32_t seed = 1;
+  symbol_values symbols;  ///< what symbolic dims are in a run
 
   value_id input(dim_list dims) {
     ++seed;
@@ -76,7 +77,7 @@ struct blocks : kernel_bench {
     std::vector<std::pair<value_id, tensor>> values;
     for (value_id v = 0; v < g.value_count(); ++v)
       if (!all[v].empty()) values.emplace_back(v, stored(v) ? tensor(all[v].type(), all[v].dims()) : all[v]);
-    std::vector<std::string> ran = run(view, form, values);
+    std::vector<std::string> ran = run(view, form, values, symbols);
     std::erase(ran, "pack");
     for (const auto& [v, content] : values)
       if (stored(v)) {
@@ -84,6 +85,16 @@ struct blocks : kernel_bench {
         CHECK(relative_difference(content, all[v]) <= tolerance_of(dtype::float32));
       }
     return ran;
+  }
+
+  /// Plans, and says whether there are kernels for all as one block. Fails the test where there are several blocks.
+  [[nodiscard]] bool one_block_lowers(device_form form) {
+    rdp{}.run(g);
+    fuse_blocks{}.run(g);
+    REQUIRE(g.blocks().size() == 1);
+    const fused_block& block = g.blocks()[0];
+    const device_info facts = info(form);
+    return codegen::can_lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts));
   }
 
   /// Plans, runs each block in turn, and compares every value that a block stores. `versions` are the kernels that must

@@ -117,15 +117,22 @@ TEST_CASE_METHOD(frames, "Einsum that is a matrix product, and one that is not")
   check(trace, device_form::vectors, "map");
 }
 
-TEST_CASE_METHOD(frames, "convolutions in panels, rows and tiles equal the reference") {
+TEST_CASE_METHOD(frames, "convolutions in shifts, panels, rows and tiles equal the reference") {
   struct form {
     dim_list x, w;
     std::vector<std::int64_t> pads, strides, dilations;
     std::int64_t group;
-    std::string vectors;  ///< kernel version on devices with wide vectors; empty: panels
+    std::string vectors;  ///< kernel version on devices with wide vectors; empty: shifts, panels where weights vary
   };
   const std::vector<form> forms{
-      {{1, 3, 7, 13}, {5, 3, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 1, ""},
+      {{1, 3, 7, 13}, {5, 3, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 1, "convolution_panels"},
+      {{2, 6, 3, 11}, {26, 3, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 2, "convolution_panels"},
+      {{1, 40, 5, 6}, {13, 40, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 1, "convolution_panels"},
+      {{1, 2, 4, 4}, {3, 2, 3, 7}, {1, 3, 1, 3}, {1, 1}, {1, 1}, 1, "convolution_panels"},
+      {{1, 3, 9, 11}, {5, 3, 1, 1}, {0, 0, 0, 0}, {2, 3}, {1, 1}, 1, ""},
+      {{2, 5, 31, 37}, {25, 5, 3, 3}, {0, 2, 1, 0}, {3, 2}, {2, 3}, 1, ""},
+      {{1, 70, 41, 45}, {30, 70, 5, 5}, {2, 2, 2, 2}, {1, 1}, {1, 1}, 1, ""},
+      {{1, 300, 23, 19}, {14, 300, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, ""},
       {{2, 3, 7, 13}, {13, 3, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, ""},
       {{1, 5, 13, 7}, {7, 5, 3, 5}, {0, 2, 1, 3}, {2, 1}, {1, 1}, 1, ""},
       {{1, 4, 13, 13}, {6, 2, 3, 3}, {2, 2, 2, 2}, {1, 2}, {2, 2}, 2, ""},
@@ -147,7 +154,10 @@ TEST_CASE_METHOD(frames, "convolutions in panels, rows and tiles equal the refer
     c.attributes.set("strides", f.strides);
     c.attributes.set("dilations", f.dilations);
     c.attributes.set("group", f.group);
-    check(c, device_form::vectors, f.vectors.empty() ? "convolution_panels_packed" : f.vectors);
+    check(c, device_form::vectors,
+          f.vectors.empty()                   ? "convolution_shifts"
+          : f.vectors == "convolution_panels" ? f.vectors + "_packed"
+                                              : f.vectors);
     check(c, device_form::groups, f.w[0] / f.group < 4 && f.group > 1 ? "map" : "convolution_tiles");
     c.constant = {};
     check(c, device_form::vectors, f.vectors.empty() ? "convolution_panels" : f.vectors);
@@ -188,8 +198,23 @@ TEST_CASE_METHOD(frames, "convolution with padding from shapes") {
     node_case c{"Conv", {f32({1, 3, 7, 13}, 1), f32({5, 3, 3, 2}, 2)}, {false, true}, {}, 1};
     c.attributes.set("auto_pad", std::string(how));
     c.attributes.set("strides", std::vector<std::int64_t>{2, 3});
-    check(c, device_form::vectors, "convolution_panels_packed");
+    check(c, device_form::vectors, "convolution_shifts");
   }
+}
+
+TEST_CASE_METHOD(frames, "tiles of convolutions span images whose positions would fill them badly") {
+  compute_units = 2;
+  node_case c{"Conv", {f32({7, 12, 7, 7}, 1), f32({40, 12, 3, 3}, 2), f32({40}, 3)}, {false, true, true}, {}, 1};
+  c.attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  check(c, device_form::groups, "convolution_tiles");
+  CHECK(run(c, device_form::groups, expect(c)).tuning.front() == "matrix_tiles 1 40 343 108");
+  // Four neighbours at once, within an image each.
+  node_case pointwise{"Conv", {f32({32, 20, 6, 6}, 1), f32({24, 20, 1, 1}, 2)}, {false, true}, {}, 1};
+  check(pointwise, device_form::groups, "convolution_tiles");
+  CHECK(run(pointwise, device_form::groups, expect(pointwise)).tuning.front() == "matrix_tiles 1 24 1152 20");
+  node_case grouped{"Conv", {f32({5, 16, 5, 5}, 1), f32({24, 8, 3, 3}, 2)}, {false, true}, {}, 1};
+  grouped.attributes.set("group", std::int64_t{2});
+  check(grouped, device_form::groups, "convolution_tiles");
 }
 
 TEST_CASE_METHOD(frames, "softmax, normalizations and reductions by rows equal the reference") {
@@ -223,6 +248,14 @@ TEST_CASE_METHOD(frames, "softmax, normalizations and reductions by rows equal t
   for (const node_case& c : cases) {
     check(c, device_form::vectors, "row_items");
     check(c, device_form::groups, "row_groups");
+  }
+  // So many rows that a work-item reads four neighbours at a time.
+  compute_units = 2;
+  for (const std::int64_t length : {96, 100, 384, 1024}) {
+    check({"LayerNormalization", {f32({3, 400, length}, 1), f32({length}, 2), f32({length}, 3)}, {}, {}, 1},
+          device_form::groups, "row_groups");
+    check({"RMSNormalization", {f32({1201, length}, 1), f32({length}, 2)}, {}, {}, 1}, device_form::groups,
+          "row_groups");
   }
   // Longer than one block of a row.
   check({"Softmax", {f32({2, 5000}, 1)}, {}, {}, 1}, device_form::vectors, "row_items");

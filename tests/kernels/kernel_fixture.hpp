@@ -60,6 +60,7 @@ class kernel_bench {
   std::vector<std::string> shape_classes;           ///< of the last run
   memory_objects memory = memory_objects::buffers;  ///< what the next runs are lowered with
   image_limits images;                              ///< the device's unless a test changes them
+  std::uint32_t compute_units = 0;                  ///< the device's unless a test changes them
   std::vector<std::string> notes;                   ///< of the last run's lowering
 
   [[nodiscard]] device_info info(device_form form) const {
@@ -67,6 +68,7 @@ class kernel_bench {
     info.type = form == device_form::vectors ? device_type::cpu : device_type::gpu;
     info.max_work_group_size = std::min<std::size_t>(info.max_work_group_size, 64);
     info.images = images;
+    if (compute_units != 0) info.compute_units = compute_units;
     return info;
   }
 

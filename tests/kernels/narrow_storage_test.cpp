@@ -1,7 +1,11 @@
 // Storage in fp16: results near fp32's, half the memory, no infinity that fp32 does not have.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/dnnopt.hpp>
@@ -19,6 +23,7 @@ struct outcome {
   compile_report report;
   std::uint64_t weights = 0;
   std::size_t arena = 0;
+  std::size_t kernels = 0;
 };
 
 outcome run(const model& m, precision stored, const tensor& x) {
@@ -26,7 +31,8 @@ outcome run(const model& m, precision stored, const tensor& x) {
   options.precision = stored;
   options.programs.on_disk = false;
   session s = compile(m, options);
-  outcome result{s.run({{"x", x}}), s.report(), s.executor()->weight_bytes(), s.executor()->memory().arena_bytes};
+  outcome result{s.run({{"x", x}}), s.report(), s.executor()->weight_bytes(), s.executor()->memory().arena_bytes,
+                 s.kernels()};
   return result;
 }
 
@@ -69,6 +75,41 @@ TEST_CASE("storage in fp16 halves weights and the arena and changes results litt
   CHECK(wide.report.storage.narrowed_constants == 0);
   CHECK(static_cast<double>(half.weights) <= 0.55 * static_cast<double>(wide.weights));
   CHECK(static_cast<double>(half.arena) <= 0.55 * static_cast<double>(wide.arena));
+}
+
+TEST_CASE("storage in fp16: windows before a convolution, and linear attention") {
+  network n;
+  const value_id x = n.g.add_input("x", dtype::float32, shape{1, 8, 9, 9});
+  attribute_map same;
+  same.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  attribute_map pooled;
+  pooled.set("kernel_shape", std::vector<std::int64_t>{3, 3});
+  pooled.set("strides", std::vector<std::int64_t>{2, 2});
+  pooled.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  const value_id planes = n.node("Relu", {n.node("Conv", {x, n.weights({12, 8, 3, 3}, 0.2F)}, same)});
+  const value_id reduced = n.node("Conv", {n.node("MaxPool", {planes}, pooled), n.weights({72, 12, 1, 1}, 0.3F)});
+  tensor cut(dtype::int64, {3});
+  for (std::size_t i = 0; i < 3; ++i) cut.mutable_data<std::int64_t>()[i] = std::array{4, 18, 25}[i];
+  const value_id parts = n.node("Reshape", {reduced, n.g.add_constant("cut", cut)});
+  const auto part = [&](std::int64_t first) {
+    const auto one = [&](std::int64_t number) {
+      tensor t(dtype::int64, {1});
+      t.mutable_data<std::int64_t>()[0] = number;
+      return n.g.add_constant("i" + std::to_string(n.g.value_count()), t);
+    };
+    return n.node("Slice", {parts, one(first), one(first + 6), one(1)});
+  };
+  attribute_map across;
+  across.set("perm", std::vector<std::int64_t>{0, 2, 1});
+  const value_id small = n.node("MatMul", {part(0), n.node("Transpose", {part(6)}, across)});
+  const model m = n.finish(n.node("MatMul", {n.node("Transpose", {part(12)}, across), small}));
+  const tensor in = ramp({1, 8, 9, 9});
+  const outcome wide = run(m, precision::fp32, in);
+  const outcome half = run(m, precision::fp16, in);
+  CHECK(wide.kernels == 3);
+  CHECK(half.kernels == 3);
+  CHECK(half.report.storage.narrowed_intermediates >= 2);
+  CHECK(largest_error(half.outputs[0], wide.outputs[0]) < 0.02);
 }
 
 TEST_CASE("storage in fp16: what is beyond its range stays finite") {

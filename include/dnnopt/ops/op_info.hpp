@@ -85,8 +85,9 @@ struct op_info {
   bool normalizes_rows = false;
   /// Output 0 reduces every plane of input 0, all dims from the third on, to one element.
   bool reduces_planes = false;
-  /// Output 0 reduces every window of input 0 (attributes kernel_shape, strides, pads) to one element.
-  bool reduces_windows = false;
+  /// Output 0 reduces every window of input 0 (attributes kernel_shape, strides, pads) to one element, as the operator
+  /// of this name reduces dims; empty: it does not.
+  std::string_view window_reduction;
   bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
   bool random = false;    ///< two evaluations differ, so it is never folded or merged
 };
@@ -169,7 +170,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::element_cost; }) row.element_cost = Op::element_cost;
     if constexpr (requires { Op::normalizes_rows; }) row.normalizes_rows = Op::normalizes_rows;
     if constexpr (requires { Op::reduces_planes; }) row.reduces_planes = Op::reduces_planes;
-    if constexpr (requires { Op::reduces_windows; }) row.reduces_windows = Op::reduces_windows;
+    if constexpr (requires { Op::window_reduction; }) row.window_reduction = Op::window_reduction;
     if constexpr (requires { Op::branches; }) row.branches = Op::branches;
     if constexpr (requires { Op::random; }) row.random = Op::random;
   }

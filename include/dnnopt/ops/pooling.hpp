@@ -40,7 +40,7 @@ struct sliding_pool_classes : pooling_classes {
 
 struct average_pool_op : sliding_pool_classes {
   static constexpr std::string_view name = "AveragePool";
-  static constexpr bool reduces_windows = true;
+  static constexpr std::string_view window_reduction = "ReduceMean";
 };
 struct lp_pool_op : sliding_pool_classes {
   static constexpr std::string_view name = "LpPool";
@@ -48,7 +48,7 @@ struct lp_pool_op : sliding_pool_classes {
 /// Output 1 is the flat index of each greatest element within the whole input.
 struct max_pool_op : sliding_pool_classes {
   static constexpr std::string_view name = "MaxPool";
-  static constexpr bool reduces_windows = true;
+  static constexpr std::string_view window_reduction = "ReduceMax";
   static constexpr op_arity arity{1, 1, 1, 2};
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {

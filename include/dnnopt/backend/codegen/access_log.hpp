@@ -36,17 +36,22 @@ class access_log {
   /// A use of an argument's pointer that is not looked into.
   void add_unknown(std::size_t argument, bool written) { rows_.push_back({argument, 0, unknown, written}); }
 
-  /// Inputs whose every load stands before the one store of an output, in a section that runs once for each element of
-  /// the output, at the store's offset, and with the same type of element. O(inputs * outputs * accesses).
+  /// Inputs whose every load stands before the stores of an output, in the section of these, which runs once for each
+  /// element of the output, at the offset of one of them, and with the same type of element. O(inputs * outputs *
+  /// accesses).
   [[nodiscard]] std::vector<overwrite_pair> overwrites(std::span<const pointer_argument> pointers) const {
     std::vector<overwrite_pair> pairs;
     for (std::size_t out = 0; out < pointers.size(); ++out) {
       if (!pointers[out].written || pointers[out].held == no_value) continue;
       const auto is_out = [out](const row& a) { return a.argument == out; };
       const auto store = std::find_if(rows_.begin(), rows_.end(), is_out);
-      if (store == rows_.end() || std::count_if(rows_.begin(), rows_.end(), is_out) != 1) continue;
+      if (store == rows_.end()) continue;
+      const auto stored = std::count_if(rows_.begin(), rows_.end(), is_out);
+      if (std::count_if(rows_.begin(), rows_.end(),
+                        [&](const row& a) { return is_out(a) && a.section == store->section; }) != stored)
+        continue;
       const auto once = once_.find(store->section);
-      if (once == once_.end() || (once->second && !(*once->second == store->offset))) continue;
+      if (once == once_.end() || (once->second && (stored != 1 || !(*once->second == store->offset)))) continue;
       for (std::size_t in = 0; in < pointers.size(); ++in) {
         if (pointers[in].written || pointers[in].held == no_value) continue;
         if (c_type_of(pointers[in].type).storage != c_type_of(pointers[out].type).storage) continue;
@@ -54,7 +59,9 @@ class access_log {
         bool other = false;
         for (auto a = rows_.begin(); a != rows_.end(); ++a) {
           if (a->argument != in) continue;
-          const bool fits = a->section == store->section && a < store && a->offset == store->offset;
+          const bool fits =
+              a->section == store->section && a < store &&
+              std::any_of(store, rows_.end(), [&](const row& b) { return is_out(b) && b.offset == a->offset; });
           same = same || fits;
           other = other || !fits;
         }

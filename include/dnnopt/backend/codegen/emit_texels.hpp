@@ -2,6 +2,7 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_EMIT_TEXELS_HPP
 #define DNNOPT_BACKEND_CODEGEN_EMIT_TEXELS_HPP
 
+#include <algorithm>
 #include <array>
 
 #include <dnnopt/backend/codegen/kernel_builder.hpp>
@@ -47,6 +48,23 @@ inline std::string kernel_builder::load_element(value_id id, std::span<const ind
              : let(compute_type::real, "dnnopt_component(" + texel + ", " + index_source(component) + ")");
 }
 
+inline void kernel_builder::store_four(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four) {
+  refuse_texels(id);
+  std::string buffer;
+  for (const index_expr& offset : offsets) buffer = access(id, true, offset);
+  const std::string name(four);
+  std::string held = name;
+  if (block_.g.facts(id).narrowed) {
+    held = "(float4)(";
+    for (const char* const part : {".x", ".y", ".z", ".w"})
+      held += (part[1] == 'x' ? "" : ", ") + ("dnnopt_within_half(" + name + part + ")");
+    held += ")";
+  }
+  const std::string where = buffer + " + " + index_source(offsets[0]);
+  line(block_.g.facts(id).type == dtype::float16 ? "vstore_half4_rte(" + held + ", 0, " + where + ");"
+                                                 : "*(__global float4*)(" + where + ") = " + held + ";");
+}
+
 template <class Finish>
 void kernel_builder::define_store4(std::string_view name, value_id anchor, const four_results& four,
                                    std::span<const std::string> names, Finish&& finish) {
@@ -54,13 +72,17 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
     std::string name;
     std::array<std::vector<index_expr>, 4> at;
   };
-  std::map<value_id, gathered> texels;
+  // Where all four are elements, those of rows wait for each other too: what stands side by side is one access.
+  const bool all = std::all_of(four.within.begin(), four.within.end(), [](const auto& test) { return test.empty(); });
+  std::map<value_id, gathered> gathers;
   begin();
+  if (all) accesses_.runs_once();
   for (const value_id out : block_.outputs) {
-    if (!block_.g.facts(out).texels) continue;
+    const value_facts& facts = block_.g.facts(out);
+    if (!facts.texels && !(all && (facts.type == dtype::float32 || facts.type == dtype::float16))) continue;
     const std::string held = fresh("o");
     line("float4 " + held + " = (float4)(0.0f);");
-    texels[out].name = held;
+    gathers[out].name = held;
   }
   for (std::size_t j = 0; j < 4; ++j) {
     open(four.within[j].empty() ? "{" : "if (" + four.within[j] + ") {");
@@ -68,19 +90,29 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
     bind(anchor, four.at[j], finish(j));
     for_each_output(anchor, four.at[j], [&](value_id out, const std::vector<index_expr>& at) {
       const std::string element = emit(out, at);
-      const auto found = texels.find(out);
-      if (found == texels.end()) {
+      const auto found = gathers.find(out);
+      if (found == gathers.end()) {
         store(out, offset_of(out, at), element);
         return;
       }
       found->second.at[j] = at;
-      const bool narrow = block_.g.facts(out).narrowed;
+      const bool narrow = block_.g.facts(out).texels && block_.g.facts(out).narrowed;
       line(found->second.name + ".s" + std::to_string(j) + " = " +
            (narrow ? "dnnopt_within_half(" + element + ")" : element) + ";");
     });
     close();
   }
-  for (auto& [out, held] : texels) {
+  for (auto& [out, held] : gathers) {
+    if (!block_.g.facts(out).texels) {
+      if (held.at[0].size() != dims(out).size()) continue;  // stored by a function of its own
+      std::array<index_expr, 4> offsets;
+      for (std::size_t j = 0; j < 4; ++j) offsets[j] = offset_of(out, held.at[j]);
+      if (are_four_neighbours(offsets))
+        store_four(out, offsets, held.name);
+      else
+        for (std::size_t j = 0; j < 4; ++j) store(out, offsets[j], held.name + ".s" + std::to_string(j));
+      continue;
+    }
     const std::size_t packed = block_.g.facts(out).texels->packed;
     if (!are_one_texel(held.at, packed))
       throw error(errc::unsupported, "the frame's four results are no texel of '" + block_.g.value_at(out).name + "'");

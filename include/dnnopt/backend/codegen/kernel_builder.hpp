@@ -8,6 +8,7 @@
 #define DNNOPT_BACKEND_CODEGEN_KERNEL_BUILDER_HPP
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
@@ -310,6 +311,9 @@ class kernel_builder {
         block_.g.facts(id).narrowed ? "dnnopt_within_half(" + std::string(expression) + ")" : std::string(expression);
     line(fill_pattern(type.store, access(id, true, offset), index_source(offset), held));
   }
+  /// Stores the components of the float4 `four` at offsets that are_four_neighbours, in one access. Precondition: the
+  /// value is float32 or float16. Errors: as store.
+  void store_four(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four);
   /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
   void bind(value_id id, std::span<const index_expr> index, std::string name) {
     remember(id, index, std::move(name));
@@ -445,8 +449,9 @@ class kernel_builder {
     define_store(name, anchor, index, names, computed_as(anchor), [] { return std::string("value"); });
   }
   /// The same for four results of a frame at once, `void <name>(DNNOPT_PARAMETERS, int <names>..., float4 four)`:
-  /// outputs that hold texels get one, others four elements. `finish(j)` returns the anchor's element at `four.at[j]`
-  /// made from `value`. Errors: unsupported as well where the four are no texel of an output.
+  /// outputs that hold texels get one, others four elements, in one access where they stand side by side. `finish(j)`
+  /// returns the anchor's element at `four.at[j]` made from `value`. Errors: unsupported as well where the four are no
+  /// texel of an output.
   template <class Finish>
   void define_store4(std::string_view name, value_id anchor, const four_results& four,
                      std::span<const std::string> names, Finish&& finish);

@@ -12,7 +12,9 @@
 
 #include <dnnopt/backend/codegen/emitters/convolution.hpp>
 #include <dnnopt/backend/codegen/plane_totals.hpp>
+#include <dnnopt/backend/codegen/staged_windows.hpp>
 #include <dnnopt/backend/codegen/tile_frame.hpp>
+#include <dnnopt/backend/codegen/window_axes.hpp>
 #include <dnnopt/backend/codegen/window_totals.hpp>
 
 namespace dnnopt::codegen {
@@ -24,7 +26,7 @@ struct convolution_shape {
   index_expr channels;   ///< input channels per group
   index_expr outputs;    ///< output channels per group
   std::size_t rank = 2;  ///< spatial dims that the operator has
-  std::array<window_axis, 3> axes;
+  three_axes axes;
   bool pointwise = false;  ///< windows of one element, stride 1, no padding: width counts all positions
 
   [[nodiscard]] index_expr window() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
@@ -41,19 +43,11 @@ struct convolution_shape {
   c.outputs = floordiv(w[0], c.group);
   const std::vector<window_axis> own = windows_of(s, 1);
   c.rank = own.size();
-  for (window_axis& axis : c.axes) {
-    axis.pad_begin = 0;
-    axis.pad_end = 0;
-    axis.input = 1;
-    axis.output = 1;
-  }
+  c.axes = brought_to_three(own, s.out_dims());
   c.pointwise = true;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    c.axes[3 - own.size() + i] = own[i];
-    c.axes[3 - own.size() + i].output = s.out_dims()[2 + i];
-    c.pointwise = c.pointwise && own[i].kernel == 1 && own[i].stride == 1 && own[i].pad_begin == index_expr(0) &&
-                  own[i].pad_end == index_expr(0);
-  }
+  for (const window_axis& axis : own)
+    c.pointwise = c.pointwise && axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == index_expr(0) &&
+                  axis.pad_end == index_expr(0);
   if (c.pointwise) {
     window_axis flat;
     flat.pad_begin = 0;
@@ -83,19 +77,8 @@ struct convolution_shape {
   return {};
 }
 
-/// Defines DNNOPT_<letter>D, ...H and ...W for each of the quantities that the frames name.
-inline void define_windows(kernel_builder& b, const convolution_shape& c) {
-  const std::array<std::string, 3> letters{"D", "H", "W"};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const window_axis& a = c.axes[i];
-    b.define("DNNOPT_K" + letters[i], a.kernel);
-    b.define("DNNOPT_S" + letters[i], a.stride);
-    b.define("DNNOPT_D" + letters[i], a.dilation);
-    b.define("DNNOPT_P" + letters[i], a.pad_begin);
-    b.define("DNNOPT_I" + letters[i], a.input);
-    b.define("DNNOPT_O" + letters[i], a.output);
-  }
-}
+/// Defines the windows of a convolution by the names that its frames know.
+inline void define_windows(kernel_builder& b, const convolution_shape& c) { define_axes(b, c.axes, "DNNOPT_"); }
 
 /// Defines dnnopt_load_x(z, c, d, h, w): the input element where z counts (batch, group).
 inline void define_image_load(kernel_builder& b, const element_site& s, const convolution_shape& c) {
@@ -190,6 +173,84 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
                  b.take() + "}\n");
 }
 
+/// The product of a convolution without groups whose columns are the positions of all images.
+[[nodiscard]] inline product_extents joined_images(const convolution_shape& c, const product_extents& e) {
+  return {1, e.rows, c.batch * e.columns, e.inner};
+}
+
+/// Whether tiles span images: where the positions of one fill its last tiles badly, at the cost of a division for each
+/// element that is read. Decided by the estimated times, which know that tiles are rounded up.
+[[nodiscard]] inline bool joins_images(const lowering_site& site, const convolution_shape& c,
+                                       const product_extents& e) {
+  if (c.group != 1 || !c.batch.is_constant() || c.batch.constant() < 2 || !e.columns.is_constant() ||
+      !fits_int((c.batch * e.columns * e.rows).range()))
+    return false;
+  return choose_tiles(site, joined_images(c, e)).cost < 0.97 * choose_tiles(site, e).cost;
+}
+
+/// The index of a weight: output channel `row` of a group, and its element (channel, window element).
+[[nodiscard]] inline std::vector<index_expr> weight_index(const element_site& s, const convolution_shape& c,
+                                                          const index_expr& group, const index_expr& row,
+                                                          const index_expr& inner) {
+  std::vector<index_expr> at{group * c.outputs + row};
+  const shape& w = s.dims(1);
+  for (const index_expr& i : s.b.index_at(shape(w.begin() + 1, w.end()), inner)) at.push_back(i);
+  return at;
+}
+
+/// The index of the result at output channel `row` of the group that z counts, and position `column`; `joined`: columns
+/// count the positions of all images.
+[[nodiscard]] inline std::vector<index_expr> output_index(kernel_builder& b, const element_site& s,
+                                                          const convolution_shape& c, const index_expr& row,
+                                                          const index_expr& column, bool joined = false) {
+  const shape& out = s.out_dims();
+  const index_expr image = joined ? index_expr(0) : b.index("z", c.batch * c.group);
+  std::vector<index_expr> at{joined ? floordiv(column, c.positions()) : floordiv(image, c.group),
+                             mod(image, c.group) * c.outputs + row};
+  const index_expr place = joined ? mod(column, c.positions()) : column;
+  for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), place)) at.push_back(i);
+  return at;
+}
+
+/// Packs constant weights once in panels of `rows` output channels, and defines DNNOPT_A and DNNOPT_A_BATCH, where the
+/// frames read them. Precondition: the numbers of channels are known, and nothing else takes scratch memory.
+inline void define_packed_weights(lowered_node& result, kernel_builder& b, const lowering_site& site,
+                                  const convolution_shape& c, std::int64_t rows) {
+  const std::int64_t inner = c.channels.constant() * c.window().constant();
+  result.scratch.push_back({c.group * round_up(c.outputs.constant(), rows) * inner * 4, true});
+  result.prepare.push_back(
+      pack_kernel(site, 0, c.group, c.outputs.constant(), inner, rows,
+                  [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& k) {
+                    const element_site s(own, site.anchor, 0, {});
+                    return own.emit(site.anchor_node().inputs[1], weight_index(s, convolution_of(s), group, row, k));
+                  }));
+  b.define("DNNOPT_A", b.scratch(0, dtype::float32, false));
+  b.define("DNNOPT_A_BATCH", c.group == 1 ? std::string("0") : "(z % " + std::to_string(c.group) + ")");
+}
+
+/// Blocks by choose_blocks where patches are packed for each: an element, and more where a run of neighbours begins.
+/// Leaves them as they are where extents are not known.
+inline void share_patches(panel_sizes& p, const lowering_site& site, const product_extents& e,
+                          const convolution_shape& c) {
+  if (!e.columns.is_constant() || !e.inner.is_constant() || site.tuned(shape_of_panels(e, true, false)) != nullptr)
+    return;
+  const auto inner = static_cast<double>(e.inner.constant());
+  const auto run = static_cast<double>(std::max<std::int64_t>(c.axes[2].output.constant(), 1));
+  const block_choice blocks = choose_blocks(
+      e.batch.as_constant().value_or(1), cores_of(site), blocks_of(e.rows.constant(), p.rows),
+      blocks_of(e.columns.constant(), p.columns()), 1, cycles_of_tile(p, e.inner.constant(), false),
+      [&](std::int64_t rows, std::int64_t columns) -> std::optional<double> {
+        const std::int64_t width = columns * p.columns();
+        const std::int64_t partial = p.block_inner < e.inner.constant() ? rows * p.rows * width : 0;
+        if (4 * (partial + width * p.block_inner) > static_cast<std::int64_t>(site.local_memory())) return std::nullopt;
+        return inner * static_cast<double>(width) * (0.4 + 20.0 / run) +
+               static_cast<double>(partial) * inner / static_cast<double>(p.block_inner) * 0.5 + cycles_per_group;
+      });
+  if (blocks.rows == 0) return;
+  p.block_rows = blocks.rows * p.rows;
+  p.block_columns = blocks.columns * p.columns();
+}
+
 /// Product of weights [outputs, channels * window] and patches [channels * window, positions], per image and group.
 [[nodiscard]] inline lowered_node lower_patches(const lowering_site& site, bool panels) {
   const node& n = site.anchor_node();
@@ -199,8 +260,10 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
   // Of patches in texels an inner element is (window element, channel), channels in whole texels.
   const bool texel_patches = !panels && reads_texels(site.block, n.inputs[0]);
   const index_expr slices = ceildiv(c.channels, texel_width);
-  const product_extents e{c.batch * c.group, c.outputs, c.positions(),
-                          (texel_patches ? slices * texel_width : c.channels) * c.window()};
+  product_extents e{c.batch * c.group, c.outputs, c.positions(),
+                    (texel_patches ? slices * texel_width : c.channels) * c.window()};
+  const bool joined = !panels && !texel_patches && joins_images(site, c, e);
+  if (joined) e = joined_images(c, e);
   const std::int64_t window = c.window().constant();
   const bool texel_weights = !panels && (site.packs_texels() || texel_patches) &&
                              is_constant_in(site.block, n.inputs[1]) && e.inner.is_constant();
@@ -212,38 +275,39 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
   const index_expr k = b.index("k", e.inner);
   const index_expr position = b.index("n", e.columns);
   lowered_node result;
-  const auto weight_index = [](const element_site& own, const convolution_shape& shape_of, const index_expr& group,
-                               const index_expr& row, const index_expr& inner) {
-    std::vector<index_expr> at{group * shape_of.outputs + row};
-    const shape& w = own.dims(1);
-    for (const index_expr& i : own.b.index_at(shape(w.begin() + 1, w.end()), inner)) at.push_back(i);
-    return at;
-  };
   const std::optional<plane_total> total = plane_total_in(site.block);
-  const std::optional<window_total> windows = window_total_in(site.block);
+  const std::optional<window_total> windows = window_total_in(site);
   if (windows && c.pointwise) throw error(errc::unsupported, "positions of a pointwise convolution have no rows");
+  const node_id staged = staged_windows_in(site);
+  if (staged != no_node && (!panels || !c.pointwise || c.group != 1 || total || windows))
+    throw error(errc::unsupported, "windows are staged in panels, before a pointwise convolution alone");
   const bool packed = panels && packs_constant(site.block, n.inputs[1]);
   panel_sizes p;
   if (panels) {
     p = choose_panels(site, e, packed, false);
-    if (total) cover_columns(p, site, e, packed, false);
+    // Rows of a pointwise convolution's image are read where they are.
+    const index_expr image_offset =
+        ((floordiv(z, c.group) * c.group + mod(z, c.group)) * c.channels + k) * e.columns + position;
+    const bool straight = packed && c.pointwise && e.columns.is_constant() && e.columns.constant() >= p.columns() &&
+                          define_straight_rows(b, n.inputs[0], image_offset, k, position);
+    if (straight)
+      read_straight(p, site, e);
+    else if (packed && !total && !windows && staged == no_node)
+      share_patches(p, site, e, c);
+    if (total) cover_columns(p, site, e, packed, straight);
     if (windows) cover_windows(p, site, e, packed, *windows);
+    if (staged != no_node) cover_rows(p, site, e, packed);
     b.define("DNNOPT_CONVOLUTION", 1);
     define_panels(b, p, {e.batch, e.rows, windows ? index_expr(windows->positions()) : e.columns, e.inner});
     define_windows(b, c);
-    define_image_load(b, s, c);
+    if (staged != no_node)
+      define_staged_windows(b, staged, site.anchor);
+    else
+      define_image_load(b, s, c);
   }
   if (packed) {
-    result.scratch.push_back({c.group * round_up(e.rows.constant(), p.rows) * e.inner.constant() * 4, true});
-    result.prepare.push_back(
-        pack_kernel(site, 0, c.group, e.rows.constant(), e.inner.constant(), p.rows,
-                    [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
-                      const element_site own_site(own, site.anchor, 0, {});
-                      return own.emit(n.inputs[1], weight_index(own_site, convolution_of(own_site), pz, i, pk));
-                    }));
+    define_packed_weights(result, b, site, c, p.rows);
     b.define("DNNOPT_A_PACKED", 1);
-    b.define("DNNOPT_A", b.scratch(0, dtype::float32, false));
-    b.define("DNNOPT_A_BATCH", c.group == 1 ? std::string("0") : "(z % " + std::to_string(c.group) + ")");
   } else if (texel_weights) {
     define_texel_constant(
         result, b, site, {n.inputs[1], c.group, e.rows.constant(), e.inner.constant()}, "dnnopt_load4_a",
@@ -270,10 +334,11 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
     b.define_function("dnnopt_load_b", compute_type::real, std::vector<std::string>{"z", "k", "n"}, [&] {
       const std::vector<index_expr> window_at =
           b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, mod(k, window));
-      const std::vector<index_expr> out_at =
-          b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output}, position);
+      const std::vector<index_expr> out_at = b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output},
+                                                        joined ? mod(position, c.positions()) : position);
       const std::string element = b.variable(compute_type::real, "0");
-      std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + floordiv(k, window)};
+      std::vector<index_expr> at{joined ? floordiv(position, c.positions()) : floordiv(z, c.group),
+                                 mod(z, c.group) * c.channels + floordiv(k, window)};
       std::string test;
       std::array<index_expr, 3> own;
       for (std::size_t i = 0; i < 3; ++i) {
@@ -294,19 +359,16 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
       return element;
     });
   }
-  const auto output_at = [](kernel_builder& own, const element_site& site_of, const convolution_shape& x,
-                            const index_expr& row, const index_expr& column) {
-    const index_expr image = own.index("z", x.batch * x.group);
-    const shape& out = site_of.out_dims();
-    std::vector<index_expr> at{floordiv(image, x.group), mod(image, x.group) * x.outputs + row};
-    for (const index_expr& i : own.index_at(shape(out.begin() + 2, out.end()), column)) at.push_back(i);
-    return at;
+  const auto output_at = [joined](kernel_builder& own, const element_site& site_of, const convolution_shape& x,
+                                  const index_expr& row, const index_expr& column) {
+    return output_index(own, site_of, x, row, column, joined);
   };
   store_direction along = store_direction::single;
   const auto define_store = [&](kernel_builder& own) {
     const element_site site_of(own, site.anchor, 0, {});
     const convolution_shape x = convolution_of(site_of);
-    const product_extents extents{x.batch * x.group, x.outputs, x.positions(), x.channels * x.window()};
+    product_extents extents{x.batch * x.group, x.outputs, x.positions(), x.channels * x.window()};
+    if (joined) extents = joined_images(x, extents);
     if (along != store_direction::single) {
       const four_results four = results_along(
           own, along, extents.rows, extents.columns,
@@ -341,15 +403,19 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
       b.define("DNNOPT_B_WIDTH", 4);
     } else if (c.pointwise) {
       const shape& x = s.dims(0);
-      std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + k};
-      for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), position)) at.push_back(i);
+      std::vector<index_expr> at{joined ? floordiv(position, c.positions()) : floordiv(z, c.group),
+                                 mod(z, c.group) * c.channels + k};
+      const index_expr place = joined ? mod(position, c.positions()) : position;
+      for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), place)) at.push_back(i);
       b.define("DNNOPT_B_WIDTH", define_load4(b, "dnnopt_load4_b", n.inputs[0], b.offset_of(n.inputs[0], at), position,
                                               e.columns, std::vector<std::string>{"z", "k", "n"}));
     }
     along = direction_of_texels(
         b, site.block, n.outputs[0], e.rows, e.columns,
         [&](const index_expr& row, const index_expr& column) { return output_at(b, s, c, row, column); });
-    finish_tiles(result, b, site, choose_tiles(site, e), e, "convolution_tiles", define_store, along);
+    const tile_sizes tiles = choose_tiles(site, e);
+    if (along == store_direction::single) along = direction_of_rows(tiles, e);
+    finish_tiles(result, b, site, tiles, e, "convolution_tiles", define_store, along);
     return result;
   }
   (void)define_store(b);

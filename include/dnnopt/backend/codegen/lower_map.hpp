@@ -86,18 +86,19 @@ namespace dnnopt::codegen {
     }
     const std::string statements = b.take();
     const bool several = count.is_constant() && count.constant() >= many && fits_int(count.range());
-    kernel_plan plan = several ? b.finish(kernels::prelude,
-                                          "__kernel __attribute__((reqd_work_group_size(" + std::to_string(group) +
-                                              ", 1, 1))) void "
-                                              "dnnopt_kernel(DNNOPT_PARAMETERS) {\n"
-                                              "  _Pragma(\"unroll\") for (int part = 0; part < 4; ++part) {\n"
-                                              "    const int i = ((int)get_group_id(0) * 4 + part) * " +
-                                              std::to_string(group) +
-                                              " + (int)get_local_id(0);\n"
-                                              "    if (i < " +
-                                              index_source(count) + ") {\n" + statements + "    }\n  }\n}\n",
-                                          "map")
-                               : b.finish_items(kernels::prelude, statements, i, count, "map");
+    kernel_plan plan =
+        several ? b.finish(kernels::prelude,
+                           "__kernel __attribute__((reqd_work_group_size(" + std::to_string(group) +
+                               ", 1, 1))) void "
+                               "dnnopt_kernel(DNNOPT_PARAMETERS) {\n"
+                               "  _Pragma(\"unroll\") for (int part = 0; part < 4; ++part) {\n"
+                               "    const int i = ((int)get_group_id(0) * 4 + part) * " +
+                               std::to_string(group) + " + (int)get_local_id(0);\n" +
+                               (count.constant() % (4 * group) == 0 ? "    {\n"
+                                                                    : "    if (i < " + index_source(count) + ") {\n") +
+                               statements + "    }\n  }\n}\n",
+                           "map")
+                : b.finish_items(kernels::prelude, statements, i, count, "map");
     if (several) {
       plan.global[0] = ceildiv(count, 4 * group) * group;
       plan.local = {static_cast<std::size_t>(group), 1, 1};

@@ -351,7 +351,9 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
     along = direction_of_texels(
         b, site.block, n.outputs[0], e.rows, e.columns,
         [&](const index_expr& row, const index_expr& column) { return c.output_index(b, z, row, column); });
-    finish_tiles(result, b, site, choose_tiles(site, e), e, "matrix_tiles", define_store, along);
+    const tile_sizes tiles = choose_tiles(site, e);
+    if (along == store_direction::single) along = direction_of_rows(tiles, e);
+    finish_tiles(result, b, site, tiles, e, "matrix_tiles", define_store, along);
     return result;
   }
   (void)define_store(b);

@@ -16,6 +16,7 @@
 #include <dnnopt/backend/codegen/emitters/reduction.hpp>
 #include <dnnopt/backend/codegen/matrix_frame.hpp>
 #include <dnnopt/backend/codegen/row_operators.hpp>
+#include <dnnopt/backend/codegen/tile_frame.hpp>
 
 namespace dnnopt::codegen {
 
@@ -202,6 +203,88 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   return result;
 }
 
+/// How kernels/row_groups.cl cuts its rows: work-items for each, rows of a work-group, neighbours per access (1 or 4).
+struct row_group_sizes {
+  std::int64_t items = 0;
+  std::int64_t rows = 1;
+  std::int64_t vector = 1;
+};
+
+/// Work-items for a row of `length` elements that are read as vectors: two to four vectors each.
+[[nodiscard]] constexpr std::int64_t row_items_for_vectors(std::int64_t length) noexcept {
+  std::int64_t items = 8;
+  while (items < 256 && items * 16 < length) items *= 2;
+  return items;
+}
+
+/// Whether rows can be read and written four neighbours at a time: the operand lies in memory, row by row, and nothing
+/// but views stands between the anchor and the one output, nor between it and the factors and terms of a row.
+[[nodiscard]] inline bool rows_hold_vectors(kernel_builder& b, const lowering_site& site, const row_operator& op,
+                                            const row_layout& rows) {
+  const node& n = site.anchor_node();
+  const index_expr length = element_count(rows.inner);
+  if (!length.is_constant() || length.constant() % 4 != 0 ||
+      (op.span != row_span::axis && op.span != row_span::from_axis))
+    return false;
+  for (std::size_t k = 1; k < rows.inside.size(); ++k)
+    if (rows.inside[k - 1] && !rows.inside[k]) return false;
+  const auto plain = [&](value_id id) {
+    const value_facts& facts = site.block.g.facts(id);
+    return !facts.texels && (facts.type == dtype::float32 || facts.type == dtype::float16);
+  };
+  if (b.is_member_value(n.inputs[0]) || !plain(n.inputs[0])) return false;
+  if (site.block.outputs.size() != 1 || !plain(site.block.outputs[0])) return false;
+  for (const node_id id : site.block.members)
+    if (id != site.anchor && site.block.g.node_at(id).op->kind != computation_kind::view) return false;
+  if (op.family != row_family::centered && op.family != row_family::root_mean_square) return true;
+  for (std::size_t i = 1; i < n.inputs.size() && i < 3; ++i)
+    if (n.inputs[i] != no_value &&
+        (b.is_member_value(n.inputs[i]) || !plain(n.inputs[i]) || !(b.dims(n.inputs[i]) == rows.inner)))
+      return false;
+  return true;
+}
+
+/// Defines dnnopt_load4(row, column) and dnnopt_store4(row, column, four) where rows_hold_vectors; false, and nothing
+/// of use is defined, where four neighbours of a row do not stand side by side in the output.
+[[nodiscard]] inline bool define_row_vectors(kernel_builder& b, const lowering_site& site, const row_operator& op,
+                                             const row_layout& rows) {
+  if (!rows_hold_vectors(b, site, op, rows)) return false;
+  const node& n = site.anchor_node();
+  const value_id out = site.block.outputs[0];
+  const std::vector<std::string> names{"row", "column"};
+  const index_expr length = element_count(rows.inner);
+  const index_expr row = b.index("row", element_count(rows.outer));
+  const index_expr column = b.index("column", length);
+  const index_expr quarter = b.index("quarter", floordiv(length, 4));
+  const shape dims = b.dims(n.inputs[0]);
+  const auto at = [&](const index_expr& c) { return rows.at(b, dims, row, c); };
+  b.begin();
+  std::array<index_expr, 4> offsets;
+  for (std::int64_t j = 0; j < 4; ++j) {
+    const std::vector<index_expr> own = at(quarter * 4 + j);
+    b.bind(n.outputs[0], own, "four.s" + std::to_string(j));
+    offsets[static_cast<std::size_t>(j)] = b.offset_of(out, b.index_from_anchor(n.outputs[0], own, out));
+  }
+  (void)b.take();
+  if (!are_four_neighbours(offsets)) return false;
+  if (define_load4(b, "dnnopt_load4", n.inputs[0], b.offset_of(n.inputs[0], at(column)), column, length, names) != 4)
+    return false;
+  std::string statements = "  const int quarter = column >> 2;\n";
+  const bool scaled = op.family == row_family::centered || op.family == row_family::root_mean_square;
+  for (std::size_t i = 1; scaled && i < n.inputs.size() && i < 3; ++i) {
+    if (n.inputs[i] == no_value) continue;
+    const std::string name = i == 1 ? "dnnopt_factor4" : "dnnopt_term4";
+    if (define_load4(b, name, n.inputs[i], column, column, length, names) != 4) return false;
+    statements += std::string("  four ") + (i == 1 ? "*=" : "+=") + " " + name + "(DNNOPT_ARGUMENTS, row, column);\n";
+  }
+  b.begin();
+  b.store_four(out, offsets, "four");
+  b.add_function(
+      "static inline void dnnopt_store4(DNNOPT_PARAMETERS, const int row, const int column, float4 four) {\n" +
+      statements + b.take() + "}\n");
+  return true;
+}
+
 [[nodiscard]] inline lowered_node lower_row_groups(const lowering_site& site) {
   const node& n = site.anchor_node();
   const row_operator& op = *find_row_operator(n.op->domain, n.op->name);
@@ -213,31 +296,48 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
                                ? 256
                                : site.options.device->max_work_group_size;
   // About eight elements per work-item keep reads in flight; rows that fit are read once and kept in registers. Where
-  // there are so many rows that the device is busy anyhow, a normalization is faster with few work-items each, which
-  // read again what caches hold (on an H200 by 17% at 16384 rows of 1024), for then fewer have to meet.
+  // there are so many rows that the device is busy anyhow, a normalization is faster with few work-items each, for then
+  // fewer have to meet: they read four neighbours at a time where they can, else what caches hold twice (on an H200
+  // faster by 17% at 16384 rows of 1024).
   const std::int64_t busy =
       std::int64_t{2048} * (site.options.device == nullptr ? 1 : site.options.device->compute_units);
-  const bool crowded = (op.family == row_family::centered || op.family == row_family::root_mean_square) &&
-                       length > 512 && element_count(rows.outer).as_constant().value_or(1) * 32 >= busy;
-  const std::uint64_t wanted =
-      crowded ? 32 : std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 8, 32, 256)));
-  std::size_t group = std::min<std::size_t>(wanted, std::bit_floor(most));
-  std::size_t group_rows = crowded ? 1 : std::max<std::size_t>(1, std::min<std::size_t>(256, most) / group / 2);
+  const bool normalizes = op.family == row_family::centered || op.family == row_family::root_mean_square;
+  const std::int64_t count = element_count(rows.outer).as_constant().value_or(1);
+  const bool known = element_count(rows.inner).is_constant();
   const std::string shape_name =
       shape_class("row_groups", std::array{element_count(rows.outer), element_count(rows.inner)});
-  if (const auto* values = site.tuned(shape_name);
-      values != nullptr && static_cast<std::size_t>((*values)[0] * (*values)[1]) <= most) {
-    group = static_cast<std::size_t>((*values)[0]);
-    group_rows = static_cast<std::size_t>((*values)[1]);
+  row_group_sizes sizes;
+  if (const std::int64_t few = row_items_for_vectors(length); normalizes && count * few >= busy)
+    sizes = {few, std::max<std::int64_t>(1, std::min<std::int64_t>(128, static_cast<std::int64_t>(most)) / few), 4};
+  const auto* values = site.tuned(shape_name);
+  if (values != nullptr && (*values)[0] * (*values)[1] <= static_cast<std::int64_t>(most))
+    sizes = {(*values)[0], (*values)[1], (*values)[2]};
+  else
+    values = nullptr;
+  // In vectors a work-item keeps at most 32 elements.
+  if (sizes.vector == 4 &&
+      (!known || length > sizes.items * 32 || sizes.items * sizes.rows > static_cast<std::int64_t>(most) ||
+       !define_row_vectors(b, site, op, rows))) {
+    sizes.vector = 1;
+    if (values == nullptr) sizes.items = 0;
   }
-  const std::int64_t own = (length + static_cast<std::int64_t>(group) - 1) / static_cast<std::int64_t>(group);
-  b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));
-  b.define("DNNOPT_GROUP_ROWS", static_cast<std::int64_t>(group_rows));
-  b.define("DNNOPT_OWN", element_count(rows.inner).is_constant() && own <= 16 ? own : 0);
+  if (sizes.items == 0) {
+    const bool crowded = normalizes && length > 512 && count * 32 >= busy;
+    const std::uint64_t wanted =
+        crowded ? 32 : std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(length / 8, 32, 256)));
+    sizes.items = static_cast<std::int64_t>(std::min<std::size_t>(wanted, std::bit_floor(most)));
+    sizes.rows = crowded ? 1
+                         : std::max<std::int64_t>(
+                               1, static_cast<std::int64_t>(std::min<std::size_t>(256, most)) / sizes.items / 2);
+  }
+  const std::int64_t own = (length / sizes.vector + sizes.items - 1) / sizes.items;
+  b.define("DNNOPT_GROUP", sizes.items);
+  b.define("DNNOPT_GROUP_ROWS", sizes.rows);
+  b.define("DNNOPT_VECTOR", sizes.vector);
+  b.define("DNNOPT_OWN", known && own <= 16 ? own : 0);
   kernel_plan plan = b.finish(kernels::prelude, kernels::row_groups, "row_groups");
-  plan.global[0] = ceildiv(element_count(rows.outer), static_cast<std::int64_t>(group_rows)) *
-                   static_cast<std::int64_t>(group_rows * group);
-  plan.local = {group_rows * group, 1, 1};
+  plan.global[0] = ceildiv(element_count(rows.outer), sizes.rows) * (sizes.rows * sizes.items);
+  plan.local = {static_cast<std::size_t>(sizes.rows * sizes.items), 1, 1};
   plan.tuning = shape_name;
   lowered_node result;
   result.kernels.push_back(std::move(plan));

@@ -99,10 +99,7 @@ struct vector_chain {
   const std::int64_t weights = 4 * chain.first.results * (chain.first.length + chain.second.results);
   if (!site.prefers_vectors() && weights > most_weights)
     return "one work-group would read " + std::to_string(weights) + " bytes of weights alone";
-  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0
-                                  ? 32768
-                                  : site.options.device->local_memory_bytes;
-  return static_cast<std::uint64_t>(4 * (chain.first.length + chain.first.results)) + 4096 > local
+  return static_cast<std::uint64_t>(4 * (chain.first.length + chain.first.results)) + 4096 > site.local_memory()
              ? "the vectors take more than the local memory"
              : "";
 }

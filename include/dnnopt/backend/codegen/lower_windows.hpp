@@ -50,16 +50,7 @@ inline constexpr std::array window_operators{
   c.outputs = 1;
   const std::vector<window_axis> own = pool_windows(s);
   c.rank = own.size();
-  for (window_axis& axis : c.axes) {
-    axis.pad_begin = 0;
-    axis.pad_end = 0;
-    axis.input = 1;
-    axis.output = 1;
-  }
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    c.axes[3 - own.size() + i] = own[i];
-    c.axes[3 - own.size() + i].output = s.out_dims()[2 + i];
-  }
+  c.axes = brought_to_three(own, s.out_dims());
   return c;
 }
 
@@ -163,9 +154,7 @@ inline constexpr std::array window_operators{
   b.define("DNNOPT_BLOCKS", total ? blocks : 1);
   b.define("DNNOPT_PLANES", per_item);
   b.define("DNNOPT_UNROLL", unroll);
-  const std::uint64_t local =
-      site.options.device->local_memory_bytes == 0 ? 32768 : site.options.device->local_memory_bytes;
-  if (static_cast<std::uint64_t>(bytes(rows)) + 1024 > local)
+  if (static_cast<std::uint64_t>(bytes(rows)) + 1024 > site.local_memory())
     throw error(errc::unsupported, "one row of windows takes more than the local memory");
   kernel_plan plan = b.finish(kernels::prelude, kernels::window_planes, "window_planes");
   plan.global = {index_expr(total ? 1 : blocks), ceildiv(c.batch * c.group * c.outputs, per_item), index_expr(1)};

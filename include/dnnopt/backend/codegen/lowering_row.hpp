@@ -2,6 +2,7 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
 #define DNNOPT_BACKEND_CODEGEN_LOWERING_ROW_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -50,6 +51,12 @@ struct lowering_site {
   [[nodiscard]] bool packs_texels() const {
     return options.memory == memory_objects::packed || options.memory == memory_objects::images;
   }
+  /// Bytes of local memory that a work-group may use; where the device is not known, what OpenCL promises.
+  [[nodiscard]] std::uint64_t local_memory() const {
+    constexpr std::uint64_t promised = 32768;
+    return options.device == nullptr || options.device->local_memory_bytes == 0 ? promised
+                                                                                : options.device->local_memory_bytes;
+  }
   /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU), rather than many
   /// in step with shared local memory.
   [[nodiscard]] bool prefers_vectors() const {
@@ -89,8 +96,10 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "convolution_tiles",
     "convolution_texels",
     "convolution_rows",
+    "convolution_shifts",
     "window_planes",
     "vector_chain",
+    "product_chain",
     "attention_items",
     "attention_tiles",
     "attention_groups",
@@ -103,6 +112,17 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
   return kind == computation_kind::element_wise || kind == computation_kind::view ||
          kind == computation_kind::indexed_read || kind == computation_kind::generator ||
          kind == computation_kind::shape_query;
+}
+
+/// Whether `v` is computed from `source` by members of the block.
+[[nodiscard]] inline bool stands_behind(const block_view& block, value_id v, value_id source) {
+  if (v == source) return true;
+  const node_id producer = block.g.value_at(v).producer;
+  if (producer == no_node || std::find(block.members.begin(), block.members.end(), producer) == block.members.end())
+    return false;
+  const auto& inputs = block.g.node_at(producer).inputs;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](value_id in) { return in != no_value && stands_behind(block, in, source); });
 }
 
 /// Whether a block holds more than one product (of matrices, of patches, of attention).

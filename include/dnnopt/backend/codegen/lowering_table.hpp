@@ -13,9 +13,11 @@
 #include <dnnopt/backend/codegen/emitters/all.hpp>
 #include <dnnopt/backend/codegen/lower_attention.hpp>
 #include <dnnopt/backend/codegen/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/lower_convolution_shifts.hpp>
 #include <dnnopt/backend/codegen/lower_convolution_texels.hpp>
 #include <dnnopt/backend/codegen/lower_map.hpp>
 #include <dnnopt/backend/codegen/lower_matrix_product.hpp>
+#include <dnnopt/backend/codegen/lower_product_chain.hpp>
 #include <dnnopt/backend/codegen/lower_recurrent.hpp>
 #include <dnnopt/backend/codegen/lower_rows.hpp>
 #include <dnnopt/backend/codegen/lower_scatter.hpp>
@@ -40,11 +42,14 @@ namespace dnnopt::codegen {
 /// The lowerings that dnnopt brings, best first. The last one takes every block whose elements are expressions.
 inline constexpr std::array lowering_table{
     lowering_row{computation_kind::matrix_product, "vector_chain", reject_vector_chain, lower_vector_chain, true},
+    lowering_row{computation_kind::matrix_product, "product_chain", reject_product_chain, lower_product_chain, true},
     lowering_row{computation_kind::convolution, "vector_chain", reject_vector_chain, lower_vector_chain, true},
     lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
     lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
     lowering_row{computation_kind::convolution, "window_planes", reject_window_planes, lower_window_planes},
     lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
+    lowering_row{computation_kind::convolution, "convolution_shifts", reject_convolution_shifts,
+                 lower_convolution_shifts},
     lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,
                  lower_convolution_panels},
     lowering_row{computation_kind::convolution, "convolution_texels", reject_convolution_texels,

@@ -42,10 +42,24 @@ struct product_extents {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// How many blocks cover an extent.
+[[nodiscard]] constexpr std::int64_t blocks_of(std::int64_t extent, std::int64_t block) noexcept {
+  return (extent + block - 1) / block;
+}
+
 /// The shape class of a product in panels.
 [[nodiscard]] inline std::string shape_of_panels(const product_extents& e, bool a_packed, bool b_packed) {
   return shape_class("matrix_panels", std::array{e.batch, e.rows, e.columns, e.inner}) + (a_packed ? " a" : "") +
          (b_packed ? " b" : "");
+}
+
+/// Bytes of local memory that kernels/matrix_panels.cl takes for `inner` elements: operands that are not packed before,
+/// and partial results where a block does not hold all of them.
+[[nodiscard]] constexpr std::uint64_t panel_bytes(const panel_sizes& p, std::int64_t inner, bool a_packed,
+                                                  bool b_packed) noexcept {
+  const std::int64_t partial = p.block_inner < inner ? p.block_rows * p.block_columns : 0;
+  return static_cast<std::uint64_t>(
+      4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) + (b_packed ? 0 : p.block_columns * p.block_inner)));
 }
 
 /// Sizes for a device that prefers vectors. A register tile of 12 rows by two of the widest vectors fills the 32
@@ -86,14 +100,7 @@ struct product_extents {
   p.block_rows = round_up(std::min<std::int64_t>(m, a_packed ? 512 : 96), p.rows);
   p.block_columns = round_up(std::min<std::int64_t>(n, b_packed ? 512 : 128), p.columns());
   if (k <= 256 && a_packed && b_packed) p.block_inner = k;
-  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0
-                                  ? 32768
-                                  : site.options.device->local_memory_bytes;
-  const auto bytes = [&] {
-    const std::int64_t partial = p.block_inner < k ? p.block_rows * p.block_columns : 0;
-    return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) +
-                                           (b_packed ? 0 : p.block_columns * p.block_inner)));
-  };
+  const auto bytes = [&] { return panel_bytes(p, k, a_packed, b_packed); };
   if (const auto* values = site.tuned(shape_of_panels(e, a_packed, b_packed)); values != nullptr) {
     const panel_sizes usual = p;
     p.rows = (*values)[0];
@@ -101,7 +108,7 @@ struct product_extents {
     p.block_rows = round_up(std::min(m, (*values)[2]), p.rows);
     p.block_columns = round_up(std::min(n, (*values)[3]), p.columns());
     p.block_inner = std::min(k, (*values)[4]);
-    if (bytes() <= local) return p;
+    if (bytes() <= site.local_memory()) return p;
     p = usual;
   }
   // Enough work-groups for every core to have some, then blocks that fit in local memory.
@@ -123,13 +130,103 @@ struct product_extents {
                      : halve(p.block_rows, p.rows) || halve(p.block_columns, p.columns())))
       break;
   }
-  while (bytes() > local) {
+  while (bytes() > site.local_memory()) {
     if (p.block_inner > 64)
       p.block_inner = std::max<std::int64_t>(64, p.block_inner / 2);
     else if (!(halve(p.block_columns, p.columns()) || halve(p.block_rows, p.rows)))
       break;
   }
   return p;
+}
+
+/// Tiles of a block of the result, and the cycles until the last core is done with all blocks.
+struct block_choice {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  double cycles = 0;
+};
+
+/// The division of `row_tiles` by `column_tiles` register tiles of `images` results into blocks, one for each
+/// work-item, that `units` cores are expected to end first. A tile takes `tile` cycles; `more(rows, columns)` are the
+/// cycles that a block of so many tiles adds, or nothing where it does not fit. No block has fewer than `least_columns`
+/// tiles beside each other. `rows` is 0 where no block fits. Cores are not in step, so a part of a block is waited for
+/// at the end. O(row_tiles * column_tiles) at worst, for each number of blocks is tried once.
+template <class More>
+[[nodiscard]] block_choice choose_blocks(std::int64_t images, std::int64_t units, std::int64_t row_tiles,
+                                         std::int64_t column_tiles, std::int64_t least_columns, double tile,
+                                         More&& more) {
+  block_choice best;
+  for (std::int64_t columns = column_tiles; columns >= least_columns;
+       columns = std::min(columns - 1, blocks_of(column_tiles, blocks_of(column_tiles, columns) + 1))) {
+    for (std::int64_t rows = row_tiles; rows >= 1;
+         rows = std::min(rows - 1, blocks_of(row_tiles, blocks_of(row_tiles, rows) + 1))) {
+      const std::optional<double> added = more(rows, columns);
+      if (!added) continue;
+      const std::int64_t groups = images * blocks_of(row_tiles, rows) * blocks_of(column_tiles, columns);
+      const double all =
+          static_cast<double>(images * row_tiles * column_tiles) * tile + static_cast<double>(groups) * *added;
+      const double group = all / static_cast<double>(groups);
+      const double cycles = std::max(static_cast<double>(blocks_of(groups, units)) * group,
+                                     all / static_cast<double>(units) + 0.4 * group);
+      if (best.rows == 0 || cycles < best.cycles) best = {rows, columns, cycles};
+    }
+  }
+  return best;
+}
+
+/// What one work-item costs the device besides its work, in cycles.
+inline constexpr double cycles_per_group = 2000;
+
+/// Cycles of a register tile over `inner` elements: two fused multiply-adds or two loads in each, and its end. A load
+/// of `b` counts twice where it lies across two lines of a cache.
+[[nodiscard]] inline double cycles_of_tile(const panel_sizes& p, std::int64_t inner, bool b_across_lines) {
+  const std::int64_t loads = p.rows + p.vectors * (b_across_lines ? 2 : 1);
+  const double step = 0.5 + 0.5 * static_cast<double>(std::max(p.rows * p.vectors, loads));
+  return step * static_cast<double>(inner) + 0.4 * static_cast<double>(p.rows * p.columns());
+}
+
+/// Cores that take work-items one after the other.
+[[nodiscard]] inline std::int64_t cores_of(const lowering_site& site) {
+  return site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+}
+
+/// Defines dnnopt_row_b(z, k), where row k of the second operand begins in memory, and DNNOPT_B_STRIDE, with which the
+/// frame reads the operand there. `offset` is that of an element in the symbols of index("k", ...) and index("n", ...).
+/// Returns whether that can be: floats in a buffer that nothing in the block computes, neighbours in n side by side,
+/// and rows at equal distances.
+[[nodiscard]] inline bool define_straight_rows(kernel_builder& b, value_id id, const index_expr& offset,
+                                               const index_expr& k, const index_expr& n) {
+  const value_facts& facts = b.g().facts(id);
+  if (b.is_member_value(id) || facts.type != dtype::float32 || facts.texels || !fits_int(offset.range())) return false;
+  const auto at = [&](const index_expr& row, const index_expr& column) {
+    return substitute(offset, [&](const index_expr& s) { return s == k ? row : s == n ? column : s; });
+  };
+  const index_expr begin = at(k, 0);
+  const index_expr stride = at(1, 0) - at(0, 0);
+  if (!(begin + n == offset) || !(at(0, 0) + k * stride == begin)) return false;
+  b.add_function(
+      "static inline __global const float* dnnopt_row_b(DNNOPT_PARAMETERS, const int z, const int k) { return " +
+      b.pointer(id, false) + " + " + index_source(begin) + "; }\n");
+  b.define("DNNOPT_B_STRIDE", stride);
+  b.define("DNNOPT_B_STRAIGHT", 1);
+  return true;
+}
+
+/// Sizes for a frame whose first operand is packed and whose second one is read where it is: no inner block is ended,
+/// and blocks are chosen by choose_blocks. Weights that a core's cache does not hold are read again for each column of
+/// tiles.
+inline void read_straight(panel_sizes& p, const lowering_site& site, const product_extents& e) {
+  p.block_inner = e.inner.constant();
+  const double tile = cycles_of_tile(p, p.block_inner, true);
+  const block_choice blocks = choose_blocks(
+      e.batch.as_constant().value_or(1), cores_of(site), blocks_of(e.rows.constant(), p.rows),
+      blocks_of(e.columns.constant(), p.columns()), 1, tile,
+      [&](std::int64_t rows, std::int64_t columns) -> std::optional<double> {
+        const bool held = rows * p.rows * p.block_inner * 4 <= static_cast<std::int64_t>(site.local_memory()) / 2;
+        return cycles_per_group + (held ? 0.0 : 0.2 * tile * static_cast<double>(rows * columns));
+      });
+  p.block_rows = blocks.rows * p.rows;
+  p.block_columns = blocks.columns * p.columns();
 }
 
 /// Widens blocks to all columns, for a frame that reduces whole rows of the result. Errors: unsupported where that
@@ -139,21 +236,38 @@ inline void cover_columns(panel_sizes& p, const lowering_site& site, const produ
   if (!e.columns.is_constant()) throw error(errc::unsupported, "the extent of planes is not known before execution");
   p.block_columns = round_up(e.columns.constant(), p.columns());
   const std::int64_t k = e.inner.as_constant().value_or(std::int64_t{1} << 30);
-  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0
-                                  ? 32768
-                                  : site.options.device->local_memory_bytes;
-  const auto bytes = [&] {
-    const std::int64_t partial = p.block_inner < k ? p.block_rows * p.block_columns : 0;
-    return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) +
-                                           (b_packed ? 0 : p.block_columns * p.block_inner)));
-  };
-  while (bytes() > local) {
+  const auto bytes = [&] { return panel_bytes(p, k, a_packed, b_packed); };
+  while (bytes() > site.local_memory()) {
     if (p.block_inner > 32)
       p.block_inner = std::max<std::int64_t>(32, p.block_inner / 2);
     else if (p.block_rows > p.rows)
       p.block_rows = round_up(p.block_rows / 2, p.rows);
     else
       throw error(errc::unsupported, "planes take more than the local memory");
+  }
+}
+
+/// Widens blocks to all rows, for a frame that computes each column once, when it packs it; few columns where all cores
+/// would not have some otherwise. Errors: unsupported where that takes more than the local memory.
+inline void cover_rows(panel_sizes& p, const lowering_site& site, const product_extents& e, bool a_packed) {
+  if (!e.rows.is_constant()) throw error(errc::unsupported, "the number of rows is not known before execution");
+  p.block_rows = round_up(e.rows.constant(), p.rows);
+  const std::int64_t large = std::int64_t{1} << 30;
+  const std::int64_t k = e.inner.as_constant().value_or(large);
+  const std::int64_t columns = (e.batch * e.columns).as_constant().value_or(large);
+  const std::int64_t units =
+      site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const auto narrow = [&] {
+    if (p.block_columns <= p.columns()) return false;
+    p.block_columns = round_up(p.block_columns / 2, p.columns());
+    return true;
+  };
+  while (columns < 3 * units * p.block_columns && narrow()) {
+  }
+  while (panel_bytes(p, k, a_packed, false) > site.local_memory()) {
+    if (narrow()) continue;
+    if (p.block_inner <= 32) throw error(errc::unsupported, "all rows take more than the local memory");
+    p.block_inner = std::max<std::int64_t>(32, p.block_inner / 2);
   }
 }
 

@@ -130,6 +130,14 @@ struct four_results {
   std::array<std::string, 4> within;          ///< the test that one of them is an element; empty: always
 };
 
+/// Whether four offsets stand side by side in a buffer, the first at a multiple of four.
+[[nodiscard]] inline bool are_four_neighbours(const std::array<index_expr, 4>& offsets) {
+  if (!(mod(offsets[0], 4) == index_expr(0))) return false;
+  for (std::size_t j = 1; j < 4; ++j)
+    if (!(offsets[j] == offsets[0] + static_cast<std::int64_t>(j))) return false;
+  return true;
+}
+
 /// Whether a value's elements at four indices are the components of one texel, in order.
 [[nodiscard]] inline bool are_one_texel(const std::array<std::vector<index_expr>, 4>& at, std::size_t packed) {
   if (packed >= at[0].size() || !(mod(at[0][packed], texel_width) == index_expr(0))) return false;

@@ -30,6 +30,7 @@ struct tile_sizes {
   double share = 0.5;
   std::int64_t splits = 1;       ///< work-groups that share the inner elements of one tile
   std::int64_t split_inner = 0;  ///< inner elements of each
+  double cost = 0;               ///< estimated time in multiply-adds of one compute unit
 
   [[nodiscard]] constexpr std::int64_t items() const noexcept { return group_rows * group_columns; }
   [[nodiscard]] constexpr std::int64_t rows() const noexcept { return group_rows * item_rows; }
@@ -70,40 +71,49 @@ inline constexpr std::array tile_table{
     t.split_inner = round_up(static_cast<std::int64_t>(std::ceil(k / static_cast<double>(splits))), t.inner);
     return t;
   };
-  if (const auto* values = site.tuned(shape_of_tiles(e)); values != nullptr) {
-    const tile_sizes& row = tile_table.at(static_cast<std::size_t>((*values)[0]));
-    const bool splittable = (*values)[1] == 1 || (fixed && k >= static_cast<double>((*values)[1] * row.inner));
-    if (row.items() <= most && row.local_bytes() <= local && splittable) return with_splits(row, (*values)[1]);
-  }
   // In multiply-adds of one compute unit: what a launch takes, and what waiting for memory costs at the start of a
   // tile.
   // An element of a partial sum, written and read again, takes the time of 0.4. Set after a search's choices for the
   // products of docs/kernels.md on an H200.
   constexpr double launch = 500000;
   constexpr double start = 120000;
+  const auto cost_of = [&](const tile_sizes& t) {
+    const double tiles =
+        z * std::ceil(m / static_cast<double>(t.rows())) * std::ceil(n / static_cast<double>(t.columns()));
+    const auto splits = static_cast<double>(t.splits);
+    const double per_unit = std::ceil(tiles * splits / units);
+    const double filled = std::min(1.0, per_unit * static_cast<double>(t.items()) / 384.0);
+    const double cost = per_unit * static_cast<double>(t.rows() * t.columns()) * static_cast<double>(t.split_inner) /
+                            (t.share * filled) +
+                        start;
+    return t.splits > 1 ? cost + launch + 0.4 * z * m * n * splits : cost;
+  };
+  if (const auto* values = site.tuned(shape_of_tiles(e)); values != nullptr) {
+    const tile_sizes& row = tile_table.at(static_cast<std::size_t>((*values)[0]));
+    const bool splittable = (*values)[1] == 1 || (fixed && k >= static_cast<double>((*values)[1] * row.inner));
+    if (row.items() <= most && row.local_bytes() <= local && splittable) {
+      tile_sizes chosen = with_splits(row, (*values)[1]);
+      chosen.cost = cost_of(chosen);
+      return chosen;
+    }
+  }
   tile_sizes best = tile_table.back();
-  double least = 0;
   for (const tile_sizes& row : tile_table) {
     if (row.items() > most || row.local_bytes() > local) continue;
-    const double tiles =
-        z * std::ceil(m / static_cast<double>(row.rows())) * std::ceil(n / static_cast<double>(row.columns()));
     for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       if (splits > 1 && (!fixed || k < static_cast<double>(splits * 64))) break;
-      const tile_sizes tried = with_splits(row, splits);
-      const double groups = tiles * static_cast<double>(splits);
-      const double per_unit = std::ceil(groups / units);
-      const double filled = std::min(1.0, per_unit * static_cast<double>(row.items()) / 384.0);
-      double cost = per_unit * static_cast<double>(row.rows() * row.columns()) *
-                        static_cast<double>(tried.split_inner) / (row.share * filled) +
-                    start;
-      if (splits > 1) cost += launch + 0.4 * z * m * n * static_cast<double>(splits);
-      if (least == 0 || cost < least) {
-        least = cost;
-        best = tried;
-      }
+      tile_sizes tried = with_splits(row, splits);
+      tried.cost = cost_of(tried);
+      if (best.cost == 0 || tried.cost < best.cost) best = tried;
     }
   }
   return best;
+}
+
+/// The direction in which a frame of tiles stores four results at once where no output holds texels: columns, as the
+/// tile holds them, unless sums of splits, which have work-items of their own, are stored singly.
+[[nodiscard]] inline store_direction direction_of_rows(const tile_sizes& t, const product_extents& e) {
+  return t.splits == 1 && mod(e.columns, 4) == index_expr(0) ? store_direction::columns : store_direction::single;
 }
 
 /// Four neighbours at once: `offset` in the buffer of `id` as `index` runs, where `index` (a symbol of `extent` values)

@@ -54,10 +54,10 @@ inline constexpr std::array tuning_spaces{
                  {tunable_parameter{"rows", {1, 2, 4, 8, 16, 32, 64}, 7},
                   tunable_parameter{"planes", {1, 2, 4, 8, 16}, 5}, tunable_parameter{"unroll", {1, 2, 3, 4, 6}, 5}},
                  3},
-    tuning_space{
-        "row_groups",
-        {tunable_parameter{"group", {16, 32, 64, 128, 256}, 5}, tunable_parameter{"group_rows", {1, 2, 4, 8}, 4}},
-        2},
+    tuning_space{"row_groups",
+                 {tunable_parameter{"group", {8, 16, 32, 64, 128, 256}, 6},
+                  tunable_parameter{"group_rows", {1, 2, 4, 8, 16, 32}, 6}, tunable_parameter{"vector", {1, 4}, 2}},
+                 3},
     tuning_space{"row_items", {tunable_parameter{"rows_per_item", {1, 2, 4, 8, 16, 64}, 6}}, 1},
     tuning_space{
         "attention_tiles", {tunable_parameter{"rows", {16, 32}, 2}, tunable_parameter{"splits", {1, 2, 3, 4}, 4}}, 2},

@@ -4,7 +4,6 @@
 #define DNNOPT_BACKEND_CODEGEN_WINDOW_TOTALS_HPP
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,14 +15,6 @@
 #include <dnnopt/backend/codegen/plane_totals.hpp>
 
 namespace dnnopt::codegen {
-
-/// Pools as reductions of their windows; the second is the reduction_table's row.
-struct window_reduction {
-  std::string_view name;
-  std::string_view reduction;
-};
-inline constexpr std::array window_reductions{window_reduction{"MaxPool", "ReduceMax"},
-                                              window_reduction{"AveragePool", "ReduceMean"}};
 
 /// A member of a block that reduces windows, side by side and without padding, of the planes which the anchor's
 /// epilogue ends in.
@@ -40,24 +31,17 @@ struct window_total {
 };
 
 /// The reduction of windows in a block with a convolution as its anchor; nothing where there is none.
-[[nodiscard]] inline std::optional<window_total> window_total_in(const block_view& block) {
+[[nodiscard]] inline std::optional<window_total> window_total_in(const lowering_site& site) {
+  const block_view& block = site.block;
   for (const node_id id : block.members) {
     const node& n = block.g.node_at(id);
-    const auto row = std::find_if(window_reductions.begin(), window_reductions.end(), [&](const window_reduction& r) {
-      return n.op->domain.empty() && r.name == n.op->name;
-    });
-    if (id == block.anchor || row == window_reductions.end()) continue;
+    if (n.op->window_reduction.empty() || !stands_behind(block, n.inputs[0], site.anchor_node().outputs[0])) continue;
     const auto kernel = n.attributes.require<std::vector<std::int64_t>>("kernel_shape");
     const shape& out = *block.g.facts(n.outputs[0]).dims;
     if (kernel.size() != 2 || !out[2].is_constant() || !out[3].is_constant())
       throw error(errc::unsupported, "windows of other than two dims, or in planes whose extents are not known");
-    return window_total{n.inputs[0],
-                        n.outputs[0],
-                        row->reduction,
-                        kernel[0],
-                        kernel[1],
-                        out[2].constant(),
-                        out[3].constant() * kernel[1]};
+    return window_total{n.inputs[0], n.outputs[0],      n.op->window_reduction,       kernel[0],
+                        kernel[1],   out[2].constant(), out[3].constant() * kernel[1]};
   }
   return std::nullopt;
 }
@@ -70,16 +54,13 @@ inline void cover_windows(panel_sizes& p, const lowering_site& site, const produ
   std::int64_t span = round_up(std::min(p.block_columns / windows.rows, windows.positions()), p.columns());
   span = std::max(span, p.columns());
   const std::int64_t k = e.inner.as_constant().value_or(std::int64_t{1} << 30);
-  const std::uint64_t local = site.options.device == nullptr || site.options.device->local_memory_bytes == 0
-                                  ? 32768
-                                  : site.options.device->local_memory_bytes;
   const auto bytes = [&] {
-    const std::int64_t columns = span * windows.rows;
-    const std::int64_t partial = p.block_inner < k ? p.block_rows * columns : 0;
-    return static_cast<std::uint64_t>(4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) +
-                                           columns * p.block_inner + p.block_rows * (span / windows.columns)));
+    panel_sizes whole = p;
+    whole.block_columns = span * windows.rows;
+    return panel_bytes(whole, k, a_packed, false) +
+           4 * static_cast<std::uint64_t>(p.block_rows * (span / windows.columns));
   };
-  while (bytes() > local) {
+  while (bytes() > site.local_memory()) {
     if (span > p.columns())
       span = round_up(span / 2, p.columns());
     else if (p.block_inner > 64)
@@ -90,17 +71,6 @@ inline void cover_windows(panel_sizes& p, const lowering_site& site, const produ
       throw error(errc::unsupported, "windows take more than the local memory");
   }
   p.block_columns = span * windows.rows;
-}
-
-/// Whether `v` is computed from `source` by members of the block.
-[[nodiscard]] inline bool stands_behind(const block_view& block, value_id v, value_id source) {
-  if (v == source) return true;
-  const node_id producer = block.g.value_at(v).producer;
-  if (producer == no_node || std::find(block.members.begin(), block.members.end(), producer) == block.members.end())
-    return false;
-  const auto& inputs = block.g.node_at(producer).inputs;
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&](value_id in) { return in != no_value && stands_behind(block, in, source); });
 }
 
 /// Defines what the panel frame calls to reduce windows: how the windows lie, what define_taking defines,

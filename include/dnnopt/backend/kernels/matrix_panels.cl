@@ -9,6 +9,8 @@ R"CLC(
 //
 // Hooks: dnnopt_load_a(z, m, k), dnnopt_load_b(z, k, n) (or dnnopt_load_x(z, c, d, h, w) of a convolution), dnnopt_store.
 // DNNOPT_A_PACKED, DNNOPT_B_PACKED: the operand lies packed in memory at DNNOPT_A or DNNOPT_B, in the order of panels.
+// DNNOPT_B_STRAIGHT: rows of b lie in memory as they are, dnnopt_row_b(z, k) being the first element of one and
+// DNNOPT_B_STRIDE the distance to the next; they are read there, for N is at least a panel's width.
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
@@ -50,12 +52,22 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_B_PACKED
 #define DNNOPT_B_PACKED 0
 #endif
+#ifndef DNNOPT_B_STRAIGHT
+#define DNNOPT_B_STRAIGHT 0
+#endif
 // Whether neighbours of b in memory are neighbours in k rather than in n.
 #ifndef DNNOPT_B_INNER_FIRST
 #define DNNOPT_B_INNER_FIRST 0
 #endif
 #ifndef DNNOPT_CONVOLUTION
 #define DNNOPT_CONVOLUTION 0
+#endif
+
+// Columns of a convolution are what windows of planes are reduced to (DNNOPT_POOL_..., DNNOPT_TAKE):
+// dnnopt_load_window(z, c, d, h, w) is an element of the planes, dnnopt_finish_window(z, c, d, h, w, value) makes what
+// the convolution reads there. A block holds all rows, so that each column is computed once.
+#ifndef DNNOPT_STAGED
+#define DNNOPT_STAGED 0
 #endif
 
 // Rows of a are normalized first: 1 by mean and deviation, 2 by root mean square. Then dnnopt_row_load(z, m, k) is the
@@ -69,10 +81,19 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_TOTALS
 #define DNNOPT_TOTALS 0
 #endif
+// Stores `count` elements of row m from column n on.
 #if DNNOPT_TOTALS
-#define DNNOPT_STORE(z, m, n, value) totals[(m) - m_begin] = DNNOPT_TAKE(totals[(m) - m_begin], dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value))
+// What is taken of a row runs in lanes side by side, so that the loop vectorizes.
+#define DNNOPT_STORE_RUN(z, m, n, count, values) \
+  for (int whole = 0; whole < (count); whole += 16) \
+    for (int lane = 0; lane < min(16, (count) - whole); ++lane) { \
+      const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, (n) + whole + lane, (values)[whole + lane]); \
+      const float a = totals[((m) - m_begin) * 16 + lane]; \
+      totals[((m) - m_begin) * 16 + lane] = DNNOPT_TAKE(a, x); \
+    }
 #else
-#define DNNOPT_STORE(z, m, n, value) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value)
+#define DNNOPT_STORE_RUN(z, m, n, count, values) \
+  for (int lane = 0; lane < (count); ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane])
 #endif
 
 // Positions of a convolution's result are reduced in windows that lie side by side, DNNOPT_WINDOW_ROWS high and
@@ -93,6 +114,12 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_LOAD_FLOATS DNNOPT_JOIN(vload, DNNOPT_VECTOR)
 #define DNNOPT_STORE_FLOATS DNNOPT_JOIN(vstore, DNNOPT_VECTOR)
 #define DNNOPT_COLUMNS (DNNOPT_VECTOR * DNNOPT_VECTORS)
+// From one inner element of a panel of b to the next.
+#if DNNOPT_B_STRAIGHT
+#define DNNOPT_B_STEP DNNOPT_B_STRIDE
+#else
+#define DNNOPT_B_STEP DNNOPT_COLUMNS
+#endif
 #define DNNOPT_ROW_PANELS ((DNNOPT_BLOCK_ROWS + DNNOPT_ROWS - 1) / DNNOPT_ROWS)
 #define DNNOPT_COLUMN_PANELS ((DNNOPT_BLOCK_COLUMNS + DNNOPT_COLUMNS - 1) / DNNOPT_COLUMNS)
 
@@ -153,7 +180,18 @@ static inline void dnnopt_pack_a(DNNOPT_PARAMETERS, __local float* packed, const
 }
 #endif
 
-#if !DNNOPT_B_PACKED && !DNNOPT_CONVOLUTION
+#if DNNOPT_CONVOLUTION && !DNNOPT_B_STRAIGHT
+// Zeros behind the last of `columns` columns, in its panel's inner element k of `count`.
+static inline void dnnopt_fill_panel(__local float* packed, const int columns, const int k, const int count) {
+  const int filled = columns % DNNOPT_COLUMNS;
+  if (filled != 0) {
+    __local float* to = packed + (columns / DNNOPT_COLUMNS * count + k) * DNNOPT_COLUMNS;
+    for (int j = filled; j < DNNOPT_COLUMNS; ++j) to[j] = 0.0f;
+  }
+}
+#endif
+
+#if !DNNOPT_B_PACKED && !DNNOPT_B_STRAIGHT && !DNNOPT_CONVOLUTION
 // Columns n_begin .. n_end - 1 in panels of DNNOPT_COLUMNS columns, k outermost.
 static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const int z, const int n_begin, const int n_end, const int k_begin, const int count) {
   for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
@@ -172,7 +210,73 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
 }
 #endif
 
-#if !DNNOPT_B_PACKED && DNNOPT_CONVOLUTION
+#if !DNNOPT_B_PACKED && DNNOPT_STAGED
+// An element of a line: the elements of a window's column, taken together.
+static inline float dnnopt_take_rows(DNNOPT_PARAMETERS, const int z, const int c, const int d, const int h, const int w) {
+  float a = DNNOPT_FIRST;
+  _Pragma("unroll") for (int kd = 0; kd < DNNOPT_POOL_KD; ++kd)
+    _Pragma("unroll") for (int kh = 0; kh < DNNOPT_POOL_KH; ++kh) {
+      const float x = dnnopt_load_window(DNNOPT_ARGUMENTS, z, c, d + kd * DNNOPT_POOL_DD, h + kh * DNNOPT_POOL_DH, w);
+      a = DNNOPT_TAKE(a, x);
+    }
+  return a;
+}
+
+// What windows of planes are reduced to as columns: k counts channels, n counts the windows. Per row of windows the rows
+// of the plane are taken into a line, and then the elements of the line into the windows.
+static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const int z, const int n_begin, const int n_end, const int k_begin, const int count, const int window_row) {
+  float line[(DNNOPT_BLOCK_COLUMNS - 1) * DNNOPT_POOL_SW + (DNNOPT_POOL_KW - 1) * DNNOPT_POOL_DW + 1];
+  for (int n = n_begin; n < n_end;) {
+    const int ow = n % DNNOPT_POOL_OW;
+    const int oh = n / DNNOPT_POOL_OW % DNNOPT_POOL_OH;
+    const int od = n / DNNOPT_POOL_OW / DNNOPT_POOL_OH;
+    const int run = min(DNNOPT_POOL_OW - ow, n_end - n);
+    const int reach = (run - 1) * DNNOPT_POOL_SW + (DNNOPT_POOL_KW - 1) * DNNOPT_POOL_DW + 1;
+    const int d = od * DNNOPT_POOL_SD - DNNOPT_POOL_PD;
+    const int h = oh * DNNOPT_POOL_SH - DNNOPT_POOL_PH;
+    const int w = ow * DNNOPT_POOL_SW - DNNOPT_POOL_PW;
+    const int first = clamp(-w, 0, reach);
+    const int last = clamp(DNNOPT_POOL_IW - w, first, reach);
+    // Whether the windows have all their rows in the plane.
+    const int inside = d >= 0 && d + (DNNOPT_POOL_KD - 1) * DNNOPT_POOL_DD < DNNOPT_POOL_ID && h >= 0 && h + (DNNOPT_POOL_KH - 1) * DNNOPT_POOL_DH < DNNOPT_POOL_IH;
+    for (int i = 0; i < reach; ++i) line[i] = DNNOPT_FIRST;
+    for (int k = 0; k < count; ++k) {
+      const int c = k_begin + k;
+      if (inside) {
+        for (int i = first; i < last; ++i) line[i] = dnnopt_take_rows(DNNOPT_ARGUMENTS, z, c, d, h, w + i);
+      } else {
+        for (int i = first; i < last; ++i) line[i] = DNNOPT_FIRST;
+        for (int id = d; id < d + DNNOPT_POOL_KD * DNNOPT_POOL_DD; id += DNNOPT_POOL_DD)
+          for (int ih = h; ih < h + DNNOPT_POOL_KH * DNNOPT_POOL_DH; ih += DNNOPT_POOL_DH) {
+            if (id < 0 || id >= DNNOPT_POOL_ID || ih < 0 || ih >= DNNOPT_POOL_IH) continue;
+            for (int i = first; i < last; ++i) {
+              const float x = dnnopt_load_window(DNNOPT_ARGUMENTS, z, c, id, ih, w + i);
+              line[i] = DNNOPT_TAKE(line[i], x);
+            }
+          }
+      }
+      for (int j = 0; j < run;) {
+        const int column = (n - n_begin + j) % DNNOPT_COLUMNS;
+        __local float* to = packed + ((n - n_begin + j) / DNNOPT_COLUMNS * count + k) * DNNOPT_COLUMNS + column;
+        const int width = min(run - j, DNNOPT_COLUMNS - column);
+        for (int i = 0; i < width; ++i) {
+          float a = line[(j + i) * DNNOPT_POOL_SW];
+          _Pragma("unroll") for (int kw = 1; kw < DNNOPT_POOL_KW; ++kw) {
+            const float x = line[(j + i) * DNNOPT_POOL_SW + kw * DNNOPT_POOL_DW];
+            a = DNNOPT_COMBINE(a, x);
+          }
+          to[i] = dnnopt_finish_window(DNNOPT_ARGUMENTS, z, c, od, oh, ow + j + i, a);
+        }
+        j += width;
+      }
+    }
+    n += run;
+  }
+  for (int k = 0; k < count; ++k) dnnopt_fill_panel(packed, n_end - n_begin, k, count);
+}
+#endif
+
+#if !DNNOPT_B_PACKED && !DNNOPT_B_STRAIGHT && DNNOPT_CONVOLUTION && !DNNOPT_STAGED
 // Image patches as columns: k counts (channel, window element), n counts output positions. Runs of positions in one
 // output row read the image one after the other; what lies in the padding is zero.
 static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const int z, const int n_begin, const int n_end, const int k_begin, const int count, const int window_row) {
@@ -214,11 +318,7 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
         }
       }
     }
-    const int filled = (n_end - n_begin) % DNNOPT_COLUMNS;
-    if (filled != 0) {
-      __local float* to = packed + ((n_end - n_begin) / DNNOPT_COLUMNS * count + k) * DNNOPT_COLUMNS;
-      for (int j = filled; j < DNNOPT_COLUMNS; ++j) to[j] = 0.0f;
-    }
+    dnnopt_fill_panel(packed, n_end - n_begin, k, count);
   }
 }
 #endif
@@ -249,7 +349,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #if !DNNOPT_A_PACKED
   __local float a_block[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_BLOCK_INNER];
 #endif
-#if !DNNOPT_B_PACKED
+#if !DNNOPT_B_PACKED && !DNNOPT_B_STRAIGHT
   __local float b_block[DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS * DNNOPT_BLOCK_INNER];
 #endif
 #if !DNNOPT_ONE_INNER_BLOCK
@@ -261,8 +361,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   for (int i = 0; i < DNNOPT_ROW_PANELS * DNNOPT_ROWS * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS); ++i) windows[i] = DNNOPT_FIRST;
 #endif
 #if DNNOPT_TOTALS
-  float totals[DNNOPT_ROW_PANELS * DNNOPT_ROWS];
-  for (int m = m_begin; m < m_end; ++m) totals[m - m_begin] = DNNOPT_FIRST;
+  float totals[DNNOPT_ROW_PANELS * DNNOPT_ROWS * 16];
+  for (int i = 0; i < (m_end - m_begin) * 16; ++i) totals[i] = DNNOPT_FIRST;
 #endif
 #if DNNOPT_ROW_MOMENTS
   float2 moments[DNNOPT_ROW_PANELS * DNNOPT_ROWS];
@@ -274,15 +374,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #if !DNNOPT_A_PACKED
     dnnopt_pack_a(DNNOPT_ARGUMENTS, a_block, z, m_begin, m_end, k_begin, count DNNOPT_MOMENTS_ARGUMENT);
 #endif
-#if !DNNOPT_B_PACKED && DNNOPT_CONVOLUTION
+#if !DNNOPT_B_PACKED && !DNNOPT_B_STRAIGHT && DNNOPT_CONVOLUTION
     for (int window_row = 0; window_row < DNNOPT_WINDOW_ROWS; ++window_row)
       dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block + window_row * DNNOPT_SPAN * count, z, n_begin, n_end, k_begin, count, window_row);
-#elif !DNNOPT_B_PACKED
+#elif !DNNOPT_B_PACKED && !DNNOPT_B_STRAIGHT
     dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block, z, n_begin, n_end, k_begin, count);
 #endif
     for (int window_row = 0; window_row < DNNOPT_WINDOW_ROWS; ++window_row)
     for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
-#if DNNOPT_B_PACKED
+#if DNNOPT_B_STRAIGHT
+      // The last panel begins where it still lies within the row; what it has in common with the one before is not
+      // stored again.
+      const int skipped = max(n + DNNOPT_COLUMNS - (int)(DNNOPT_N), 0);
+      __global const float* b_panel = dnnopt_row_b(DNNOPT_ARGUMENTS, z, k_begin) + (n - skipped);
+#elif DNNOPT_B_PACKED
       __global const float* b_panel = DNNOPT_B + ((DNNOPT_B_BATCH) * (((DNNOPT_N) + DNNOPT_COLUMNS - 1) / DNNOPT_COLUMNS) + n / DNNOPT_COLUMNS) * (inner * DNNOPT_COLUMNS) + k_begin * DNNOPT_COLUMNS;
 #else
       __local const float* b_panel = b_block + (n - n_begin + window_row * DNNOPT_SPAN) * count;
@@ -293,7 +398,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #else
         __local const float* a = a_block + (m - m_begin) * count;
 #endif
-#if DNNOPT_B_PACKED
+#if DNNOPT_B_PACKED || DNNOPT_B_STRAIGHT
         __global const float* b = b_panel;
 #else
         __local const float* b = b_panel;
@@ -316,7 +421,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
             _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = fma((DNNOPT_FLOATS)(a[r]), column[v], sum[r][v]);
           a += DNNOPT_ROWS;
-          b += DNNOPT_COLUMNS;
+          b += DNNOPT_B_STEP;
         }
 #if !DNNOPT_ONE_INNER_BLOCK
         if (k_begin + count < inner) {
@@ -339,11 +444,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         }
 #else
         if (n + DNNOPT_COLUMNS <= n_end) {
-          for (int r = 0; r < height; ++r)
-            for (int j = 0; j < DNNOPT_COLUMNS; ++j) DNNOPT_STORE(z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
+          for (int r = 0; r < height; ++r) DNNOPT_STORE_RUN(z, m + r, n, DNNOPT_COLUMNS, tile + r * DNNOPT_COLUMNS);
         } else {
-          for (int r = 0; r < height; ++r)
-            for (int j = 0; j < n_end - n; ++j) DNNOPT_STORE(z, m + r, n + j, tile[r * DNNOPT_COLUMNS + j]);
+#if DNNOPT_B_STRAIGHT
+          const float* from = tile + skipped;
+#else
+          const float* from = tile;
+#endif
+          for (int r = 0; r < height; ++r) DNNOPT_STORE_RUN(z, m + r, n, n_end - n, from + r * DNNOPT_COLUMNS);
         }
 #endif
       }
@@ -356,7 +464,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
       dnnopt_store_window(DNNOPT_ARGUMENTS, z, m, n, DNNOPT_FINISH(windows[(m - m_begin) * (DNNOPT_SPAN / DNNOPT_WINDOW_COLUMNS) + n - n_begin / DNNOPT_WINDOW_COLUMNS]));
 #endif
 #if DNNOPT_TOTALS
-  for (int m = m_begin; m < m_end; ++m) dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(totals[m - m_begin]));
+  for (int m = m_begin; m < m_end; ++m) {
+    float total = DNNOPT_FIRST;
+    for (int lane = 0; lane < 16; ++lane) total = DNNOPT_COMBINE(total, totals[(m - m_begin) * 16 + lane]);
+    dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(total));
+  }
 #endif
 }
 #ifdef __cplusplus

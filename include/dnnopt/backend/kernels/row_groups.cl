@@ -4,8 +4,10 @@ R"CLC(
 // Softmax, normalizations and reductions on devices whose work-items run in step: a work-group computes
 // DNNOPT_GROUP_ROWS rows, DNNOPT_GROUP work-items each, whose elements are DNNOPT_GROUP apart; partial results meet in
 // local memory. With DNNOPT_OWN > 0 a row has at most DNNOPT_OWN * DNNOPT_GROUP elements, which are read once and kept.
+// With DNNOPT_VECTOR 4 (and DNNOPT_OWN > 0) what is said of elements holds for vectors of four neighbours.
 //
-// Hooks: dnnopt_load(row, column), dnnopt_store(row, column, value), and for reductions dnnopt_store(row, value).
+// Hooks: dnnopt_load(row, column), dnnopt_store(row, column, value), and for reductions dnnopt_store(row, value). With
+// DNNOPT_VECTOR 4 dnnopt_load4(row, column) and dnnopt_store4(row, column, values), columns multiples of four.
 // DNNOPT_FAMILY: 0 softmax, 1 logarithm of softmax, 2 normalization by mean and deviation, 3 by root mean square, 4 by a
 // p-norm, 5 reduction.
 
@@ -35,6 +37,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int row, const int colu
 #ifndef DNNOPT_OWN
 #define DNNOPT_OWN 0
 #endif
+#ifndef DNNOPT_VECTOR
+#define DNNOPT_VECTOR 1
+#endif
 #ifndef DNNOPT_EPSILON
 #define DNNOPT_EPSILON 1e-5f
 #endif
@@ -56,7 +61,42 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int row, const int colu
 #endif
 
 // Runs BODY for each of the work-item's elements: `j` is its column, `x` its value, DNNOPT_KEEP(v) replaces it.
-#if DNNOPT_OWN > 0
+// DNNOPT_STORE_EACH stores an expression of `x` and `j` for each.
+#if DNNOPT_VECTOR == 4
+#define DNNOPT_KEEP(v) kept[o] = (v)
+#define DNNOPT_FOR_EACH(BODY)                                      \
+  _Pragma("unroll") for (int o = 0; o < 4 * DNNOPT_OWN; ++o) {   \
+    const int j = (item + o / 4 * DNNOPT_GROUP) * 4 + o % 4;       \
+    if (j < length) {                                              \
+      const float x = kept[o];                                     \
+      BODY;                                                        \
+    }                                                              \
+  }
+#define DNNOPT_STORE_EACH(EXPRESSION)                                            \
+  _Pragma("unroll") for (int v = 0; v < DNNOPT_OWN; ++v) {                     \
+    const int first = (item + v * DNNOPT_GROUP) * 4;                             \
+    if (first < length) {                                                        \
+      float4 four;                                                               \
+      {                                                                          \
+        const float x = kept[4 * v];                                             \
+        four.x = EXPRESSION;                                                     \
+      }                                                                          \
+      {                                                                          \
+        const float x = kept[4 * v + 1];                                         \
+        four.y = EXPRESSION;                                                     \
+      }                                                                          \
+      {                                                                          \
+        const float x = kept[4 * v + 2];                                         \
+        four.z = EXPRESSION;                                                     \
+      }                                                                          \
+      {                                                                          \
+        const float x = kept[4 * v + 3];                                         \
+        four.w = EXPRESSION;                                                     \
+      }                                                                          \
+      dnnopt_store4(DNNOPT_ARGUMENTS, row, first, four);                         \
+    }                                                                            \
+  }
+#elif DNNOPT_OWN > 0
 #define DNNOPT_KEEP(v) kept[o] = (v)
 #define DNNOPT_FOR_EACH(BODY)                                \
   _Pragma("unroll") for (int o = 0; o < DNNOPT_OWN; ++o) { \
@@ -74,11 +114,24 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int row, const int colu
     BODY;                                                        \
   }
 #endif
+#if DNNOPT_VECTOR == 1
+#define DNNOPT_STORE_EACH(EXPRESSION) DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, EXPRESSION))
+#endif
 
 // Every work-item of a row ends with the result; the barrier at the start lets the last reading of `shared` finish. Few
 // work-items meet in two steps of about the square root each, with two barriers; many by halves, with a barrier for each
 // (on an H200 the two steps take 12% off a LayerNormalization with 32 work-items for a row and add 3% with 128).
-#if DNNOPT_GROUP <= 64
+#if DNNOPT_GROUP <= 8
+#define DNNOPT_MEET(COMBINE, OWN, RESULT)                                    \
+  {                                                                          \
+    barrier(CLK_LOCAL_MEM_FENCE);                                            \
+    shared[item] = OWN;                                                      \
+    barrier(CLK_LOCAL_MEM_FENCE);                                            \
+    float all = shared[0];                                                   \
+    for (int p = 1; p < DNNOPT_GROUP; ++p) all = COMBINE(all, shared[p]);    \
+    RESULT = all;                                                            \
+  }
+#elif DNNOPT_GROUP <= 64
 #define DNNOPT_PARTS (DNNOPT_GROUP < 8 ? DNNOPT_GROUP : 8)
 #define DNNOPT_MEET(COMBINE, OWN, RESULT)                                            \
   {                                                                                  \
@@ -133,7 +186,17 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1
   const int row = (int)get_group_id(0) * DNNOPT_GROUP_ROWS + group_row;
   // Work-items beyond the last row meet the others at the barriers, without elements.
   const int length = row < DNNOPT_ROWS ? DNNOPT_LENGTH : 0;
-#if DNNOPT_OWN > 0
+#if DNNOPT_VECTOR == 4
+  float kept[4 * DNNOPT_OWN];
+  _Pragma("unroll") for (int v = 0; v < DNNOPT_OWN; ++v) {
+    const int first = (item + v * DNNOPT_GROUP) * 4;
+    const float4 four = first < length ? dnnopt_load4(DNNOPT_ARGUMENTS, row, first) : (float4)(0.0f);
+    kept[4 * v] = four.x;
+    kept[4 * v + 1] = four.y;
+    kept[4 * v + 2] = four.z;
+    kept[4 * v + 3] = four.w;
+  }
+#elif DNNOPT_OWN > 0
   float kept[DNNOPT_OWN];
   _Pragma("unroll") for (int o = 0; o < DNNOPT_OWN; ++o) {
     const int j = item + o * DNNOPT_GROUP;
@@ -160,13 +223,13 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1
 #if DNNOPT_FAMILY == 0
   const float factor = 1.0f / sum;
 #if DNNOPT_OWN > 0
-  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, x * factor))
+  DNNOPT_STORE_EACH(x * factor)
 #else
-  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, exp(x - top) * factor))
+  DNNOPT_STORE_EACH(exp(x - top) * factor)
 #endif
 #else
   const float shift = top + log(sum);
-  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, x - shift))
+  DNNOPT_STORE_EACH(x - shift)
 #endif
 #else
 #if DNNOPT_FAMILY == 2
@@ -195,7 +258,7 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1
   DNNOPT_OVER_ROW(0.0f, DNNOPT_PLUS_NORM_TERM, DNNOPT_PLUS, factor)
   factor = factor == 0.0f ? 0.0f : 1.0f / DNNOPT_NORM_ROOT(factor);
 #endif
-  DNNOPT_FOR_EACH(dnnopt_store(DNNOPT_ARGUMENTS, row, j, (x - mean) * factor))
+  DNNOPT_STORE_EACH((x - mean) * factor)
 #endif
 }
 #ifdef __cplusplus

@@ -36,6 +36,11 @@ inline constexpr std::string_view convolution_rows =
 #include <dnnopt/backend/kernels/convolution_rows.cl>
     "#endif\n";
 
+inline constexpr std::string_view convolution_shifts =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/convolution_shifts.cl>
+    "#endif\n";
+
 inline constexpr std::string_view window_planes =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/window_planes.cl>
@@ -44,6 +49,11 @@ inline constexpr std::string_view window_planes =
 inline constexpr std::string_view vector_chain =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/vector_chain.cl>
+    "#endif\n";
+
+inline constexpr std::string_view product_chain =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/product_chain.cl>
     "#endif\n";
 
 inline constexpr std::string_view row_items =

@@ -76,7 +76,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     const int z = plane / DNNOPT_M;
     const int m = plane % DNNOPT_M;
 #if DNNOPT_TOTALS
-    float total = DNNOPT_FIRST;
+    // Taken in lanes side by side, so that the loop vectorizes.
+    float lanes[16];
+    for (int l = 0; l < 16; ++l) lanes[l] = DNNOPT_FIRST;
 #endif
     for (int block = 0; block < DNNOPT_BLOCKS; ++block) {
     const int row_begin = ((int)get_global_id(0) * DNNOPT_BLOCKS + block) * DNNOPT_ROWS;
@@ -148,12 +150,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     }
     for (int r = 0; r < rows; ++r)
 #if DNNOPT_TOTALS
-      for (int j = 0; j < DNNOPT_OW; ++j) total = DNNOPT_TAKE(total, dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, j, result[r * DNNOPT_PITCH + j]));
+      for (int j = 0; j < DNNOPT_OW; j += 16)
+        for (int l = 0; l < min(16, DNNOPT_OW - j); ++l) {
+          const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, j + l, result[r * DNNOPT_PITCH + j + l]);
+          lanes[l] = DNNOPT_TAKE(lanes[l], x);
+        }
 #else
       for (int j = 0; j < DNNOPT_OW; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, j, result[r * DNNOPT_PITCH + j]);
 #endif
     }
 #if DNNOPT_TOTALS
+    float total = DNNOPT_FIRST;
+    for (int l = 0; l < 16; ++l) total = DNNOPT_COMBINE(total, lanes[l]);
     dnnopt_store_total(DNNOPT_ARGUMENTS, z, m, DNNOPT_FINISH(total));
 #endif
   }

@@ -30,7 +30,9 @@ class anchor_joins {
     join_normalizations();
     join_plane_reductions();
     join_window_reductions();
+    join_staged_windows();
     join_vector_products();
+    join_small_products();
     return joins;
   }
 
@@ -123,34 +125,121 @@ class anchor_joins {
       if (!block.alive || block.fixed || !block.before.empty() || !block.after.empty()) continue;
       const auto own = vector_macs(block.anchor);
       if (!own) continue;
-      block_id to = no_block;
-      bool alone = true;
-      value_id result = no_value;
-      for (const node_id id : block.members)
-        for (const value_id out : g.node_at(id).outputs) {
-          if (out == no_value) continue;
-          alone = alone && !p.reaches_output(out);
-          std::vector<node_id> nodes;
-          p.readers(out, nodes);
-          for (const node_id reader : nodes) {
-            if (p.owner(reader) == b) continue;
-            alone = alone && (result == no_value || result == out) && p.owner(reader) != no_block &&
-                    p.at(p.owner(reader)).anchor == reader && (to == no_block || to == p.owner(reader));
-            to = p.owner(reader);
-            result = out;
-          }
-        }
-      if (!alone || to == no_block || p.at(to).fixed || !p.at(to).before.empty() || !p.at(to).after.empty()) continue;
-      const auto next = vector_macs(p.at(to).anchor);
+      const auto read = read_by_one_anchor(b);
+      if (!read) continue;
+      const auto next = vector_macs(p.at(read->to).anchor);
       if (!next || *own + *next > most_chained_macs) continue;
-      if (g.node_at(p.at(to).anchor).inputs[0] != result || !derived.contains(result) || derived.at(result) != no_node)
-        continue;
-      for (const node_id id : block.members)
-        for (const value_id out : g.node_at(id).outputs)
-          if (out != no_value) derived.erase(out);
-      p.merge(b, to);
-      ++joins;
+      if (g.node_at(p.at(read->to).anchor).inputs[0] != read->result) continue;
+      put_before(b, read->to);
     }
+  }
+
+  /// A reduction of windows joins the pointwise convolution that alone reads it: a work-group reduces a column of
+  /// windows once, when it packs it, and runs all output channels over it.
+  void join_staged_windows() {
+    for (block_id b = 0; b < p.block_count(); ++b) {
+      const planner::block& block = p.at(b);
+      if (!block.alive || block.fixed || block.anchor == no_node || !block.before.empty() || !block.after.empty())
+        continue;
+      const node& pool = g.node_at(block.anchor);
+      const auto& dims = g.facts(pool.inputs[0]).dims;
+      if (pool.op->window_reduction.empty() || !dims || dims->size() > 5 || gives_more_than_one(pool)) continue;
+      const auto read = read_by_one_anchor(b);
+      if (!read || g.node_at(p.at(read->to).anchor).inputs[0] != read->result) continue;
+      const auto outputs = pointwise_outputs(p.at(read->to).anchor);
+      if (!outputs || *outputs > most_staged_outputs) continue;
+      put_before(b, read->to);
+    }
+  }
+
+  /// A product whose result is small joins the product that alone reads it, where both are of many computed matrices
+  /// (linear attention): a work-group computes the small one and then all that it is multiplied with.
+  void join_small_products() {
+    for (block_id b = 0; b < p.block_count(); ++b) {
+      const planner::block& block = p.at(b);
+      if (!block.alive || block.fixed || !block.before.empty() || !block.after.empty()) continue;
+      if (!multiplies_computed(block.anchor)) continue;
+      const auto read = read_by_one_anchor(b);
+      if (!read || !multiplies_computed(p.at(read->to).anchor)) continue;
+      const node& next = g.node_at(p.at(read->to).anchor);
+      if ((next.inputs[0] == read->result) == (next.inputs[1] == read->result)) continue;
+      const shape& dims = *g.facts(read->result).dims;
+      if (dims.size() < 3) continue;
+      std::int64_t matrices = 1;
+      std::int64_t elements = 1;
+      for (std::size_t k = 0; k + 2 < dims.size(); ++k) matrices *= dims[k].as_constant().value_or(1);
+      for (std::size_t k = dims.size() - 2; k < dims.size(); ++k)
+        elements *= std::min(dims[k].as_constant().value_or(most_small_elements + 1), most_small_elements + 1);
+      if (matrices < least_small_matrices || elements > most_small_elements) continue;
+      put_before(b, read->to);
+    }
+  }
+
+  /// The one value of a block that others read, as the frame computes it, and the block whose anchor alone reads it.
+  struct sole_reading {
+    value_id result = no_value;
+    block_id to = no_block;
+  };
+  /// Nothing where there are more, or a graph output among them, or where that block has joined another one.
+  [[nodiscard]] std::optional<sole_reading> read_by_one_anchor(block_id b) const {
+    sole_reading found;
+    for (const node_id id : p.at(b).members)
+      for (const value_id out : g.node_at(id).outputs) {
+        if (out == no_value) continue;
+        if (p.reaches_output(out)) return std::nullopt;
+        std::vector<node_id> nodes;
+        p.readers(out, nodes);
+        for (const node_id reader : nodes) {
+          const block_id to = p.owner(reader);
+          if (to == b) continue;
+          if (to == no_block || p.at(to).anchor != reader || (found.to != no_block && found.to != to) ||
+              (found.result != no_value && found.result != out))
+            return std::nullopt;
+          found = {out, to};
+        }
+      }
+    if (found.to == no_block || p.at(found.to).fixed || !p.at(found.to).before.empty() ||
+        !p.at(found.to).after.empty() || !derived.contains(found.result) || derived.at(found.result) != no_node)
+      return std::nullopt;
+    return found;
+  }
+  /// Merges a block into the one that alone reads it.
+  void put_before(block_id b, block_id to) {
+    for (const node_id id : p.at(b).members)
+      for (const value_id out : g.node_at(id).outputs)
+        if (out != no_value) derived.erase(out);
+    p.merge(b, to);
+    ++joins;
+  }
+
+  [[nodiscard]] static bool gives_more_than_one(const node& n) {
+    return std::any_of(n.outputs.begin() + 1, n.outputs.end(), [](value_id out) { return out != no_value; });
+  }
+
+  /// Whether a node is a product of two matrices, neither of which is constant: constants are packed once for frames
+  /// whose work-groups share them.
+  [[nodiscard]] bool multiplies_computed(node_id id) const {
+    if (id == no_node || g.node_at(id).op->kind != computation_kind::matrix_product) return false;
+    const node& n = g.node_at(id);
+    return n.inputs.size() == 2 && !g.facts(n.inputs[0]).is_constant() && !g.facts(n.inputs[1]).is_constant() &&
+           g.facts(n.outputs[0]).dims;
+  }
+
+  /// The output channels of a convolution that sees one position at a time, in order; nothing where it is none.
+  [[nodiscard]] std::optional<std::int64_t> pointwise_outputs(node_id id) const {
+    const node& n = g.node_at(id);
+    if (n.op->kind != computation_kind::convolution || n.inputs.size() < 2 || n.attributes.get_int("group", 1) != 1)
+      return std::nullopt;
+    const shape& x = *g.facts(n.inputs[0]).dims;
+    const shape& y = *g.facts(n.outputs[0]).dims;
+    const shape& w = *g.facts(n.inputs[1]).dims;
+    if (x.size() < 3 || w.size() != x.size() || y.size() != x.size() || !w[0].is_constant()) return std::nullopt;
+    // Without padding a window of one element sees all positions exactly where as many come out.
+    for (const std::int64_t pad : n.attributes.get_ints("pads"))
+      if (pad != 0) return std::nullopt;
+    for (std::size_t k = 2; k < x.size(); ++k)
+      if (!(w[k] == index_expr(1)) || !(x[k] == y[k])) return std::nullopt;
+    return w[0].constant();
   }
 
   /// What `v` is made of through views that no block stores, as long as each moves one value that is not known.
@@ -210,9 +299,7 @@ class anchor_joins {
   [[nodiscard]] bool tiles_planes(node_id id) const {
     const node& n = g.node_at(id);
     const auto& dims = g.facts(n.inputs[0]).dims;
-    if (!n.op->reduces_windows || !dims || dims->size() != 4) return false;
-    for (std::size_t i = 1; i < n.outputs.size(); ++i)
-      if (n.outputs[i] != no_value) return false;
+    if (n.op->window_reduction.empty() || !dims || dims->size() != 4 || gives_more_than_one(n)) return false;
     const auto axes = windows(n.attributes, std::span(*dims).subspan(2),
                               n.attributes.require<std::vector<std::int64_t>>("kernel_shape"),
                               n.attributes.get_int("ceil_mode", 0) != 0);

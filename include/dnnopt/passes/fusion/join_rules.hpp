@@ -53,6 +53,15 @@ inline constexpr std::int64_t largest_reduced_plane = 256;
 inline constexpr std::int64_t most_chained_macs = 600000;
 inline constexpr std::int64_t most_chained_rows = 4;
 
+/// A reduction of windows before a pointwise convolution of at most so many output channels: one work-group has them
+/// all, so that each reduced element is computed once.
+inline constexpr std::int64_t most_staged_outputs = 512;
+
+/// A product's result is small enough to stay in a work-group's memory up to so many elements per matrix; a work-group
+/// has one matrix, so there must be some.
+inline constexpr std::int64_t most_small_elements = 4096;
+inline constexpr std::int64_t least_small_matrices = 4;
+
 /// Kinds of anchors whose frames can go on with element-wise operators and store through views: each output element is
 /// finished by one work-item, which knows its index.
 inline constexpr std::array epilogue_kinds{
