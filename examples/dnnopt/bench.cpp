@@ -102,6 +102,8 @@ json checked_json(const std::vector<dnnopt::checked_kernel>& rows) {
                     {"held_us", row.held_ns * 1e-3},
                     {"profiled_us", row.profiled_ns * 1e-3},
                     {"slope_us", row.truth_ns * 1e-3},
+                    {"slope_low_us", (row.truth_ns - row.half_ns) * 1e-3},
+                    {"slope_high_us", (row.truth_ns + row.half_ns) * 1e-3},
                     {"slope_half_us", row.half_ns * 1e-3},
                     {"pairs", row.pairs},
                     {"launch_us", row.launch_ns * 1e-3},

@@ -33,6 +33,12 @@ std::vector<std::pair<std::string, node_case>> cases_of_families() {
   std::vector<std::pair<std::string, node_case>> cases;
   cases.push_back({"matrix_tiles", {"MatMul", {f32({2, 37, 331}, 1), f32({331, 131}, 2)}, {}, {}, 1}});
   cases.push_back({"matrix_panels", {"MatMul", {f32({2, 37, 331}, 1), f32({331, 131}, 2)}, {false, true}, {}, 1}});
+  cases.push_back({"convolution_shifts",
+                   {"Conv",
+                    {f32({1, 10, 23, 29}, 1), f32({13, 5, 3, 3}, 2), f32({13}, 3)},
+                    {false, true, true},
+                    attributes({{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}, {"group", std::int64_t{2}}}),
+                    1}});
   cases.push_back({"window_planes",
                    {"Conv",
                     {f32({1, 7, 23, 19}, 1), f32({7, 1, 3, 5}, 2), f32({7}, 3)},
@@ -61,6 +67,20 @@ node_case random_case(std::string_view family, std::mt19937& random) {
             {f32({few(), extent(), inner}, 1), f32({inner, extent()}, 2)},
             {false, family == "matrix_panels"},
             {},
+            1};
+  }
+  if (family == "convolution_shifts") {
+    const std::int64_t groups = few();
+    const std::int64_t channels = one_of({1, 2, 5, 16});
+    const std::int64_t high = one_of({1, 2, 3});
+    const std::int64_t pad = one_of({0, 1});
+    return {"Conv",
+            {f32({few(), groups * channels, high + one_of({0, 1, 6, 20}), 3 + one_of({1, 9, 17, 40})}, 1),
+             f32({groups * one_of({1, 3, 8, 25}), channels, high, 3}, 2)},
+            {false, true},
+            attributes({{"pads", std::vector<std::int64_t>{pad, pad, pad, pad}},
+                        {"strides", std::vector<std::int64_t>{one_of({1, 2}), one_of({1, 1, 2})}},
+                        {"group", groups}}),
             1};
   }
   if (family == "window_planes") {

@@ -232,12 +232,11 @@ inline void define_packed_weights(lowered_node& result, kernel_builder& b, const
 /// Leaves them as they are where extents are not known.
 inline void share_patches(panel_sizes& p, const lowering_site& site, const product_extents& e,
                           const convolution_shape& c) {
-  if (!e.columns.is_constant() || !e.inner.is_constant() || site.tuned(shape_of_panels(e, true, false)) != nullptr)
-    return;
+  if (!e.columns.is_constant() || !e.inner.is_constant() || p.tuned) return;
   const auto inner = static_cast<double>(e.inner.constant());
   const auto run = static_cast<double>(std::max<std::int64_t>(c.axes[2].output.constant(), 1));
   const block_choice blocks = choose_blocks(
-      e.batch.as_constant().value_or(1), cores_of(site), blocks_of(e.rows.constant(), p.rows),
+      e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(e.rows.constant(), p.rows),
       blocks_of(e.columns.constant(), p.columns()), 1, cycles_of_tile(p, e.inner.constant(), false),
       [&](std::int64_t rows, std::int64_t columns) -> std::optional<double> {
         const std::int64_t width = columns * p.columns();

@@ -3,6 +3,7 @@
 #define DNNOPT_BACKEND_CODEGEN_LOWER_CONVOLUTION_SHIFTS_HPP
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +43,12 @@ struct shifted_image {
   return s;
 }
 
+/// The shape class of a convolution whose image is staged.
+[[nodiscard]] inline std::string shape_of_shifts(const convolution_shape& c, const shifted_image& image) {
+  return shape_class("convolution_shifts", std::array{c.batch * c.group, c.outputs, index_expr(image.positions),
+                                                      c.channels, c.window(), index_expr(image.phases)});
+}
+
 /// Tile and block sizes of the frame.
 struct shift_sizes {
   panel_sizes panels;               ///< without block_inner
@@ -50,8 +57,8 @@ struct shift_sizes {
   std::int64_t blocks = 0;          ///< along the positions
 };
 
-/// The register tile as for products, and blocks by choose_blocks, where staging the image is what a block adds. A
-/// block holds whole planes where these are reduced, and whole rows of windows where those are.
+/// What a tuner chose, else the register tile as for products, and blocks by choose_blocks, where staging the image is
+/// what a block adds. A block holds whole planes where these are reduced, and whole rows of windows where those are.
 [[nodiscard]] inline shift_sizes choose_shifts(const lowering_site& site, const convolution_shape& c,
                                                const shifted_image& image, bool whole_planes,
                                                const std::optional<window_total>& windows) {
@@ -59,10 +66,18 @@ struct shift_sizes {
   shift_sizes sizes;
   panel_sizes& p = sizes.panels;
   p = choose_panels(site, e, true, false);
+  const panel_sizes usual = p;
+  const auto* values = site.tuned(shape_of_shifts(c, image));
+  if (values != nullptr) {
+    p.rows = (*values)[0];
+    p.vectors = (*values)[1];
+  }
   const std::int64_t channels = c.channels.constant();
   // What a block has a whole number of: panels, or rows of windows.
-  const std::int64_t unit = windows ? windows->rows * image.pitch : p.columns();
-  const std::int64_t units = windows ? windows->run_rows : blocks_of(image.positions, unit);
+  const auto unit_of = [&] { return windows ? windows->rows * image.pitch : p.columns(); };
+  const auto units_of = [&] { return windows ? windows->run_rows : blocks_of(image.positions, unit_of()); };
+  std::int64_t unit = unit_of();
+  std::int64_t units = units_of();
   const auto local = static_cast<std::int64_t>(site.local_memory());
   const auto columns_of = [&](std::int64_t count) { return round_up(count * unit, p.columns()); };
   const auto staged_of = [&](std::int64_t count) {
@@ -78,10 +93,26 @@ struct shift_sizes {
     while (block > 1 && bytes() > local / 2) block = blocks_of(block, 2);
     return bytes() > local / 2 ? 0 : block;
   };
+  const auto take = [&](std::int64_t rows, std::int64_t count) {
+    p.block_rows = rows * p.rows;
+    p.block_columns = columns_of(count);
+    sizes.span = count * unit;
+    sizes.blocks = blocks_of(units, count);
+    sizes.block_channels = channels_at(rows, count);
+    return sizes.block_channels > 0;
+  };
+  if (values != nullptr) {
+    const std::int64_t rows = std::min(blocks_of(c.outputs.constant(), p.rows), blocks_of((*values)[2], p.rows));
+    const std::int64_t count = whole_planes ? units : std::min(units, blocks_of((*values)[3], unit));
+    if (take(rows, count)) return sizes;
+    p = usual;
+    unit = unit_of();
+    units = units_of();
+  }
   const double tile =
       cycles_of_tile(p, e.inner.constant(), true) * static_cast<double>(unit) / static_cast<double>(p.columns());
   const block_choice blocks = choose_blocks(
-      e.batch.as_constant().value_or(1), cores_of(site), blocks_of(c.outputs.constant(), p.rows), units,
+      e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(c.outputs.constant(), p.rows), units,
       whole_planes ? units : 1, tile, [&](std::int64_t rows, std::int64_t count) -> std::optional<double> {
         const std::int64_t block = channels_at(rows, count);
         if (block == 0) return std::nullopt;
@@ -90,12 +121,7 @@ struct shift_sizes {
         return staged * ((image.phases > 1 ? 0.6 : 0.25) + 12.0 / static_cast<double>(image.pitch)) +
                0.5 * static_cast<double>(passes * rows * p.rows * columns_of(count)) + cycles_per_group;
       });
-  if (blocks.rows == 0) return sizes;
-  p.block_rows = blocks.rows * p.rows;
-  p.block_columns = columns_of(blocks.columns);
-  sizes.span = blocks.columns * unit;
-  sizes.blocks = blocks_of(units, blocks.columns);
-  sizes.block_channels = channels_at(blocks.rows, blocks.columns);
+  if (blocks.rows > 0) take(blocks.rows, blocks.columns);
   return sizes;
 }
 
@@ -153,6 +179,7 @@ struct shift_sizes {
   kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_shifts, "convolution_shifts");
   plan.global = {sizes.blocks, blocks_of(c.outputs.constant(), p.block_rows), c.batch * c.group};
   plan.local = {1, 1, 1};
+  plan.tuning = shape_of_shifts(c, image);
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
   result.kernels.push_back(std::move(plan));
   return result;

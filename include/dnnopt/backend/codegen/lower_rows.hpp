@@ -299,8 +299,7 @@ struct row_group_sizes {
   // there are so many rows that the device is busy anyhow, a normalization is faster with few work-items each, for then
   // fewer have to meet: they read four neighbours at a time where they can, else what caches hold twice (on an H200
   // faster by 17% at 16384 rows of 1024).
-  const std::int64_t busy =
-      std::int64_t{2048} * (site.options.device == nullptr ? 1 : site.options.device->compute_units);
+  const std::int64_t busy = site.busy_items();
   const bool normalizes = op.family == row_family::centered || op.family == row_family::root_mean_square;
   const std::int64_t count = element_count(rows.outer).as_constant().value_or(1);
   const bool known = element_count(rows.inner).is_constant();

@@ -57,6 +57,12 @@ struct lowering_site {
     return options.device == nullptr || options.device->local_memory_bytes == 0 ? promised
                                                                                 : options.device->local_memory_bytes;
   }
+  /// Cores or multiprocessors of the device; what few devices lack where it is not known.
+  [[nodiscard]] std::int64_t compute_units() const {
+    return options.device == nullptr ? 4 : std::max<std::int64_t>(options.device->compute_units, 1);
+  }
+  /// Work-items that keep a device busy that runs them in step: what the multiprocessors of today's GPUs hold each.
+  [[nodiscard]] std::int64_t busy_items() const { return 2048 * compute_units(); }
   /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU), rather than many
   /// in step with shared local memory.
   [[nodiscard]] bool prefers_vectors() const {

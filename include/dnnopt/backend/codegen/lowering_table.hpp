@@ -34,8 +34,7 @@ namespace dnnopt::codegen {
   const device_info* device = s.options.device;
   if (device == nullptr || s.prefers_vectors() || device->max_work_group_size < 32)
     return lower_map(s.block, s.options.emitters);
-  const std::int64_t busy = std::int64_t{2048} * std::max<std::uint32_t>(device->compute_units, 1);
-  return lower_map(s.block, s.options.emitters, 4 * busy,
+  return lower_map(s.block, s.options.emitters, 4 * s.busy_items(),
                    static_cast<std::int64_t>(std::bit_floor(std::min<std::size_t>(device->max_work_group_size, 256))));
 }
 

@@ -26,6 +26,7 @@ struct panel_sizes {
   std::int64_t block_rows = 96;
   std::int64_t block_columns = 128;
   std::int64_t block_inner = 256;
+  bool tuned = false;  ///< a tuner chose the sizes of blocks
 
   [[nodiscard]] std::int64_t columns() const noexcept { return vector * vectors; }
 };
@@ -108,12 +109,12 @@ struct product_extents {
     p.block_rows = round_up(std::min(m, (*values)[2]), p.rows);
     p.block_columns = round_up(std::min(n, (*values)[3]), p.columns());
     p.block_inner = std::min(k, (*values)[4]);
-    if (bytes() <= site.local_memory()) return p;
+    p.tuned = bytes() <= site.local_memory();
+    if (p.tuned) return p;
     p = usual;
   }
   // Enough work-groups for every core to have some, then blocks that fit in local memory.
-  const std::int64_t units =
-      site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const std::int64_t units = site.compute_units();
   const auto groups = [&] {
     return z * ((m + p.block_rows - 1) / p.block_rows) * ((n + p.block_columns - 1) / p.block_columns);
   };
@@ -185,11 +186,6 @@ inline constexpr double cycles_per_group = 2000;
   return step * static_cast<double>(inner) + 0.4 * static_cast<double>(p.rows * p.columns());
 }
 
-/// Cores that take work-items one after the other.
-[[nodiscard]] inline std::int64_t cores_of(const lowering_site& site) {
-  return site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
-}
-
 /// Defines dnnopt_row_b(z, k), where row k of the second operand begins in memory, and DNNOPT_B_STRIDE, with which the
 /// frame reads the operand there. `offset` is that of an element in the symbols of index("k", ...) and index("n", ...).
 /// Returns whether that can be: floats in a buffer that nothing in the block computes, neighbours in n side by side,
@@ -213,18 +209,21 @@ inline constexpr double cycles_per_group = 2000;
 }
 
 /// Sizes for a frame whose first operand is packed and whose second one is read where it is: no inner block is ended,
-/// and blocks are chosen by choose_blocks. Weights that a core's cache does not hold are read again for each column of
-/// tiles.
+/// and blocks that no tuner chose are chosen by choose_blocks. Weights that a core's cache does not hold are read again
+/// for each column of tiles.
 inline void read_straight(panel_sizes& p, const lowering_site& site, const product_extents& e) {
   p.block_inner = e.inner.constant();
+  if (p.tuned) return;
   const double tile = cycles_of_tile(p, p.block_inner, true);
   const block_choice blocks = choose_blocks(
-      e.batch.as_constant().value_or(1), cores_of(site), blocks_of(e.rows.constant(), p.rows),
+      e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(e.rows.constant(), p.rows),
       blocks_of(e.columns.constant(), p.columns()), 1, tile,
       [&](std::int64_t rows, std::int64_t columns) -> std::optional<double> {
         const bool held = rows * p.rows * p.block_inner * 4 <= static_cast<std::int64_t>(site.local_memory()) / 2;
         return cycles_per_group + (held ? 0.0 : 0.2 * tile * static_cast<double>(rows * columns));
       });
+  // None where the result is empty.
+  if (blocks.rows == 0) return;
   p.block_rows = blocks.rows * p.rows;
   p.block_columns = blocks.columns * p.columns();
 }
@@ -255,8 +254,7 @@ inline void cover_rows(panel_sizes& p, const lowering_site& site, const product_
   const std::int64_t large = std::int64_t{1} << 30;
   const std::int64_t k = e.inner.as_constant().value_or(large);
   const std::int64_t columns = (e.batch * e.columns).as_constant().value_or(large);
-  const std::int64_t units =
-      site.options.device == nullptr ? 4 : std::max<std::int64_t>(site.options.device->compute_units, 1);
+  const std::int64_t units = site.compute_units();
   const auto narrow = [&] {
     if (p.block_columns <= p.columns()) return false;
     p.block_columns = round_up(p.block_columns / 2, p.columns());
