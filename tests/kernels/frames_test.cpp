@@ -131,8 +131,6 @@ TEST_CASE_METHOD(frames, "convolutions in shifts, panels, rows and tiles equal t
       {{1, 2, 4, 4}, {3, 2, 3, 7}, {1, 3, 1, 3}, {1, 1}, {1, 1}, 1, "convolution_panels"},
       {{1, 3, 9, 11}, {5, 3, 1, 1}, {0, 0, 0, 0}, {2, 3}, {1, 1}, 1, ""},
       {{2, 5, 31, 37}, {25, 5, 3, 3}, {0, 2, 1, 0}, {3, 2}, {2, 3}, 1, ""},
-      {{1, 70, 41, 45}, {30, 70, 5, 5}, {2, 2, 2, 2}, {1, 1}, {1, 1}, 1, ""},
-      {{1, 300, 23, 19}, {14, 300, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, ""},
       {{2, 3, 7, 13}, {13, 3, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, ""},
       {{1, 5, 13, 7}, {7, 5, 3, 5}, {0, 2, 1, 3}, {2, 1}, {1, 1}, 1, ""},
       {{1, 4, 13, 13}, {6, 2, 3, 3}, {2, 2, 2, 2}, {1, 2}, {2, 2}, 2, ""},
@@ -147,8 +145,12 @@ TEST_CASE_METHOD(frames, "convolutions in shifts, panels, rows and tiles equal t
       {{1, 2, 150, 97}, {2, 1, 7, 7}, {3, 3, 3, 3}, {1, 1}, {1, 1}, 2, "window_planes"},
       {{1, 67, 7, 7}, {67, 1, 3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}, 67, "window_planes"},
       {{1, 3, 3, 5, 7}, {6, 1, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {1, 2, 1}, {1, 1, 1}, 3, "convolution_rows"},
+      {{1, 42, 15, 17}, {10, 42, 5, 5}, {2, 2, 2, 2}, {1, 1}, {1, 1}, 1, ""},
+      {{1, 60, 11, 9}, {14, 60, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, ""},
   };
+  // The last ones have less local memory than their channels want at once.
   for (const form& f : forms) {
+    local_memory = f.w[1] > 40 ? 16384 : 0;
     node_case c{"Conv", {f32(f.x, 1), f32(f.w, 2), f32({f.w[0]}, 3)}, {false, true, true}, {}, 1};
     c.attributes.set("pads", f.pads);
     c.attributes.set("strides", f.strides);

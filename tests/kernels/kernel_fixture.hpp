@@ -61,6 +61,7 @@ class kernel_bench {
   memory_objects memory = memory_objects::buffers;  ///< what the next runs are lowered with
   image_limits images;                              ///< the device's unless a test changes them
   std::uint32_t compute_units = 0;                  ///< the device's unless a test changes them
+  std::uint64_t local_memory = 0;                   ///< bytes, where a test wants less than the device has
   std::vector<std::string> notes;                   ///< of the last run's lowering
 
   [[nodiscard]] device_info info(device_form form) const {
@@ -69,6 +70,7 @@ class kernel_bench {
     info.max_work_group_size = std::min<std::size_t>(info.max_work_group_size, 64);
     info.images = images;
     if (compute_units != 0) info.compute_units = compute_units;
+    if (local_memory != 0) info.local_memory_bytes = std::min(info.local_memory_bytes, local_memory);
     return info;
   }
 
