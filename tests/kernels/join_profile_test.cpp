@@ -149,9 +149,9 @@ TEST_CASE_METHOD(blocks, "a database serves other models with the same operators
 TEST_CASE_METHOD(blocks, "a device measures both plans of a join") {
   auto device = std::make_shared<opened_device>("opencl", opencl::program_cache_options{false, {}});
   auto database = std::make_shared<fusion::profile_database>();
-  const value_id x = input({1, 8, 20, 20});
+  const value_id x = input({1, 4, 9, 9});
   const value_id active = add("Tanh", {x});
-  const value_id y = add("Conv", {active, constant({8, 8, 3, 3})}, window(3, 1, 1, 1));
+  const value_id y = add("Conv", {active, constant({5, 4, 3, 3})}, window(3, 1, 1, 1));
   const value_id mean = add("ReduceMean", {y, integers({-1})});
   g.add_output(add("Sub", {y, mean}));
   const auto judge = make_join_judge(database, device, true);
