@@ -20,7 +20,13 @@ export OCLGRIND_LOG="$folder/errors"
 # Every combination is a compilation, and all of them are interpreted here.
 export DNNOPT_TUNING_COMBINATIONS="${DNNOPT_TUNING_COMBINATIONS:-20}"
 # Lists of the instructions that each kernel executed go to standard output; its first line names the kernel.
-"$tests" > "$folder/output" 2>&1 || { cat "$folder/output" > "$log"; tail -n 30 "$log"; exit 1; }
+if ! "$tests" > "$folder/output" 2>&1; then
+  cat "$folder/output" > "$log"
+  # What failed, without the lists of instructions between.
+  grep -vE '^ +[0-9]+ - |^Instructions executed' "$log" | grep -A 20 FAILED | head -n 200
+  tail -n 3 "$log"
+  exit 1
+fi
 { grep "Instructions executed for kernel" "$folder/output" || true; cat "$folder/errors"; } > "$log"
 if [ -s "$folder/errors" ]; then
   head -n 40 "$folder/errors"

@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, node_case>> cases_of_families() {
   cases.push_back({"matrix_panels", {"MatMul", {f32({2, 37, 67}, 1), f32({67, 131}, 2)}, {false, true}, {}, 1}});
   cases.push_back({"convolution_shifts",
                    {"Conv",
-                    {f32({1, 10, 11, 17}, 1), f32({13, 5, 3, 3}, 2), f32({13}, 3)},
+                    {f32({1, 10, 11, 17}, 1), f32({14, 5, 3, 3}, 2), f32({14}, 3)},
                     {false, true, true},
                     attributes({{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}, {"group", std::int64_t{2}}}),
                     1}});
