@@ -117,7 +117,9 @@ void compare(const std::string& path, const std::shared_ptr<opened_device>& devi
   }
   using steady = std::chrono::steady_clock;
   for (int round = -10; round < runs; ++round)
-    for (contender& one : rows) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      // Each round begins with another row, so that none always follows the same one.
+      contender& one = rows[(i + static_cast<std::size_t>(round + 10)) % rows.size()];
       const auto begin = steady::now();
       (void)one.compiled.run(named);
       const double ms = std::chrono::duration<double, std::milli>(steady::now() - begin).count();
