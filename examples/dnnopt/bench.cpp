@@ -18,6 +18,7 @@
 #include <dnnopt/profile/latency_table_json.hpp>
 #include <dnnopt/profile/perfetto_trace.hpp>
 #include <dnnopt/profile/report_json.hpp>
+#include <dnnopt/profile/roofline.hpp>
 #include <dnnopt/profile/table.hpp>
 
 #include "support.hpp"
@@ -284,8 +285,8 @@ int profile(const options& o) {
   report.arena_bytes = memory.arena_bytes;
   report.arena_lower_bound_bytes = memory.lower_bound_bytes;
   report.arena_allocated_bytes = intermediate_device_bytes(session);
-  if (!o.html.empty()) {
-    // For the roofline; kept in the cache folder, so that it is measured once per device and driver.
+  if (!o.html.empty() || o.roofline) {
+    // Kept in the cache folder, so that it is measured once per device and driver.
     dnnopt::opencl::context measured(dnnopt::opencl::select_device(o.device));
     const dnnopt::device_facts facts = dnnopt::opencl::facts_of(measured);
     report.ceilings = {facts.fma_gflops * 1e9, facts.buffer_copy_gbs * 1e9, facts.image_copy_fp32_gbs * 1e9};
@@ -321,6 +322,7 @@ int profile(const options& o) {
     result.update(checked);
     write_json(o, result);
   }
+  if (o.roofline) say(o, "\n" + dnnopt::profile::to_table(dnnopt::profile::roofline_of(report)));
   return right ? 0 : 1;
 }
 

@@ -52,6 +52,7 @@ struct options {
   std::string html;
   std::string latency_table;
   bool check_kernels = false;
+  bool roofline = false;
   double check_seconds = 120;
   // tune, plan-memory
   double budget = 60;

@@ -154,6 +154,8 @@ int main(int count, char** arguments) {
   command->add_option("--budget", o.budget, "seconds")->check(CLI::PositiveNumber)->capture_default_str();
 
   command = add("plan-memory", "the memory planner alone, on id,lower,upper,size records", &tool::plan_memory);
+  command->add_flag("--roofline", o.roofline,
+                    "print each kernel's share of the device's measured arithmetic and bandwidth");
   command->add_option("FILE", o.model, "MiniMalloc CSV or usage-record JSON")->required();
   add_json(*command, o);
   command->add_option("--strategy", o.strategy, "planning strategy")->capture_default_str();

@@ -373,9 +373,11 @@ class opencl_executor {
     set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
                   [&](const codegen::pointer_argument& pointer) -> argument_memory {
                     if (pointer.held == no_value) {
-                      if (step.lowered.scratch.at(pointer.scratch).persistent)
-                        return weights_.packed(s, pointer.scratch);
-                      return state.own.scratch[s].at(pointer.scratch);
+                      const argument_memory scratch = step.lowered.scratch.at(pointer.scratch).persistent
+                                                          ? weights_.packed(s, pointer.scratch)
+                                                          : state.own.scratch[s].at(pointer.scratch);
+                      prepared.bytes += scratch.bytes();
+                      return scratch;
                     }
                     if (pointer.object != memory_object::buffer) {
                       prepared.bytes += bytes_of(pointer.held, state.symbols);

@@ -62,6 +62,8 @@ class argument_memory {
   [[nodiscard]] cl_int set(cl_kernel kernel, cl_uint index) const noexcept {
     return image_ != nullptr ? image_->set_as_argument(kernel, index) : buffer_->set_as_argument(kernel, index);
   }
+  /// Bytes of the memory.
+  [[nodiscard]] std::size_t bytes() const noexcept { return image_ != nullptr ? image_->bytes() : buffer_->bytes(); }
 
  private:
   const opencl::device_buffer* buffer_ = nullptr;

@@ -117,7 +117,7 @@ struct raw_event {
   std::int64_t host_end_ns = 0;               ///< host clock just after it returned (or the interval's end)
   std::array<std::uint64_t, 3> gws{0, 0, 0};  ///< global work size, zeros for commands without one
   std::array<std::uint64_t, 3> lws{0, 0, 0};  ///< local work size, zeros where the driver chose
-  std::uint64_t bytes = 0;                    ///< bytes read and written, each once
+  std::uint64_t bytes = 0;                    ///< bytes of all memory that a kernel is given, or that are moved
   std::uint64_t flops = 0;                    ///< floating-point operations
 };
 

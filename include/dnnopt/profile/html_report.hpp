@@ -221,7 +221,7 @@ inline std::string html_data(const profile_report& report, const html_options& o
   out.close(']').key("arena").count(report.arena_bytes).key("bound").count(report.arena_lower_bound_bytes);
   out.key("ceilings").open('{');
   out.key("flops").value(report.ceilings.flops_per_second);
-  out.key("bytes").value(std::max(report.ceilings.bytes_per_second, report.ceilings.image_bytes_per_second));
+  out.key("bytes").value(report.ceilings.bandwidth());
   out.close('}').close('}');
   return script_safe(out.str());
 }

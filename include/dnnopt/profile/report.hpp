@@ -78,6 +78,11 @@ struct device_ceilings {
   double flops_per_second = 0.0;
   double bytes_per_second = 0.0;
   double image_bytes_per_second = 0.0;
+
+  /// The larger of the two rates at which memory is copied.
+  [[nodiscard]] double bandwidth() const noexcept { return std::max(bytes_per_second, image_bytes_per_second); }
+  /// Operations per byte at which both ceilings take the same time; 0 where one is unknown.
+  [[nodiscard]] double ridge() const noexcept { return bandwidth() > 0.0 ? flops_per_second / bandwidth() : 0.0; }
 };
 
 /// One tensor's place in the memory plan, for drawing.

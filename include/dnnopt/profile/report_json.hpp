@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <dnnopt/profile/report.hpp>
+#include <dnnopt/profile/roofline.hpp>
 
 namespace dnnopt::profile {
 
@@ -49,9 +51,38 @@ namespace dnnopt::profile {
           {"violations", clock.violations}};
 }
 
+/// The roofline: ceilings, one row per kernel in the order of `kernel_rows`, and what all of them make of the ceilings.
+/// `share` is of the ceiling named beside it and null where there is none.
+[[nodiscard]] inline nlohmann::json to_json(const roofline& roof) {
+  using nlohmann::json;
+  json rows = json::array();
+  for (const roofline_row& row : roof.rows) {
+    const bool bounded = row.nearest != ceiling::none;
+    rows.push_back({{"name", row.name},
+                    {"type", row.type},
+                    {"calls", row.calls},
+                    {"flops", row.flops},
+                    {"bytes", row.bytes},
+                    {"us", row.time_ns * 1e-3},
+                    {"flops_per_second", row.flops_per_second},
+                    {"bytes_per_second", row.bytes_per_second},
+                    {"least_us", row.least_ns * 1e-3},
+                    {"share", bounded ? json(row.share) : json()},
+                    {"ceiling", bounded ? json(std::string(to_string(row.nearest))) : json()}});
+  }
+  return {{"flops_per_second", roof.ceilings.flops_per_second},
+          {"bytes_per_second", roof.ceilings.bandwidth()},
+          {"ridge", roof.ceilings.ridge()},
+          {"us", roof.time_ns * 1e-3},
+          {"least_us", roof.least_ns * 1e-3},
+          {"share", roof.share()},
+          {"rows", std::move(rows)}};
+}
+
 /// The whole report: the contract's keys `e2e_ms kernels operators[] kernel_events[] clock{} dropped`, and beside them
-/// the split of time and the other tables. `kernel_events` holds the commands that `kernels` counts; transfers, waits
-/// and host operators are in `other_events`. Times are microseconds from the origin, host clock.
+/// the split of time, the other tables, and where ceilings were measured the roofline. `kernel_events` holds the
+/// commands that `kernels` counts; transfers, waits and host operators are in `other_events`. Times are microseconds
+/// from the origin, host clock.
 [[nodiscard]] inline nlohmann::json to_json(const profile_report& report) {
   using nlohmann::json;
   const auto rows = [](const std::vector<statistic_row>& all) {
@@ -123,6 +154,7 @@ namespace dnnopt::profile {
   result["starved_event_bias_us"] = report.bias.starved_ns * 1e-3;
   result["starved"] = report.starved;
   result["overhead"] = report.overhead;
+  if (const roofline roof = roofline_of(report); roof.measured()) result["roofline"] = to_json(roof);
   return result;
 }
 
