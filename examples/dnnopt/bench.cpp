@@ -181,6 +181,10 @@ bool check_profiler(dnnopt::session& session, const dnnopt::named_tensors& input
 
 }  // namespace
 
+std::string wait_of(const dnnopt::session& session) {
+  return session.executor() == nullptr ? "none" : std::string(dnnopt::name_of(session.executor()->waits_by()));
+}
+
 int bench(const options& o) {
   const auto init = clock::now();
   const dnnopt::model m = dnnopt::load(o.model);
@@ -204,6 +208,7 @@ int bench(const options& o) {
 
   json result;
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
+  result["wait"] = wait_of(session);
   result["init_ms"] = init_ms;
   result["first_ms"] = first_ms;
   result["latency_ms"] = {{"min", latencies.front()},
@@ -244,8 +249,9 @@ int bench(const options& o) {
   result["peak_host_bytes"] = peak_host_bytes();
 
   say(o, "device " + result["device"].get<std::string>() + ", " + std::to_string(o.warmup) + " warm-up and " +
-             std::to_string(o.runs) + " measured inferences\n" + "init " + fixed(init_ms, 1) + " ms (" +
-             std::to_string(session.report().builds) + " kernels built), first " + fixed(first_ms, 2) +
+             std::to_string(o.runs) + " measured inferences" +
+             (result["wait"] == "spinning" ? ", spinning while it waits" : "") + "\n" + "init " + fixed(init_ms, 1) +
+             " ms (" + std::to_string(session.report().builds) + " kernels built), first " + fixed(first_ms, 2) +
              " ms\nlatency ms: median " + fixed(median(latencies), 3) + ", min " + fixed(latencies.front(), 3) +
              ", mean " + fixed(mean, 3) + ", p90 " + fixed(percentile(latencies, 0.9), 3) + ", max " +
              fixed(latencies.back(), 3) + "\nenqueue " + fixed(split.enqueue_overlapped_ns * 1e-6, 3) +
@@ -316,13 +322,14 @@ int profile(const options& o) {
       out << dnnopt::profile::to_csv(table);
   });
   say(o, dnnopt::profile::to_table(report));
+  if (o.roofline) say(o, "\n" + dnnopt::profile::to_table(dnnopt::profile::roofline_of(report)));
   keep_plans(o, *compiling.memory.store);
   if (!o.json_target.empty()) {
     json result = json::parse(dnnopt::profile::to_json(report).dump());
     result.update(checked);
+    result["wait"] = wait_of(session);
     write_json(o, result);
   }
-  if (o.roofline) say(o, "\n" + dnnopt::profile::to_table(dnnopt::profile::roofline_of(report)));
   return right ? 0 : 1;
 }
 

@@ -21,6 +21,7 @@ struct options {
   bool require_device = false;
   std::string precision = "fp32";
   std::string memory_objects = "automatic";
+  std::string wait = "blocking";
   std::vector<std::string> shapes;  ///< NAME=2x3x224x224
   std::vector<std::string> dims;    ///< batch=2
   std::string cache;
@@ -51,8 +52,8 @@ struct options {
   std::string csv;
   std::string html;
   std::string latency_table;
-  bool check_kernels = false;
   bool roofline = false;
+  bool check_kernels = false;
   double check_seconds = 120;
   // tune, plan-memory
   double budget = 60;

@@ -74,6 +74,15 @@ void add_common(CLI::App& command, tool::options& o) {
   command.add_option("--seed", o.seed, "of generated weights and inputs")->capture_default_str();
 }
 
+/// Of the commands that wait for inferences.
+void add_wait(CLI::App& command, tool::options& o) {
+  command
+      .add_option("--wait", o.wait,
+                  "sleep until the device is done, or poll it (sooner on some drivers, one core busy)")
+      ->check(CLI::IsMember({"blocking", "spinning"}))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -111,6 +120,7 @@ int main(int count, char** arguments) {
   add_model(*command, o);
   add_common(*command, o);
   command->add_option("--input", o.inputs, "NAME=FILE.npy; inputs not given are generated")->allow_extra_args(false);
+  add_wait(*command, o);
   command->add_option("--output-dir", o.output_dir, "folder for one .npy per output");
   command->add_flag("--poison-freed", o.poison_freed,
                     "fill memory with 0xFF when nothing reads it any more: outputs must stay the same");
@@ -127,12 +137,14 @@ int main(int count, char** arguments) {
   command = add("bench", "latency", &tool::bench);
   add_model(*command, o);
   add_common(*command, o);
+  add_wait(*command, o);
   command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
   command->add_option("--runs", o.runs, "measured inferences")->check(CLI::PositiveNumber)->capture_default_str();
 
   command = add("profile", "per-operator and per-kernel times on one clock", &tool::profile);
   add_model(*command, o);
   add_common(*command, o);
+  add_wait(*command, o);
   command->add_option("--mode", o.mode, "full: every kernel; monitor: a sample within an overhead budget")
       ->check(CLI::IsMember({"full", "monitor"}))
       ->capture_default_str();
@@ -142,6 +154,8 @@ int main(int count, char** arguments) {
   command->add_option("--csv", o.csv, "one row per event");
   command->add_option("--html", o.html, "self-contained report");
   command->add_option("--latency-table", o.latency_table, "lookup table of kernels and operators, .csv or .json");
+  command->add_flag("--roofline", o.roofline,
+                    "print each kernel's share of the device's measured arithmetic and bandwidth");
   command->add_flag("--check-kernels", o.check_kernels,
                     "hold each kernel's time against the slope of latency over 1 to 20 injected copies of it");
   command->add_option("--check-seconds", o.check_seconds, "time for --check-kernels")
@@ -154,8 +168,6 @@ int main(int count, char** arguments) {
   command->add_option("--budget", o.budget, "seconds")->check(CLI::PositiveNumber)->capture_default_str();
 
   command = add("plan-memory", "the memory planner alone, on id,lower,upper,size records", &tool::plan_memory);
-  command->add_flag("--roofline", o.roofline,
-                    "print each kernel's share of the device's measured arithmetic and bandwidth");
   command->add_option("FILE", o.model, "MiniMalloc CSV or usage-record JSON")->required();
   add_json(*command, o);
   command->add_option("--strategy", o.strategy, "planning strategy")->capture_default_str();

@@ -51,6 +51,7 @@ int run(const options& o) {
             dnnopt::to_string(content.dims()) + (file.empty() ? "" : "  -> " + file) + "\n";
     ++position;
   }
+  result["wait"] = wait_of(session);
   result["kernels"] = session.kernels();
   result["host_ops"] = session.host_ops();
   result["placements"] = json::array();

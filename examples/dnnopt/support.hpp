@@ -69,6 +69,7 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   result.require_device = o.require_device;
   result.precision = o.precision == "fp16" ? dnnopt::precision::fp16 : dnnopt::precision::fp32;
   result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
+  result.wait = dnnopt::find_wait_mode(o.wait).value_or(dnnopt::wait_mode::blocking);
   result.passes = o.passes;
   result.memory.strategy = o.memory_strategy;
   result.memory.budget = o.memory_budget;
@@ -88,6 +89,9 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   use_profiles(o, result);
   return result;
 }
+
+/// How the session waits for its device, for JSON: "blocking", "spinning", or "none" on the reference backend.
+[[nodiscard]] std::string wait_of(const dnnopt::session& session);
 
 /// Inputs of a run: what --input names, generated ones for the rest. Symbolic dims of generated inputs come from
 /// --dim and --shape, else from given inputs, else they are 1.

@@ -2,16 +2,21 @@
 #ifndef DNNOPT_SESSION_HPP
 #define DNNOPT_SESSION_HPP
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <dnnopt/backend/memory_options.hpp>
 #include <dnnopt/backend/program_cache_options.hpp>
+#include <dnnopt/bound_value.hpp>
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/layout.hpp>
@@ -19,6 +24,9 @@
 #include <dnnopt/named_tensors.hpp>
 #include <dnnopt/passes/pipeline.hpp>
 #include <dnnopt/storage.hpp>
+#include <dnnopt/wait_mode.hpp>
+
+struct _cl_mem;  // OpenCL's: cl_mem is a pointer to it
 
 namespace dnnopt {
 
@@ -52,6 +60,7 @@ struct compile_options {
   std::shared_ptr<const tuning_store> tuned{};  ///< what tune() chose, by device; null: the default choices
   std::shared_ptr<fusion::join_judge> judge{};  ///< joins that a profile decides; null: the shipped rule
   memory_options memory{};                      ///< how intermediate tensors are ordered and placed
+  wait_mode wait = wait_mode::blocking;  ///< how a run waits for an OpenCL device; the reference backend has no waits
   std::function<void(const graph&, const pass_report&)> after_pass{};  ///< sees every pass
 };
 
@@ -90,9 +99,33 @@ class session {
   /// a call before the first inference would miss their work. Whether nothing had to be written or it was written.
   bool save_programs() noexcept;
 
-  /// One inference. Inputs are found by name. Errors: missing_input, type_mismatch, shape_mismatch, and those of
-  /// devices.
+  /// One inference. Inputs are found by name, those that are bound must not be given; outputs that are bound are left
+  /// out of the result. Errors: missing_input, type_mismatch, shape_mismatch, invalid_argument (a bound input is given
+  /// too, or bound memory overlaps or is too small: docs/opencl_runtime.md), and those of devices.
   [[nodiscard]] named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
+
+  /// Makes the input or output `name` lie in the caller's OpenCL buffer from the next inference on: dense, row-major,
+  /// of the model's element type, in the session's own context (session::context()). The session keeps the buffer alive
+  /// until it is unbound or another one takes its place. The answer says whether kernels use it in place, or what makes
+  /// every inference copy it. Where an input has symbolic dims, `dims` says which ones it has in the buffer.
+  ///
+  /// Synchronization: whatever the caller enqueued on the buffer, on whatever queue, must be done when run() is called,
+  /// and nothing else may touch it before run() returns; then everything that the inference enqueued is done.
+  /// Errors: those of bound_memory::bind; unsupported on the reference backend.
+  bound_value bind(std::string_view name, _cl_mem* memory, std::optional<dim_list> dims = std::nullopt);
+  /// The same for an object of OpenCL's C++ bindings, such as cl::Buffer.
+  template <class Memory>
+  requires requires(const Memory& memory) {
+    { memory() } -> std::convertible_to<_cl_mem*>;
+  }
+  bound_value bind(std::string_view name, const Memory& memory, std::optional<dim_list> dims = std::nullopt) {
+    return bind(name, static_cast<_cl_mem*>(memory()), std::move(dims));
+  }
+  /// Gives the input or output memory of the session again; it must then be given to run(), or is in its result.
+  /// Whether something was bound. Errors: missing_input for an unknown name; unsupported on the reference backend.
+  bool unbind(std::string_view name);
+  /// All that is bound, inputs first, with the dims of the last inference; nothing on the reference backend.
+  [[nodiscard]] std::vector<bound_value> bindings() const;
 
   /// The optimized graph.
   [[nodiscard]] const graph& optimized() const noexcept;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "../error.hpp"
+#include "../wait_mode.hpp"
 #include "cl_status.hpp"
 #include "device_memory.hpp"
 #include "opencl_loader.hpp"
@@ -71,9 +72,8 @@ class event_sink {
   virtual void on_command(const command_record& record, cl::Event event) = 0;
 };
 
-/// How finish() waits: `blocking` sleeps in clFinish; `spinning` polls the state of a marker, which answers sooner,
-/// keeps one core busy and costs one event per wait (counted).
-enum class wait_mode : std::uint8_t { blocking, spinning };
+/// How finish() waits.
+using dnnopt::wait_mode;
 
 /// One kernel enqueue. `local` of zeros leaves the work-group size to the driver.
 struct launch_size {
@@ -346,7 +346,8 @@ class command_queue {
     since_flush_ = 0;
   }
 
-  /// Waits until everything enqueued is done. Throws errc::opencl_call when a command failed.
+  /// Waits until everything enqueued is done. Spinning costs one event (counted). Throws errc::opencl_call when a
+  /// command failed.
   void finish(wait_mode mode = wait_mode::blocking) {
     ++counts_.waits;
     since_flush_ = 0;
@@ -365,6 +366,9 @@ class command_queue {
                  "clGetEventInfo");
     }
     if (state < 0) check_wait(state, "a command", "its state says so");
+    // Seeing the state is no synchronization point (OpenCL 1.2, section 5.9, clGetEventInfo): other queues may not see
+    // what was written. This call is one, and returns at once.
+    check_wait(::clWaitForEvents(1, &marker), "clWaitForEvents");
   }
 
   /// For layers that enqueue by functions of their own (recordings): makes the call with an event for the sink, or

@@ -187,6 +187,13 @@ class device_buffer {
     return result;
   }
 
+  /// Whether both have bytes of one memory object in common; two objects over the same host memory are not seen.
+  [[nodiscard]] bool overlaps(const device_buffer& other) const noexcept {
+    const bool same =
+        addressed_ != nullptr ? addressed_ == other.addressed_ : root_() != nullptr && root_() == other.root_();
+    return same && offset_ < other.offset_ + other.bytes_ && other.offset_ < offset_ + bytes_;
+  }
+
   /// Another holder of the same OpenCL object: it keeps the memory alive and counts no bytes.
   [[nodiscard]] device_buffer share() const {
     device_buffer result;
@@ -276,9 +283,9 @@ class device_memory {
   }
 
   /// The caller's own buffer; it is retained, not copied, and counts nothing. Throws errc::invalid_argument when it is
-  /// no buffer or belongs to another context.
-  [[nodiscard]] device_buffer wrap(cl_mem memory) const {
-    belongs_here(memory, {CL_MEM_OBJECT_BUFFER}, "buffer");
+  /// no buffer or belongs to another context, with `name`.
+  [[nodiscard]] device_buffer wrap(cl_mem memory, std::string_view name = {}) const {
+    belongs_here(memory, {CL_MEM_OBJECT_BUFFER}, "buffer", name);
     device_buffer result;
     check(::clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof(result.bytes_), &result.bytes_, nullptr),
           "clGetMemObjectInfo");
@@ -403,16 +410,17 @@ class device_memory {
   }
 
   cl_mem_object_type belongs_here(cl_mem memory, std::initializer_list<cl_mem_object_type> allowed,
-                                  std::string_view what) const {
+                                  std::string_view what, std::string_view name = {}) const {
     cl_mem_object_type type = 0;
     cl_context owner = nullptr;
     if (memory == nullptr || ::clGetMemObjectInfo(memory, CL_MEM_TYPE, sizeof(type), &type, nullptr) != CL_SUCCESS ||
         ::clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof(owner), &owner, nullptr) != CL_SUCCESS ||
         std::find(allowed.begin(), allowed.end(), type) == allowed.end()) {
-      throw error(errc::invalid_argument, "the caller's memory object is no " + std::string(what));
+      throw error(errc::invalid_argument, "the caller's memory object is no " + std::string(what) + of(name));
     }
     if (owner != context_()) {
-      throw error(errc::invalid_argument, "the caller's " + std::string(what) + " belongs to another OpenCL context");
+      throw error(errc::invalid_argument,
+                  "the caller's " + std::string(what) + " belongs to another OpenCL context" + of(name));
     }
     return type;
   }

@@ -11,15 +11,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/backend/arena.hpp>
+#include <dnnopt/backend/bound_memory.hpp>
 #include <dnnopt/backend/built_kernels.hpp>
 #include <dnnopt/backend/device_weights.hpp>
 #include <dnnopt/backend/image_memory.hpp>
@@ -29,8 +30,10 @@
 #include <dnnopt/backend/program_cache.hpp>
 #include <dnnopt/backend/run_memory.hpp>
 #include <dnnopt/backend/run_observer.hpp>
+#include <dnnopt/backend/run_values.hpp>
 #include <dnnopt/backend/texel_images.hpp>
 #include <dnnopt/passes/pass.hpp>
+#include <dnnopt/wait_mode.hpp>
 
 namespace dnnopt {
 
@@ -39,6 +42,8 @@ struct run_figures {
   std::size_t kernels = 0;   ///< launches, copies and fills between inputs being there and outputs being read
   std::size_t host_ops = 0;  ///< operators that the reference backend computed
   std::size_t events = 0;    ///< OpenCL events created
+  std::size_t uploads = 0;   ///< transfers from the host to the device
+  std::size_t downloads = 0;
 };
 
 /// Runs a program for any values of its symbols; what one binding needs is prepared once and kept.
@@ -57,15 +62,18 @@ class opencl_executor {
         queues_(where),
         kernels_(build_kernels(programs, *program_)),
         weights_(where, queues_.use(false), *program_, kernels_.prepare),
-        placement_of_arena_(opencl::arena_placement(where.info())) {
+        placement_of_arena_(opencl::arena_placement(where.info())),
+        bound_(where, *program_) {
     find_device_values();
     make_images();
   }
   opencl_executor(const opencl_executor&) = delete;
   opencl_executor& operator=(const opencl_executor&) = delete;
 
-  /// One inference. `inputs` are the graph's inputs in order; outputs come back in order.
-  /// Errors: type_mismatch, shape_mismatch of an input; out_of_device_memory; memory_limit; what host operators throw.
+  /// One inference. `inputs` are the graph's inputs in order, tensor() for bound ones; outputs come back in order,
+  /// tensor() for bound ones. Everything that it enqueued is done when it returns or throws.
+  /// Errors: type_mismatch, shape_mismatch of an input; missing_input; invalid_argument for a tensor given for a bound
+  /// input, and what bound_memory::check refuses; out_of_device_memory; memory_limit; what host operators throw.
   [[nodiscard]] std::vector<tensor> run(std::span<const tensor> inputs, run_observer* observer = nullptr) {
     if (observer != nullptr && !observer->observes()) observer = nullptr;
     opencl::command_queue& queue = queues_.use(observer != nullptr && observer->wants_events());
@@ -77,6 +85,28 @@ class opencl_executor {
       throw;
     }
   }
+
+  /// From the next inference on `memory` stands in the place of the input or output `name`; bound_memory::bind says
+  /// what it must be, and its errors. Where kernels use it as it is, nothing is uploaded, downloaded or converted for
+  /// it; else the answer says why not. Commands that the caller enqueued on it elsewhere must be done before a run.
+  bound_value bind(std::string_view name, cl_mem memory, std::optional<dim_list> dims = std::nullopt) {
+    bound_value row = bound_.bind(name, memory, std::move(dims));
+    exchange_memory();
+    return row;
+  }
+  /// Ends a binding; the next run allocates memory of its own again. Whether something was bound. Errors:
+  /// missing_input for a name that the graph does not have.
+  bool unbind(std::string_view name) {
+    const bool was = bound_.unbind(name);
+    exchange_memory();
+    return was;
+  }
+  /// All that is bound.
+  [[nodiscard]] const bound_memory& bound() const noexcept { return bound_; }
+
+  /// How runs wait for the device; blocking unless told. Spinning creates one event per wait, no matter who observes.
+  void wait_by(wait_mode how) noexcept { wait_ = how; }
+  [[nodiscard]] wait_mode waits_by() const noexcept { return wait_; }
 
   /// For finding faults: regions of the arena are filled with 0xFF (NaN as floats) before a run, and as soon as nothing
   /// reads them any more. The fills count as device commands. Outputs are the same as without, or a plan is wrong.
@@ -92,7 +122,8 @@ class opencl_executor {
   [[nodiscard]] std::uint64_t weight_bytes() const { return weights_.bytes(); }
   /// Bytes of the images that hold intermediate tensors; they stay from run to run, outside the arena.
   [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_memory_.bytes; }
-  /// Bytes of buffers for the graph's inputs and outputs, of all bindings that are kept.
+  /// Bytes of buffers for the graph's inputs and outputs, of all values of the symbols that are kept; bound memory is
+  /// the caller's and counts nothing.
   [[nodiscard]] std::uint64_t caller_bytes() const {
     std::uint64_t bytes = 0;
     for (const instance& made : instances_)
@@ -110,11 +141,13 @@ class opencl_executor {
                                              run_observer* observer) {
     const graph& g = *program_->g;
     symbol_values symbols = bind_inputs(g, inputs);
+    bound_.check(symbols);
     instance& made = instance_for(symbols);
     enter(made, queue);
     const opencl::command_counts before = queue.counts();
     run_state state{made, queue, symbols, {}, observer, 0, 0, {}, {}};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (bound_.is_input_bound(i)) continue;
       state.host[g.inputs()[i]] = inputs[i];
       if (device_values_[program_->roots[g.inputs()[i]]]) upload(state, g.inputs()[i], inputs[i]);
     }
@@ -129,10 +162,20 @@ class opencl_executor {
       if (poison_) poison_after(state, s);
     }
     std::vector<tensor> outputs;
-    for (const value_id out : g.outputs()) outputs.push_back(fetch(state, out, false));
+    for (std::size_t i = 0; i < g.outputs().size(); ++i) {
+      if (const opencl::device_buffer* const memory = bound_.output(i)) {
+        deliver(state, g.outputs()[i], *memory);
+        outputs.emplace_back();
+      } else {
+        outputs.push_back(fetch(state, g.outputs()[i], false));
+      }
+    }
     wait(state);
-    figures_ = {static_cast<std::size_t>((queue.counts() - before).device_commands()), state.host_ops,
-                static_cast<std::size_t>((queue.counts() - before).events)};
+    bound_.ran(symbols);
+    const opencl::command_counts counted = queue.counts() - before;
+    figures_ = {static_cast<std::size_t>(counted.device_commands()), state.host_ops,
+                static_cast<std::size_t>(counted.events), static_cast<std::size_t>(counted.uploads),
+                static_cast<std::size_t>(counted.downloads)};
     return outputs;
   }
 
@@ -192,35 +235,39 @@ class opencl_executor {
       images_.push_back(where_->memory().allocate_image(one, "an image of intermediate tensors"));
   }
 
-  static symbol_values bind_inputs(const graph& g, std::span<const tensor> inputs) {
+  /// Arguments that name memory which another one replaced are set again, and the session's own is given back where
+  /// the caller's stands in for it.
+  void exchange_memory() {
+    const std::set<value_id> changed = bound_.take_changed();
+    if (changed.empty()) return;
+    for (instance& made : instances_) {
+      for (const value_id root : changed)
+        if (bound_.of_root(root) != nullptr) made.buffers[root] = {};
+      for (std::size_t s = 0; s < made.kernels.size(); ++s)
+        for (std::size_t k = 0; k < made.kernels[s].size(); ++k)
+          for (const codegen::pointer_argument& argument : program_->steps[s].lowered.kernels[k].pointers)
+            if (argument.held != no_value && changed.contains(program_->roots[argument.held]))
+              made.kernels[s][k].ready = false;
+    }
+  }
+
+  [[nodiscard]] symbol_values bind_inputs(const graph& g, std::span<const tensor> inputs) const {
     if (inputs.size() != g.inputs().size())
       throw error(errc::missing_input,
                   std::to_string(inputs.size()) + " inputs given, " + std::to_string(g.inputs().size()) + " needed");
     symbol_values symbols;
-    for (std::size_t i = 0; i < inputs.size(); ++i) bind_dims(g, g.inputs()[i], inputs[i], symbols);
-    return symbols;
-  }
-
-  /// Binds symbols that are dims of a value, and checks the others.
-  static void bind_dims(const graph& g, value_id id, const tensor& t, symbol_values& symbols) {
-    const value& v = g.value_at(id);
-    if (v.facts.type != dtype::undefined && t.type() != v.facts.type)
-      throw error(errc::type_mismatch, "'" + v.name + "' is " + std::string(name_of(t.type())) + ", not " +
-                                           std::string(name_of(v.facts.type)));
-    if (!v.facts.dims) return;
-    const auto refuse = [&] {
-      return error(errc::shape_mismatch,
-                   "'" + v.name + "' has shape " + to_string(t.dims()) + ", not " + to_string(*v.facts.dims));
-    };
-    if (t.rank() != v.facts.dims->size()) throw refuse();
-    for (std::size_t k = 0; k < t.rank(); ++k) {
-      const index_expr& dim = (*v.facts.dims)[k];
-      if (const auto symbol = dim.as_symbol(); symbol && !symbols.find(*symbol)) {
-        symbols.bind(*symbol, t.dims()[k]);
-      } else if (const auto value = dim.try_evaluate(symbols); value && *value != t.dims()[k]) {
-        throw refuse();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const value& v = g.value_at(g.inputs()[i]);
+      if (!bound_.is_input_bound(i)) {
+        if (inputs[i].empty()) throw error(errc::missing_input, "input '" + v.name + "' is neither given nor bound");
+        bind_symbols(v, inputs[i], symbols);
+        continue;
       }
+      if (!inputs[i].empty())
+        throw error(errc::invalid_argument, "input '" + v.name + "' is bound to device memory, and given as well");
+      if (const dim_list* const dims = bound_.stated_dims(i)) bind_symbols(v, *dims, symbols);
     }
+    return symbols;
   }
 
   instance& instance_for(const symbol_values& symbols) {
@@ -242,8 +289,9 @@ class opencl_executor {
     for (std::size_t s = 0; s < program_->steps.size(); ++s)
       made.scratch[s].resize(program_->steps[s].lowered.scratch.size());
     for (const planned_value& separate : made.memory.separate)
-      made.buffers[separate.held] =
-          where_->memory().allocate(separate.bytes, program_->g->value_at(separate.held).name);
+      if (bound_.of_root(separate.held) == nullptr)
+        made.buffers[separate.held] =
+            where_->memory().allocate(separate.bytes, program_->g->value_at(separate.held).name);
     for (std::size_t s = 0; s < program_->steps.size(); ++s)
       made.kernels[s].resize(program_->steps[s].lowered.kernels.size());
     instances_.push_front(std::move(made));
@@ -257,7 +305,8 @@ class opencl_executor {
     if (limit == 0) return;
     device_share share;
     share.weights = where_->memory().figures().live_bytes - arena_.bytes();
-    for (const planned_value& separate : memory.separate) share.caller += separate.bytes;
+    for (const planned_value& separate : memory.separate)
+      if (bound_.of_root(separate.held) == nullptr) share.caller += separate.bytes;
     const std::size_t arena = std::max(memory.arena_bytes, arena_.bytes());
     if (share.weights + share.caller + arena > limit) refuse_memory(*program_, memory, share, limit);
   }
@@ -326,10 +375,14 @@ class opencl_executor {
         std::max<std::int64_t>(detail::bytes_of(program_->g->facts(v))->evaluate(symbols), 1));
   }
 
-  /// The buffer of a value, made now where its size was not known before the run.
-  opencl::device_buffer& buffer_of(run_state& state, value_id v) {
+  /// The buffer of a value: the caller's where it is bound; made now where its size was not known before the run.
+  const opencl::device_buffer& buffer_of(run_state& state, value_id v) {
     const value_id root = program_->roots[v];
     if (opencl::device_buffer* const constant = weights_.find(root)) return *constant;
+    if (const opencl::device_buffer* const bound = bound_.of_root(root)) {
+      bound_.check_late(root, state.symbols);
+      return *bound;
+    }
     opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
     if (buffer.empty())
       buffer = where_->memory().allocate(bytes_of(root, state.symbols), program_->g->value_at(root).name);
@@ -345,8 +398,11 @@ class opencl_executor {
     if (buffer.empty())
       buffer =
           where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), program_->g->value_at(root).name);
-    state.queue.upload(buffer, content.bytes(), 0, false,
-                       state.observer == nullptr ? nullptr : state.observer->transfer(run_observer::direction::upload));
+    state.queue.upload(buffer, content.bytes(), 0, false, sink_of(state, run_observer::direction::upload));
+  }
+
+  static opencl::event_sink* sink_of(const run_state& state, run_observer::direction way) {
+    return state.observer == nullptr ? nullptr : state.observer->transfer(way);
   }
 
   void launch(run_state& state, std::size_t s) {
@@ -406,30 +462,8 @@ class opencl_executor {
     state.dying_on_host.push_back(std::move(content));
   }
 
-  static tensor evaluate_elements(const value& v, const symbol_values& symbols) {
-    tensor out(v.facts.type, evaluate(*v.facts.dims, symbols));
-    const auto fill = [&](auto data) {
-      for (std::size_t i = 0; i < data.size(); ++i)
-        data[i] = static_cast<std::remove_reference_t<decltype(data[i])>>((*v.facts.elements)[i].evaluate(symbols));
-    };
-    switch (v.facts.type) {
-      case dtype::int64:
-        fill(out.mutable_data<std::int64_t>());
-        break;
-      case dtype::int32:
-        fill(out.mutable_data<std::int32_t>());
-        break;
-      case dtype::boolean:
-        fill(out.mutable_data<bool>());
-        break;
-      default:
-        throw error(errc::unsupported, "'" + v.name + "' holds dims as " + std::string(name_of(v.facts.type)));
-    }
-    return out;
-  }
-
-  /// The value on the host, downloaded where only the device has it.
-  tensor fetch(run_state& state, value_id v, bool blocking) {
+  /// The value where the host has it or can tell it.
+  [[nodiscard]] std::optional<tensor> on_host(const run_state& state, value_id v) const {
     const graph& g = *program_->g;
     const value_facts& facts = g.facts(v);
     if (facts.is_constant()) return facts.constant;
@@ -439,17 +473,38 @@ class opencl_executor {
     if (g.facts(root).is_constant()) return g.facts(root).constant.reshaped(evaluate(*facts.dims, state.symbols));
     if (const auto held = state.host.find(root); held != state.host.end())
       return held->second.reshaped(evaluate(*facts.dims, state.symbols));
+    return std::nullopt;
+  }
+
+  /// The value on the host, downloaded where only the device has it.
+  tensor fetch(run_state& state, value_id v, bool blocking) {
+    if (std::optional<tensor> held = on_host(state, v)) return std::move(*held);
+    const value_facts& facts = program_->g->facts(v);
     tensor out(facts.type, evaluate(*facts.dims, state.symbols));
-    if (out.size() != 0)
-      state.queue.download(
-          buffer_of(state, v), out.mutable_bytes(), 0, blocking,
-          state.observer == nullptr ? nullptr : state.observer->transfer(run_observer::direction::download));
+    if (out.size() == 0) return out;
+    const bool polled = blocking && wait_ != wait_mode::blocking;
+    state.queue.download(buffer_of(state, v), out.mutable_bytes(), 0, blocking && !polled,
+                         sink_of(state, run_observer::direction::download));
+    if (polled) state.queue.finish(wait_);
     return out;
+  }
+
+  /// An output in the caller's memory: kernels wrote it there, or it is copied now, as bound_value::reason tells.
+  void deliver(run_state& state, value_id out, const opencl::device_buffer& memory) {
+    bound_.check_late(program_->roots[out], state.symbols);
+    if (bound_.of_root(program_->roots[out]) == &memory) return;
+    if (std::optional<tensor> held = on_host(state, out)) {
+      state.queue.upload(memory, held->bytes(), 0, false, sink_of(state, run_observer::direction::upload));
+      state.dying_on_host.push_back(std::move(*held));
+      return;
+    }
+    const auto bytes = static_cast<std::size_t>(detail::bytes_of(program_->g->facts(out))->evaluate(state.symbols));
+    state.queue.copy(buffer_of(state, out), 0, memory, 0, bytes, sink_of(state, run_observer::direction::within));
   }
 
   void wait(run_state& state) {
     const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
-    state.queue.finish();
+    state.queue.finish(wait_);
     state.reached();
     if (state.observer != nullptr) state.observer->waited(begin);
   }
@@ -473,7 +528,7 @@ class opencl_executor {
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
       const value_id out = n.outputs[i];
       if (out == no_value) continue;
-      bind_dims(g, out, outputs.at(i), state.symbols);
+      bind_symbols(g.value_at(out), outputs.at(i), state.symbols);
       if (device_values_[program_->roots[out]]) upload(state, out, outputs[i]);
       state.host[out] = std::move(outputs[i]);
     }
@@ -504,10 +559,12 @@ class opencl_executor {
   std::vector<opencl::device_image> images_;  // by object
   opencl::memory_placement placement_of_arena_;
   opencl::arena arena_;  // before what holds shares of it
+  bound_memory bound_;   // before the kernels that it is an argument of
   std::list<instance> instances_;
   instance* last_ = nullptr;
   const instance* entered_ = nullptr;  // whose contents the arena holds
   bool poison_ = false;
+  wait_mode wait_ = wait_mode::blocking;
   run_figures figures_;
 };
 

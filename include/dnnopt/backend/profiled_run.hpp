@@ -72,6 +72,7 @@ class profiled_run final : public run_observer {
     }
     upload_ = into.describe(plain("upload"));
     download_ = into.describe(plain("download"));
+    copy_ = into.describe(plain("copy to a bound output"));
     wait_ = into.describe(plain("wait"));
   }
 
@@ -93,9 +94,15 @@ class profiled_run final : public run_observer {
     return timer_.watch(recorder_, profile::event_kind::kernel, launches_[s][k], bytes, flops);
   }
   [[nodiscard]] opencl::event_sink* transfer(direction way) override {
-    const bool up = way == direction::upload;
-    return timer_.watch(recorder_, up ? profile::event_kind::upload : profile::event_kind::download,
-                        up ? upload_ : download_);
+    switch (way) {
+      case direction::upload:
+        return timer_.watch(recorder_, profile::event_kind::upload, upload_);
+      case direction::download:
+        return timer_.watch(recorder_, profile::event_kind::download, download_);
+      case direction::within:
+        return timer_.watch(recorder_, profile::event_kind::copy, copy_);
+    }
+    return nullptr;
   }
   [[nodiscard]] std::int64_t now() const override { return profile::host_now_ns(); }
   void host_operator(std::size_t s, std::int64_t begin) override {
@@ -127,6 +134,7 @@ class profiled_run final : public run_observer {
   std::vector<std::vector<std::uint32_t>> launches_;
   std::uint32_t upload_ = 0;
   std::uint32_t download_ = 0;
+  std::uint32_t copy_ = 0;
   std::uint32_t wait_ = 0;
 };
 

@@ -12,7 +12,8 @@ namespace dnnopt {
 /// Sees one run. Functions are called on the executing thread, in order.
 class run_observer {
  public:
-  enum class direction : std::uint8_t { upload, download };
+  /// `within` is a copy on the device, of an output that was bound to memory in which no kernel writes it.
+  enum class direction : std::uint8_t { upload, download, within };
 
   virtual ~run_observer() = default;
   /// Asked before the run; where false, nothing else is called in it, and it uses the queue without profiling.

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,13 @@ struct session::state {
 
   // Shared devices hold programs of several sessions; each writes what it brought in.
   ~state() { (void)save_programs(); }
+
+  [[nodiscard]] opencl_executor& with_device(std::string_view name) const {
+    if (!executor)
+      throw error(errc::unsupported,
+                  "'" + std::string(name) + "' cannot be bound: the reference backend has no device memory");
+    return *executor;
+  }
 
   bool save_programs() noexcept {
     if (!device || report.builds == 0 || saved) return true;
@@ -88,8 +97,9 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
   for (const value_id id : g.inputs()) {
     const std::string& name = g.value_at(id).name;
     const tensor* given = inputs.find(name);
-    if (given == nullptr) throw error(errc::missing_input, "input '" + name + "' is not given");
-    ordered.push_back(*given);
+    const bool bound = state_->executor && state_->executor->bound().is_input_bound(ordered.size());
+    if (given == nullptr && !bound) throw error(errc::missing_input, "input '" + name + "' is not given");
+    ordered.push_back(given == nullptr ? tensor() : *given);
   }
   for (const auto& [name, content] : inputs) {
     bool known = false;
@@ -99,8 +109,18 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
   std::vector<tensor> outputs =
       state_->executor ? state_->executor->run(ordered, observer) : reference::evaluate(g, ordered);
   named_tensors result;
-  for (std::size_t i = 0; i < outputs.size(); ++i) result.add(g.value_at(g.outputs()[i]).name, std::move(outputs[i]));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (!state_->executor || state_->executor->bound().output(i) == nullptr)
+      result.add(g.value_at(g.outputs()[i]).name, std::move(outputs[i]));
   return result;
+}
+
+DNNOPT_BODY bound_value session::bind(std::string_view name, _cl_mem* memory, std::optional<dim_list> dims) {
+  return state_->with_device(name).bind(name, memory, std::move(dims));
+}
+DNNOPT_BODY bool session::unbind(std::string_view name) { return state_->with_device(name).unbind(name); }
+DNNOPT_BODY std::vector<bound_value> session::bindings() const {
+  return state_->executor ? state_->executor->bound().rows() : std::vector<bound_value>();
 }
 
 DNNOPT_BODY graph optimize(const model& source, const compile_options& options, compile_report& report) {
@@ -149,6 +169,7 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   const std::uint64_t built_before = device.programs.figures().builds;
   result->executor = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
                                                        &reference::evaluate_node, planner_of(arranging));
+  result->executor->wait_by(options.wait);
   result->report.build_seconds = lap();
   result->report.builds = device.programs.figures().builds - built_before;
   return session(std::move(result));

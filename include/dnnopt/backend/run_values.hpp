@@ -1,0 +1,69 @@
+// Owns what dims and elements tell each other in a run: symbols from the dims that tensors have, and elements that are
+// expressions of them.
+#ifndef DNNOPT_BACKEND_RUN_VALUES_HPP
+#define DNNOPT_BACKEND_RUN_VALUES_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <dnnopt/error.hpp>
+#include <dnnopt/graph.hpp>
+#include <dnnopt/tensor.hpp>
+
+namespace dnnopt {
+
+/// Binds symbols that are dims of a value to the numbers there, and checks the other dims. Errors: shape_mismatch.
+inline void bind_symbols(const value& v, const dim_list& dims, symbol_values& symbols) {
+  if (!v.facts.dims) return;
+  const auto refuse = [&] {
+    return error(errc::shape_mismatch,
+                 "'" + v.name + "' has shape " + to_string(dims) + ", not " + to_string(*v.facts.dims));
+  };
+  if (dims.size() != v.facts.dims->size()) throw refuse();
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    const index_expr& dim = (*v.facts.dims)[k];
+    if (const auto symbol = dim.as_symbol(); symbol && !symbols.find(*symbol)) {
+      symbols.bind(*symbol, dims[k]);
+    } else if (const auto value = dim.try_evaluate(symbols); value && *value != dims[k]) {
+      throw refuse();
+    }
+  }
+}
+
+/// The same for a tensor given as the value. Errors: type_mismatch; shape_mismatch.
+inline void bind_symbols(const value& v, const tensor& t, symbol_values& symbols) {
+  if (v.facts.type != dtype::undefined && t.type() != v.facts.type)
+    throw error(errc::type_mismatch, "'" + v.name + "' is " + std::string(name_of(t.type())) + ", not " +
+                                         std::string(name_of(v.facts.type)));
+  bind_symbols(v, t.dims(), symbols);
+}
+
+/// A value whose elements are expressions of symbols (value_facts::elements must be there), as numbers. Errors:
+/// unsupported for other types than int64, int32 and boolean; as index_expr::evaluate.
+[[nodiscard]] inline tensor evaluate_elements(const value& v, const symbol_values& symbols) {
+  tensor out(v.facts.type, evaluate(*v.facts.dims, symbols));
+  const auto fill = [&](auto data) {
+    for (std::size_t i = 0; i < data.size(); ++i)
+      data[i] = static_cast<std::remove_reference_t<decltype(data[i])>>((*v.facts.elements)[i].evaluate(symbols));
+  };
+  switch (v.facts.type) {
+    case dtype::int64:
+      fill(out.mutable_data<std::int64_t>());
+      break;
+    case dtype::int32:
+      fill(out.mutable_data<std::int32_t>());
+      break;
+    case dtype::boolean:
+      fill(out.mutable_data<bool>());
+      break;
+    default:
+      throw error(errc::unsupported, "'" + v.name + "' holds dims as " + std::string(name_of(v.facts.type)));
+  }
+  return out;
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_RUN_VALUES_HPP
