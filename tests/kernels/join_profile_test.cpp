@@ -172,6 +172,27 @@ TEST_CASE_METHOD(blocks, "a device measures both plans of a join") {
   CHECK(again->figures().known == again->figures().asked);
 }
 
+TEST_CASE_METHOD(blocks, "blocks of whatever answers run as one kernel each") {
+  const std::uint32_t answers = GENERATE(range(0U, 8U));
+  CAPTURE(answers);
+  const value_id x = input({1, 4, 9, 9});
+  const value_id active = add("Tanh", {x});
+  const value_id y = add("Conv", {active, constant({5, 4, 3, 3})}, window(3, 1, 1, 1));
+  g.add_output(add("Sub", {y, add("ReduceMean", {y, integers({-1})})}));
+  std::uint32_t asked = 0;
+  join_judge judge(std::make_shared<profile_table>(), [&](const join_question&) {
+    return ((answers >> asked++) & 1U) != 0 ? one_is_faster : apart_is_faster;
+  });
+  planned(g, &judge);
+  CHECK(asked <= 3);
+  const std::vector<tensor> all = evaluate_all();
+  for (const fused_block& block : g.blocks()) {
+    const codegen::block_view view{g, block.members, block.outputs, block.anchor};
+    CHECK(check_block(view, device_form::vectors, all).size() == 1);
+    CHECK(check_block(view, device_form::groups, all).size() == 1);
+  }
+}
+
 TEST_CASE("plans by arbitrary answers keep the results of random graphs") {
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
     INFO("seed " << seed);
