@@ -109,8 +109,9 @@ class fact_meter {
     std::string options = "-DVEC=float" + std::to_string(width_);
     if (info.images.supported) options += " -DIMAGES";
     program_ = programs_.build({"device facts", std::string(fact_kernels), options});
-    // Four times the cache, so that a pass finds nothing of the pass before; rows of 2048 vectors.
-    const std::uint64_t wanted = std::clamp<std::uint64_t>(4 * info.global_cache_bytes, 32u << 20, 256u << 20);
+    // Four times the cache, so that a pass finds nothing of the pass before; rows of 2048 vectors. The least is for
+    // drivers that tell the size of a smaller cache than their last.
+    const std::uint64_t wanted = std::clamp<std::uint64_t>(4 * info.global_cache_bytes, 128u << 20, 256u << 20);
     const std::uint64_t most = std::min(info.max_allocation_bytes, info.global_memory_bytes / 8);
     rows_ = static_cast<std::size_t>(std::max<std::uint64_t>(64, std::min(wanted, most) / (row_vectors * 16)));
     if (info.images.supported) rows_ = std::min(rows_, info.images.max_height_2d);
@@ -148,25 +149,28 @@ class fact_meter {
 
   prepared_launch kernel(std::string_view entry) const { return {program_, where_.where(), entry}; }
 
-  /// Seconds of one launch: best of several, and few when one takes long. The first is not counted.
+  /// Seconds of one launch among up to 32 back to back, so that the way to the device and back, which is paid once,
+  /// does not count; best of several, and few when one takes long. The first is not counted.
   double best_time(const prepared_launch& launch) {
-    launch.enqueue(queue_);
-    queue_.finish();
+    const auto time_of = [&](int launches) {
+      const clock::time_point start = clock::now();
+      for (int i = 0; i < launches; ++i) launch.enqueue(queue_);
+      queue_.finish();
+      return std::max(seconds_since(start), 1e-9);
+    };
+    (void)time_of(1);
+    const int launches = static_cast<int>(std::clamp(0.02 / time_of(1), 1.0, 32.0));
     double best = std::numeric_limits<double>::infinity();
     const clock::time_point begin = clock::now();
-    for (int i = 0; i < 8 && (i < 2 || seconds_since(begin) < 0.15); ++i) {
-      const clock::time_point start = clock::now();
-      launch.enqueue(queue_);
-      queue_.finish();
-      best = std::min(best, seconds_since(start));
-    }
-    return std::max(best, 1e-9);
+    for (int i = 0; i < 8 && (i < 2 || seconds_since(begin) < 0.15); ++i)
+      best = std::min(best, time_of(launches) / launches);
+    return best;
   }
 
   /// Rate in 1e9 bytes per second of a kernel over `rows` rows of vectors; rows are few when a probe says it is slow.
   template <class Make>
   double rate(std::size_t bytes_per_vector, const Make& make) {
-    const std::size_t probe = std::max<std::size_t>(8, rows_ / 16);
+    const std::size_t probe = std::max<std::size_t>(8, rows_ / 64);
     const double slow = best_time(make(probe));
     const std::size_t rows = slow > 0.01 ? probe : rows_;
     const double seconds = rows == probe ? slow : best_time(make(rows));
@@ -402,7 +406,7 @@ inline constexpr fact_field fact_fields[] = {
 [[nodiscard]] inline device_facts facts_of(context& where,
                                            const std::filesystem::path& folder = default_cache_folder()) {
   if (folder.empty()) return measure_facts(where);
-  const std::string identity = program_cache::identity_of(where.info()) + "facts 1\n";
+  const std::string identity = program_cache::identity_of(where.info()) + "facts 2\n";
   char name[64];
   std::snprintf(name, sizeof(name), "facts-%016llx.txt", static_cast<unsigned long long>(hash_bytes(identity)));
   const std::filesystem::path path = folder / name;
