@@ -1,10 +1,10 @@
 // Runs one model back to back and says how its latency goes on, as TFLite GPU's Fig. 8:
 // sustained_latency SPEC SECONDS MODEL [WINDOWS]
 //
-// SPEC is a device as the command line names one. Inferences follow one another without pause for SECONDS, which are cut
-// into WINDOWS (default 20); of each are printed the number of inferences, median, 10th and 99th percentile in ms (upload
-// and download included), and clock, temperature and power of the GPU, read once at its end, where the system tells them.
-// The last line holds the median of the last window over that of the first.
+// SPEC is a device as the command line names one. Inferences follow one another without pause for SECONDS, which are
+// cut into WINDOWS (default 20); of each are printed the number of inferences, median, 10th and 99th percentile in ms
+// (upload and download included), and clock, temperature and power of the GPU, read once at its end, where the system
+// tells them. The last line holds the median of the last window over that of the first.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -34,9 +34,7 @@ std::string told(const std::optional<double>& value) {
   return value ? std::to_string(static_cast<long long>(*value + 0.5)) : "-";
 }
 
-double seconds_since(steady::time_point begin) {
-  return std::chrono::duration<double>(steady::now() - begin).count();
-}
+double seconds_since(steady::time_point begin) { return std::chrono::duration<double>(steady::now() - begin).count(); }
 
 int sustain(const std::string& spec, double seconds, const std::string& path, int windows) {
   const model m = load(path);
@@ -51,7 +49,8 @@ int sustain(const std::string& spec, double seconds, const std::string& path, in
 
   const profile::telemetry_reader telemetry;
   std::printf("%s, driver %s, %s\n", info.name.c_str(), info.driver_version.c_str(), path.c_str());
-  std::printf("%9s %11s %9s %9s %9s %8s %6s %6s\n", "until s", "inferences", "p10 ms", "median", "p99", "MHz", "C", "W");
+  std::printf("%9s %11s %9s %9s %9s %8s %6s %6s\n", "until s", "inferences", "p10 ms", "median", "p99", "MHz", "C",
+              "W");
   const auto begin = steady::now();
   double first = 0.0;
   double last = 0.0;

@@ -42,6 +42,7 @@ struct choice {
 constexpr choice choices[] = {
     {.name = "default", .passes = "default", .against = ""},
     {.name = "no passes", .passes = "none"},
+    {.name = "epilogue", .passes = "epilogue"},
     {.name = "no fusion", .passes = "default,-fuse"},
     {.name = "epilogues alone", .passes = "default,-fuse,fuse_epilogue"},
     {.name = "operators alone", .passes = "default,-fuse,fuse_operators"},

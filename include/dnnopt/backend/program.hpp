@@ -20,6 +20,7 @@
 
 #include <dnnopt/backend/codegen/lower.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/ops/state_view.hpp>
 #include <dnnopt/passes/fusion/roles.hpp>
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/passes/remove_identity.hpp>

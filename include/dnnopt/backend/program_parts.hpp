@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/joined_parts.hpp>
 #include <dnnopt/backend/memory_options.hpp>
 #include <dnnopt/backend/program_storage.hpp>
 #include <dnnopt/passes/memory/exact_order.hpp>
@@ -18,74 +19,20 @@ namespace dnnopt {
 
 namespace detail {
 
-/// Collects all pieces of a view; not `valid` where it loads indices or fills.
-class all_pieces final : public view_builder {
- public:
-  struct piece_row {
-    std::size_t input;
-    std::vector<index_expr> indices;
-    std::vector<condition> conditions;
-  };
-
-  void piece(std::size_t input, std::vector<index_expr> indices, std::vector<condition> conditions) override {
-    pieces.push_back({input, std::move(indices), std::move(conditions)});
-  }
-  void fill_from(std::size_t) override { valid = false; }
-  void fill(double) override { valid = false; }
-  index_expr load(std::size_t, std::span<const index_expr>, expr_range) override {
-    valid = false;
-    return 0;
-  }
-  index_expr wrap_negative(const index_expr& index, const index_expr&) override {
-    valid = valid && index.range().low >= 0;
-    return index;
-  }
-  bool valid = true;
-  std::vector<piece_row> pieces;
-};
-
 /// For every input of a view of constant dims, the elements before it in the output, where the output is the inputs one
 /// after another in memory; nothing where it is anything else.
 [[nodiscard]] inline std::optional<std::vector<std::int64_t>> offsets_of_joined(const graph& g, node_id id) {
-  const node& n = g.node_at(id);
-  if (n.op->view == nullptr || n.outputs.size() != 1 || n.outputs[0] == no_value || n.inputs.size() < 2)
-    return std::nullopt;
-  for (const value_id v : n.inputs)
-    if (v == no_value || !g.facts(v).dims || !is_static(*g.facts(v).dims)) return std::nullopt;
-  if (!g.facts(n.outputs[0]).dims || !is_static(*g.facts(n.outputs[0]).dims)) return std::nullopt;
-  const codegen::block_view block{g, {id}, {n.outputs[0]}};
-  codegen::kernel_builder b(block, {});
-  const shape out = b.dims(n.outputs[0]);
-  std::vector<index_expr> index;
-  for (std::size_t k = 0; k < out.size(); ++k) index.push_back(b.index("i" + std::to_string(k), out[k]));
-  std::vector<const value_facts*> storage;
-  const node_facts facts = b.facts_of(id, storage);
-  all_pieces view;
-  if (!state_view(view, *n.op, facts, 0, index) || !view.valid || view.pieces.size() != n.inputs.size())
-    return std::nullopt;
-  // The outermost axis that is longer than 1: parts along it are contiguous.
-  std::size_t axis = 0;
-  while (axis < out.size() && out[axis] == index_expr(1)) ++axis;
-  if (axis == out.size()) return std::nullopt;
+  const std::optional<codegen::joined_parts> parts = codegen::joined_parts_of(g, id);
+  if (!parts) return std::nullopt;
+  const shape& out = *g.facts(g.node_at(id).outputs[0]).dims;
+  // Parts along the outermost axis that is longer than 1 are contiguous.
+  for (std::size_t k = 0; k < parts->axis; ++k)
+    if (!(out[k] == index_expr(1))) return std::nullopt;
   std::int64_t inner = 1;
-  for (std::size_t k = axis + 1; k < out.size(); ++k) inner *= out[k].constant();
+  for (std::size_t k = parts->axis + 1; k < out.size(); ++k) inner *= out[k].constant();
+  if (inner == 0) return std::nullopt;
   std::vector<std::int64_t> offsets;
-  std::int64_t next = 0;
-  for (std::size_t i = 0; i < view.pieces.size(); ++i) {
-    const all_pieces::piece_row& piece = view.pieces[i];
-    const shape& from = b.dims(n.inputs[i]);
-    if (piece.input != i || piece.indices.size() != out.size() || from.size() != out.size()) return std::nullopt;
-    for (std::size_t k = 0; k < out.size(); ++k)
-      if (k != axis && !(piece.indices[k] == index[k] && from[k] == out[k])) return std::nullopt;
-    if (!(index[axis] - piece.indices[axis] == index_expr(next))) return std::nullopt;
-    const std::int64_t end = next + from[axis].constant();
-    if (end == next || inner == 0) return std::nullopt;
-    for (const auto& c : piece.conditions)
-      if (!(c.value == index[axis] && c.low == index_expr(next) && c.high == index_expr(end))) return std::nullopt;
-    offsets.push_back(next * inner);
-    next = end;
-  }
-  if (!(out[axis] == index_expr(next))) return std::nullopt;
+  for (const std::int64_t begin : parts->begins) offsets.push_back(begin * inner);
   return offsets;
 }
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/ops/state_view.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -36,19 +36,6 @@ class single_piece final : public view_builder {
   std::optional<std::pair<std::size_t, std::vector<index_expr>>> found;
 };
 
-/// States the view of an operator that has one; false where the node's attributes leave it without an index map (an
-/// interpolating Resize).
-[[nodiscard]] inline bool state_view(view_builder& builder, const op_info& op, const node_facts& facts,
-                                     std::size_t output, std::span<const index_expr> index) {
-  if (op.view == nullptr) return false;
-  try {
-    op.view(builder, facts, output, index);
-  } catch (const error& e) {
-    if (e.code() == errc::unsupported) return false;
-    throw;
-  }
-  return true;
-}
 }  // namespace detail
 
 /// Before: y = View(x) where the index map is the identity and the shapes are equal (Identity, a Transpose that moves

@@ -19,6 +19,7 @@
 
 #include <dnnopt/graph.hpp>
 #include <dnnopt/layout.hpp>
+#include <dnnopt/ops/state_view.hpp>
 #include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/reduction_dims.hpp>
 #include <dnnopt/passes/remove_identity.hpp>

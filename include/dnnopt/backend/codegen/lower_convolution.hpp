@@ -288,7 +288,8 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
     const index_expr image_offset =
         ((floordiv(z, c.group) * c.group + mod(z, c.group)) * c.channels + k) * e.columns + position;
     const bool straight = packed && c.pointwise && e.columns.is_constant() && e.columns.constant() >= p.columns() &&
-                          define_straight_rows(b, n.inputs[0], image_offset, k, position);
+                          (define_straight_rows(b, n.inputs[0], image_offset, k, position) ||
+                           (c.group == 1 && define_straight_parts(b, n.inputs[0], e.columns, z, k)));
     if (straight)
       read_straight(p, site, e);
     else if (packed && !total && !windows && staged == no_node)

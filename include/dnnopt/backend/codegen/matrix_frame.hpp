@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/emitters/element_site.hpp>
+#include <dnnopt/backend/codegen/joined_parts.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 #include <dnnopt/backend/kernels/sources.hpp>
 
@@ -205,6 +206,39 @@ inline constexpr double cycles_per_group = 2000;
       b.pointer(id, false) + " + " + index_source(begin) + "; }\n");
   b.define("DNNOPT_B_STRIDE", stride);
   b.define("DNNOPT_B_STRAIGHT", 1);
+  return true;
+}
+
+/// The same for a value of dims (z, k, ...) that a view of the block joins of several along k: rows of each part lie
+/// where the part does. Defines also dnnopt_part_end(k), the row behind the part that has row k, and DNNOPT_B_PARTS.
+/// Returns whether that can be: parts as define_straight_rows() wants them, of constant dims; the rest does not matter.
+[[nodiscard]] inline bool define_straight_parts(kernel_builder& b, value_id id, const index_expr& columns,
+                                                const index_expr& z, const index_expr& k) {
+  const node_id producer = b.g().value_at(id).producer;
+  if (!b.is_member_value(id)) return false;
+  const std::optional<joined_parts> parts = joined_parts_of(b.g(), producer);
+  if (!parts || parts->axis != 1) return false;
+  const std::vector<value_id>& inputs = b.g().node_at(producer).inputs;
+  for (const value_id part : inputs) {
+    const value_facts& facts = b.g().facts(part);
+    if (b.is_member_value(part) || facts.type != dtype::float32 || facts.texels) return false;
+    if (!fits_int(element_count(*facts.dims).range())) return false;
+  }
+  std::string row;
+  std::string end;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const index_expr begin = ((z * b.dims(inputs[i])[1]) + (k - parts->begins[i])) * columns;
+    const bool last = i + 1 == inputs.size();
+    const std::string until = index_source(last ? b.dims(id)[1] : index_expr(parts->begins[i + 1]));
+    const std::string test = last ? "" : "if (k < " + until + ") ";
+    row += "  " + test + "return " + b.pointer(inputs[i], false) + " + " + index_source(begin) + ";\n";
+    end += "  " + test + "return " + until + ";\n";
+  }
+  b.add_function("static inline __global const float* dnnopt_row_b(DNNOPT_PARAMETERS, const int z, const int k) {\n" +
+                 row + "}\nstatic inline int dnnopt_part_end(const int k) {\n" + end + "}\n");
+  b.define("DNNOPT_B_STRIDE", columns);
+  b.define("DNNOPT_B_STRAIGHT", 1);
+  b.define("DNNOPT_B_PARTS", 1);
   return true;
 }
 

@@ -10,7 +10,8 @@ R"CLC(
 // Hooks: dnnopt_load_a(z, m, k), dnnopt_load_b(z, k, n) (or dnnopt_load_x(z, c, d, h, w) of a convolution), dnnopt_store.
 // DNNOPT_A_PACKED, DNNOPT_B_PACKED: the operand lies packed in memory at DNNOPT_A or DNNOPT_B, in the order of panels.
 // DNNOPT_B_STRAIGHT: rows of b lie in memory as they are, dnnopt_row_b(z, k) being the first element of one and
-// DNNOPT_B_STRIDE the distance to the next; they are read there, for N is at least a panel's width.
+// DNNOPT_B_STRIDE the distance to the next; they are read there, for N is at least a panel's width. With DNNOPT_B_PARTS
+// the rows lie in several places: dnnopt_part_end(k) is the row behind those that lie beside row k.
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
@@ -54,6 +55,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 #ifndef DNNOPT_B_STRAIGHT
 #define DNNOPT_B_STRAIGHT 0
+#endif
+#ifndef DNNOPT_B_PARTS
+#define DNNOPT_B_PARTS 0
 #endif
 // Whether neighbours of b in memory are neighbours in k rather than in n.
 #ifndef DNNOPT_B_INNER_FIRST
@@ -415,13 +419,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
             _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = (DNNOPT_FLOATS)(0.0f);
         }
+#if DNNOPT_B_PARTS
+        for (int part = 0, end = 0; part < count; part = end) {
+        end = min(dnnopt_part_end(k_begin + part) - k_begin, count);
+        b = dnnopt_row_b(DNNOPT_ARGUMENTS, z, k_begin + part) + (n - skipped);
+        for (int k = part; k < end; ++k) {
+#else
+        {
         for (int k = 0; k < count; ++k) {
+#endif
           DNNOPT_FLOATS column[DNNOPT_VECTORS];
           _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) column[v] = DNNOPT_LOAD_FLOATS(v, b);
           _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
             _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = fma((DNNOPT_FLOATS)(a[r]), column[v], sum[r][v]);
           a += DNNOPT_ROWS;
           b += DNNOPT_B_STEP;
+        }
         }
 #if !DNNOPT_ONE_INNER_BLOCK
         if (k_begin + count < inner) {
