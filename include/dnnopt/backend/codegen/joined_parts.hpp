@@ -52,8 +52,8 @@ struct joined_parts {
 };
 
 /// The parts of a view of at least two inputs and constant dims whose output is its inputs, none of them empty, one
-/// after another along one axis; nothing where it is anything else. A concatenation is recognized by its index map, never
-/// by its name. O(inputs * rank).
+/// after another along one axis; nothing where it is anything else. A concatenation is recognized by its index map,
+/// never by its name. O(inputs * rank).
 [[nodiscard]] inline std::optional<joined_parts> joined_parts_of(const graph& g, node_id id) {
   const node& n = g.node_at(id);
   if (n.op->view == nullptr || n.outputs.size() != 1 || n.outputs[0] == no_value || n.inputs.size() < 2)

@@ -138,6 +138,12 @@ struct product_extents {
     else if (!(halve(p.block_columns, p.columns()) || halve(p.block_rows, p.rows)))
       break;
   }
+  // As many blocks of one size: a core that has the large ones would be waited for.
+  const auto even = [](std::int64_t extent, std::int64_t block, std::int64_t unit) {
+    return round_up(blocks_of(extent, blocks_of(extent, block)), unit);
+  };
+  if (m > 0 && m < large) p.block_rows = even(m, p.block_rows, p.rows);
+  if (n > 0 && n < large) p.block_columns = even(n, p.block_columns, p.columns());
   return p;
 }
 
