@@ -66,7 +66,7 @@ TEST_CASE_METHOD(blocks, "parts that are computed as they are read, or stand alo
     const value_id joined = add("Concat", {x, input({2, 4, 9, 9})}, with("axis", std::int64_t{1}));
     g.add_output(add("Conv", {joined, constant({6, 4, 1, 1})}, window(1, 0, 1, 2)));
   } else {
-    const value_id joined = add("Concat", {input({2, 4, 2, 2}), input({2, 1, 2, 2})}, with("axis", std::int64_t{1}));
+    const value_id joined = add("Concat", {input({2, 4, 1, 1}), input({2, 1, 1, 1})}, with("axis", std::int64_t{1}));
     g.add_output(add("Conv", {joined, constant({6, 5, 1, 1})}));
   }
   check(device_form::vectors, {"convolution_panels_packed"});
