@@ -5,10 +5,11 @@
 // TUNE_SECONDS of search, 0 for none); all take turns, run by run, in an order drawn anew each round, after ten rounds
 // of warming up. Printed are medians of an inference in ms (upload and download included), launches, the ratio to the
 // choice that the default made, and whether the default is the better or within 5%. What has no counterpart in the
-// default (fp16, tuning) is not counted in the share of cells that the last line gives. A row whose launches have the
-// sources, arguments and work sizes of those it is held against is marked and counted apart, for nothing was switched,
-// and its runs count for both: sessions of the same launches differ by up to 10% where the host is the bound, and the
-// default, compiled first, need not be the usual one. With DNNOPT_ONLY=name,name,... only these rows are run.
+// default (fp16, tuning), and --passes epilogue, is not counted in the share of cells that the last line gives. A row
+// whose launches have the sources, arguments and work sizes of those it is held against is marked and counted apart,
+// for nothing was switched, and its runs count for both: sessions of the same launches differ by up to 10% where the
+// host is the bound, and the default, compiled first, need not be the usual one. With DNNOPT_ONLY=name,name,... only
+// these rows are run.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -42,7 +43,7 @@ struct choice {
 constexpr choice choices[] = {
     {.name = "default", .passes = "default", .against = ""},
     {.name = "no passes", .passes = "none"},
-    {.name = "epilogue", .passes = "epilogue"},
+    {.name = "epilogue", .passes = "epilogue", .against = ""},
     {.name = "no fusion", .passes = "default,-fuse"},
     {.name = "epilogues alone", .passes = "default,-fuse,fuse_epilogue"},
     {.name = "operators alone", .passes = "default,-fuse,fuse_operators"},

@@ -398,7 +398,8 @@ inline constexpr fact_field fact_fields[] = {
   return facts;
 }
 
-/// Measures `where`'s device now. Allocates up to four buffers or images of four times its cache each.
+/// Measures `where`'s device now. Allocates two buffers or images at a time, each of four
+/// times its cache, 128 to 256 MiB, and at most an eighth of the device's memory.
 [[nodiscard]] inline device_facts measure_facts(context& where) { return detail::fact_meter(where).measure(); }
 
 /// The facts of the device: from the file in `folder` when it was measured before with the same driver and library
