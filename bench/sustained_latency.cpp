@@ -5,7 +5,6 @@
 // cut into WINDOWS (default 20); of each are printed the number of inferences, median, 10th and 99th percentile in ms
 // (upload and download included), and clock, temperature and power of the GPU, read once at its end, where the system
 // tells them. The last line holds the median of the last window over that of the first.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,17 +17,13 @@
 #include <dnnopt/backend/opened_device.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/onnx/generate_inputs.hpp>
+#include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
 
 namespace {
 
 using namespace dnnopt;
 using steady = std::chrono::steady_clock;
-
-double quantile(std::vector<double>& values, double at) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 std::string told(const std::optional<double>& value) {
   return value ? std::to_string(static_cast<long long>(*value + 0.5)) : "-";
@@ -62,11 +57,11 @@ int sustain(const std::string& spec, double seconds, const std::string& path, in
       ms.push_back(seconds_since(from) * 1e3);
     } while (seconds_since(begin) < seconds * (window + 1) / windows);
     const profile::telemetry_sample now = telemetry.read();
-    last = quantile(ms, 0.5);
+    last = profile::exact_quantile(ms, 0.5);
     if (window == 0) first = last;
-    std::printf("%9.1f %11zu %9.3f %9.3f %9.3f %8s %6s %6s\n", seconds_since(begin), ms.size(), quantile(ms, 0.1), last,
-                quantile(ms, 0.99), told(now.gpu_clock_mhz).c_str(), told(now.gpu_temperature_c).c_str(),
-                told(now.gpu_power_w).c_str());
+    std::printf("%9.1f %11zu %9.3f %9.3f %9.3f %8s %6s %6s\n", seconds_since(begin), ms.size(),
+                profile::exact_quantile(ms, 0.1), last, profile::exact_quantile(ms, 0.99),
+                told(now.gpu_clock_mhz).c_str(), told(now.gpu_temperature_c).c_str(), told(now.gpu_power_w).c_str());
     std::fflush(stdout);
   }
   std::printf("last window over first: %.3f\n", last / first);
