@@ -135,6 +135,44 @@ TEST_CASE_METHOD(blocks, "windows side by side are reduced by the convolution th
   pooled.erase("group");
   g.add_output(add("Tanh", {add(r.pool, {active}, pooled)}));
   check(device_form::vectors, {"convolution_shifts"});
+  const fused_block& block = g.blocks().at(0);
+  for (std::int64_t staging = 0; staging < 3; ++staging) {
+    codegen::tuning_table table;
+    table.set(shape_classes.back(), {4, 2, 24, 32, staging});
+    tuned = &table;
+    CAPTURE(staging);
+    check_block({g, block.members, block.outputs, block.anchor}, device_form::vectors, evaluate_all());
+    tuned = nullptr;
+  }
+}
+
+TEST_CASE_METHOD(blocks, "an image is staged so that little is computed between rows of positions") {
+  struct row {
+    std::int64_t width;
+    bool in_windows;
+    std::int64_t row_vectors, columns_apart;
+  };
+  // Vectors of 16: rows of 14 with two positions between are whole ones, as are rows of 112 by themselves, and four
+  // rows of 56 with nothing between.
+  const auto r = GENERATE(row{14, false, 0, 0}, row{112, false, 7, 0}, row{56, true, 0, 1});
+  value_id last = add("Conv", {input({1, 256, r.width, r.width}), constant({256, 256, 3, 3})}, window(3, 1, 1, 1));
+  attribute_map side_by_side = window(2, 0, 2, 1);
+  side_by_side.erase("group");
+  if (r.in_windows) last = add("MaxPool", {last}, side_by_side);
+  g.add_output(last);
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  const fused_block& block = g.blocks().at(0);
+  device_info facts = info(device_form::vectors);
+  facts.native_widths.float_width = 16;
+  facts.compute_units = 2;
+  facts.local_memory_bytes = 1048576;
+  const codegen::lowered_node lowered =
+      codegen::lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts));
+  const std::string& source = lowered.kernels.back().source;
+  CAPTURE(r.width);
+  CHECK(source.find("#define DNNOPT_ROW_VECTORS " + std::to_string(r.row_vectors) + "\n") != std::string::npos);
+  CHECK(source.find("#define DNNOPT_COLUMNS_APART " + std::to_string(r.columns_apart) + "\n") != std::string::npos);
 }
 
 TEST_CASE_METHOD(blocks, "windows that overlap, or that others see through, stay apart") {

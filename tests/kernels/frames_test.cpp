@@ -160,6 +160,15 @@ TEST_CASE_METHOD(frames, "convolutions in shifts, panels, rows and tiles equal t
           f.vectors.empty()                   ? "convolution_shifts"
           : f.vectors == "convolution_panels" ? f.vectors + "_packed"
                                               : f.vectors);
+    // Each way to stage the image, whichever is chosen.
+    for (std::int64_t staging = 0; f.vectors.empty() && f.w[1] <= 40 && staging < 3; ++staging) {
+      codegen::tuning_table table;
+      table.set(shape_classes.back(), {4, 2, 24, 32, staging});
+      tuned = &table;
+      CAPTURE(f.x, f.w, staging);
+      check(c, device_form::vectors, "convolution_shifts");
+      tuned = nullptr;
+    }
     check(c, device_form::groups, f.w[0] / f.group < 4 && f.group > 1 ? "map" : "convolution_tiles");
     c.constant = {};
     check(c, device_form::vectors, f.vectors.empty() ? "convolution_panels" : f.vectors);

@@ -75,11 +75,12 @@ node_case random_case(std::string_view family, std::mt19937& random) {
     const std::int64_t high = one_of({1, 2, 3});
     const std::int64_t pad = one_of({0, 1});
     return {"Conv",
-            {f32({few(), groups * channels, high + one_of({0, 1, 6, 20}), 3 + one_of({1, 9, 17, 40})}, 1),
+            {f32({few(), groups * channels, high + one_of({0, 1, 6, 20}), 5 + one_of({0, 7, 15, 38})}, 1),
              f32({groups * one_of({1, 3, 8, 25}), channels, high, 3}, 2)},
             {false, true},
             attributes({{"pads", std::vector<std::int64_t>{pad, pad, pad, pad}},
                         {"strides", std::vector<std::int64_t>{one_of({1, 2}), one_of({1, 1, 2})}},
+                        {"dilations", std::vector<std::int64_t>{1, one_of({1, 1, 2})}},
                         {"group", groups}}),
             1};
   }

@@ -236,8 +236,9 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
   const auto inner = static_cast<double>(e.inner.constant());
   const auto run = static_cast<double>(std::max<std::int64_t>(c.axes[2].output.constant(), 1));
   const block_choice blocks = choose_blocks(
-      e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(e.rows.constant(), p.rows),
-      blocks_of(e.columns.constant(), p.columns()), 1, cycles_of_tile(p, e.inner.constant(), false),
+      block_grid{e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(e.rows.constant(), p.rows),
+                 blocks_of(e.columns.constant(), p.columns())},
+      1, cycles_of_tile(p, e.inner.constant(), false),
       [&](std::int64_t rows, std::int64_t columns) -> std::optional<double> {
         const std::int64_t width = columns * p.columns();
         const std::int64_t partial = p.block_inner < e.inner.constant() ? rows * p.rows * width : 0;

@@ -147,6 +147,32 @@ struct product_extents {
   return p;
 }
 
+/// Register tiles of `images` results, `row_tiles` by `column_tiles` each, that `units` cores compute in blocks, one
+/// for each work-item.
+struct block_grid {
+  std::int64_t images = 1;
+  std::int64_t units = 1;
+  std::int64_t row_tiles = 1;
+  std::int64_t column_tiles = 1;
+
+  /// Cycles until the last core is done with blocks of `rows` by `columns` tiles, where a tile takes `tile` and a block
+  /// `beside`. Cores take equal numbers of blocks that follow one another, of which the first has all the large ones;
+  /// they are not in step either, so a part of a block is waited for at the end.
+  [[nodiscard]] double cycles(std::int64_t rows, std::int64_t columns, double tile, double beside) const {
+    const std::int64_t across = blocks_of(column_tiles, columns);
+    const std::int64_t in_image = blocks_of(row_tiles, rows) * across;
+    const std::int64_t share = blocks_of(images * in_image, units);
+    const std::int64_t rest = share % in_image;
+    const std::int64_t rows_before = std::min(row_tiles, rest / across * rows);
+    const std::int64_t tiles = share / in_image * row_tiles * column_tiles + rows_before * column_tiles +
+                               std::min(rows, row_tiles - rows_before) * (rest % across) * columns;
+    const double first = static_cast<double>(tiles) * tile + static_cast<double>(share) * beside;
+    const auto groups = static_cast<double>(images * in_image);
+    const double all = static_cast<double>(images * row_tiles * column_tiles) * tile + groups * beside;
+    return std::max(first, all / static_cast<double>(units) + 0.4 * all / groups);
+  }
+};
+
 /// Tiles of a block of the result, and the cycles until the last core is done with all blocks.
 struct block_choice {
   std::int64_t rows = 0;
@@ -154,28 +180,20 @@ struct block_choice {
   double cycles = 0;
 };
 
-/// The division of `row_tiles` by `column_tiles` register tiles of `images` results into blocks, one for each
-/// work-item, that `units` cores are expected to end first. A tile takes `tile` cycles; `more(rows, columns)` are the
-/// cycles that a block of so many tiles adds, or nothing where it does not fit. No block has fewer than `least_columns`
-/// tiles beside each other. `rows` is 0 where no block fits. Cores are not in step, so a part of a block is waited for
-/// at the end. O(row_tiles * column_tiles) at worst, for each number of blocks is tried once.
+/// The division of a grid into blocks that is expected to end first. A tile takes `tile` cycles; `more(rows, columns)`
+/// are the cycles that a block of so many tiles adds, or nothing where it does not fit. No block has fewer than
+/// `least_columns` tiles beside each other. `rows` is 0 where no block fits. O(row_tiles * column_tiles) at worst, for
+/// each number of blocks is tried once.
 template <class More>
-[[nodiscard]] block_choice choose_blocks(std::int64_t images, std::int64_t units, std::int64_t row_tiles,
-                                         std::int64_t column_tiles, std::int64_t least_columns, double tile,
-                                         More&& more) {
+[[nodiscard]] block_choice choose_blocks(const block_grid& grid, std::int64_t least_columns, double tile, More&& more) {
   block_choice best;
-  for (std::int64_t columns = column_tiles; columns >= least_columns;
-       columns = std::min(columns - 1, blocks_of(column_tiles, blocks_of(column_tiles, columns) + 1))) {
-    for (std::int64_t rows = row_tiles; rows >= 1;
-         rows = std::min(rows - 1, blocks_of(row_tiles, blocks_of(row_tiles, rows) + 1))) {
+  for (std::int64_t columns = grid.column_tiles; columns >= least_columns;
+       columns = std::min(columns - 1, blocks_of(grid.column_tiles, blocks_of(grid.column_tiles, columns) + 1))) {
+    for (std::int64_t rows = grid.row_tiles; rows >= 1;
+         rows = std::min(rows - 1, blocks_of(grid.row_tiles, blocks_of(grid.row_tiles, rows) + 1))) {
       const std::optional<double> added = more(rows, columns);
       if (!added) continue;
-      const std::int64_t groups = images * blocks_of(row_tiles, rows) * blocks_of(column_tiles, columns);
-      const double all =
-          static_cast<double>(images * row_tiles * column_tiles) * tile + static_cast<double>(groups) * *added;
-      const double group = all / static_cast<double>(groups);
-      const double cycles = std::max(static_cast<double>(blocks_of(groups, units)) * group,
-                                     all / static_cast<double>(units) + 0.4 * group);
+      const double cycles = grid.cycles(rows, columns, tile, *added);
       if (best.rows == 0 || cycles < best.cycles) best = {rows, columns, cycles};
     }
   }
@@ -256,9 +274,9 @@ inline void read_straight(panel_sizes& p, const lowering_site& site, const produ
   if (p.tuned) return;
   const double tile = cycles_of_tile(p, p.block_inner, true);
   const block_choice blocks = choose_blocks(
-      e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(e.rows.constant(), p.rows),
-      blocks_of(e.columns.constant(), p.columns()), 1, tile,
-      [&](std::int64_t rows, std::int64_t columns) -> std::optional<double> {
+      block_grid{e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(e.rows.constant(), p.rows),
+                 blocks_of(e.columns.constant(), p.columns())},
+      1, tile, [&](std::int64_t rows, std::int64_t columns) -> std::optional<double> {
         const bool held = rows * p.rows * p.block_inner * 4 <= static_cast<std::int64_t>(site.local_memory()) / 2;
         return cycles_per_group + (held ? 0.0 : 0.2 * tile * static_cast<double>(rows * columns));
       });

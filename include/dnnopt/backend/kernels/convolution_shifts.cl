@@ -4,9 +4,10 @@ R"CLC(
 // Convolution on devices whose work-items run one after the other with wide vectors (CPUs): one work-item per block of
 // the result, as in matrix_panels.cl, but without a copy of the image for each element of the window. A work-item stages
 // the part of the padded image that its block reads, once per channel, elements of equal remainder by the stride (a phase)
-// side by side. Positions count along rows as long as a phase's, so that what an element of the window reads is a staged
-// phase shifted by a number of elements. The positions between the end of an output row and the start of the next are
-// computed too, and not stored.
+// side by side. What an element of the window reads is a staged phase shifted by a number of elements, for a vector whose
+// positions lie in one row. Positions count along rows as long as a phase's, where vectors run from a row into the next, or
+// along rows of DNNOPT_ROW_VECTORS whole vectors, where that leaves less between rows. The positions between the end of an
+// output row and the start of the next are computed too, and not stored.
 //
 //   result(z, m, o) = sum over c, k of weight(z, m, c, k) * x(z, c, o * stride + k * dilation - pad)
 //
@@ -91,6 +92,15 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_SPAN
 #define DNNOPT_SPAN DNNOPT_BLOCK_COLUMNS
 #endif
+// Vectors of a row of positions, whose rows begin with a vector then, and blocks with a row; 0: rows follow one another as
+// they are staged.
+#ifndef DNNOPT_ROW_VECTORS
+#define DNNOPT_ROW_VECTORS 0
+#endif
+// Each column of the window has a phase of its own, in rows as long as the result's.
+#ifndef DNNOPT_COLUMNS_APART
+#define DNNOPT_COLUMNS_APART 0
+#endif
 
 #define DNNOPT_JOIN_(a, b) a##b
 #define DNNOPT_JOIN(a, b) DNNOPT_JOIN_(a, b)
@@ -102,18 +112,22 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 // Phases along each dim, of which one element of the window reads one.
 #define DNNOPT_PHASES_D (DNNOPT_KD > 1 ? DNNOPT_SD : 1)
 #define DNNOPT_PHASES_H (DNNOPT_KH > 1 ? DNNOPT_SH : 1)
-#define DNNOPT_PHASES_W (DNNOPT_KW > 1 ? DNNOPT_SW : 1)
+#define DNNOPT_PHASES_W (DNNOPT_KW > 1 ? (DNNOPT_COLUMNS_APART ? DNNOPT_KW : DNNOPT_SW) : 1)
 #define DNNOPT_PHASES (DNNOPT_PHASES_D * DNNOPT_PHASES_H * DNNOPT_PHASES_W)
 // Rows of a phase, of which its plane has DNNOPT_PITCH_ROWS, and what a window element is shifted by within its phase.
-#define DNNOPT_PITCH (DNNOPT_OW + (DNNOPT_KW - 1) * DNNOPT_DW / DNNOPT_SW)
+#define DNNOPT_PITCH (DNNOPT_OW + (DNNOPT_COLUMNS_APART ? 0 : (DNNOPT_KW - 1) * DNNOPT_DW / DNNOPT_SW))
 #define DNNOPT_PITCH_ROWS (DNNOPT_OH + (DNNOPT_KH - 1) * DNNOPT_DH / DNNOPT_SH)
-#define DNNOPT_SHIFT(kd, kh, kw) (((kd) * DNNOPT_DD / DNNOPT_SD * DNNOPT_PITCH_ROWS + (kh) * DNNOPT_DH / DNNOPT_SH) * DNNOPT_PITCH + (kw) * DNNOPT_DW / DNNOPT_SW)
+#define DNNOPT_SHIFT(kd, kh, kw) (((kd) * DNNOPT_DD / DNNOPT_SD * DNNOPT_PITCH_ROWS + (kh) * DNNOPT_DH / DNNOPT_SH) * DNNOPT_PITCH + (DNNOPT_COLUMNS_APART ? 0 : (kw) * DNNOPT_DW / DNNOPT_SW))
 #define DNNOPT_REACH DNNOPT_SHIFT(DNNOPT_KD - 1, DNNOPT_KH - 1, DNNOPT_KW - 1)
-#define DNNOPT_PHASE(kd, kh, kw) (((kd) * DNNOPT_DD % DNNOPT_SD * DNNOPT_PHASES_H + (kh) * DNNOPT_DH % DNNOPT_SH) * DNNOPT_PHASES_W + (kw) * DNNOPT_DW % DNNOPT_SW)
-// The last position that is stored, plus one.
-#define DNNOPT_POSITIONS (((DNNOPT_OD - 1) * DNNOPT_PITCH_ROWS + DNNOPT_OH - 1) * DNNOPT_PITCH + DNNOPT_OW)
+#define DNNOPT_PHASE(kd, kh, kw) (((kd) * DNNOPT_DD % DNNOPT_SD * DNNOPT_PHASES_H + (kh) * DNNOPT_DH % DNNOPT_SH) * DNNOPT_PHASES_W + (DNNOPT_COLUMNS_APART ? (kw) : (kw) * DNNOPT_DW % DNNOPT_SW))
+// Positions from a row to the next, and the last position that is stored, plus one.
+#define DNNOPT_ROW_COLUMNS (DNNOPT_ROW_VECTORS > 0 ? DNNOPT_ROW_VECTORS * DNNOPT_VECTOR : DNNOPT_PITCH)
+#define DNNOPT_POSITIONS (((DNNOPT_OD - 1) * DNNOPT_PITCH_ROWS + DNNOPT_OH - 1) * DNNOPT_ROW_COLUMNS + DNNOPT_OW)
+// Where position n of a block, the first of a vector, is staged; those beyond the block's span are not stored.
+#define DNNOPT_STAGED_AT(n) (DNNOPT_ROW_VECTORS > 0 ? min(n, DNNOPT_SPAN - DNNOPT_VECTOR) / DNNOPT_ROW_COLUMNS * DNNOPT_PITCH + min(n, DNNOPT_SPAN - DNNOPT_VECTOR) % DNNOPT_ROW_COLUMNS : (n))
+#define DNNOPT_STAGED_END (DNNOPT_ROW_VECTORS > 0 ? (DNNOPT_SPAN / DNNOPT_ROW_COLUMNS - 1) * DNNOPT_PITCH + DNNOPT_ROW_COLUMNS : DNNOPT_BLOCK_COLUMNS)
 // Staged elements per channel and phase: an odd number of vectors, so that channels do not share the sets of a cache.
-#define DNNOPT_STAGED ((((DNNOPT_BLOCK_COLUMNS + DNNOPT_REACH + DNNOPT_VECTOR - 1) / DNNOPT_VECTOR) | 1) * DNNOPT_VECTOR)
+#define DNNOPT_STAGED ((((DNNOPT_STAGED_END + DNNOPT_REACH + DNNOPT_VECTOR - 1) / DNNOPT_VECTOR) | 1) * DNNOPT_VECTOR)
 
 // The elements j of a phase's row, `run` from w on, that lie in the image, in one dim: those before `first` and from
 // `last` on are padding.
@@ -131,7 +145,7 @@ static inline void dnnopt_stage(DNNOPT_PARAMETERS, __local float* staged, const 
   while (at < DNNOPT_STAGED) {
     const int run = min(DNNOPT_PITCH - w, DNNOPT_STAGED - at);
     for (int phase = 0; phase < DNNOPT_PHASES; ++phase) {
-      const int phase_w = phase % DNNOPT_PHASES_W;
+      const int phase_w = phase % DNNOPT_PHASES_W * (DNNOPT_COLUMNS_APART ? DNNOPT_DW : 1);
       const int image_d = d * DNNOPT_SD + phase / DNNOPT_PHASES_W / DNNOPT_PHASES_H - DNNOPT_PD;
       const int image_h = h * DNNOPT_SH + phase / DNNOPT_PHASES_W % DNNOPT_PHASES_H - DNNOPT_PH;
       const int image_w = w * DNNOPT_SW + phase_w - DNNOPT_PW;
@@ -155,7 +169,7 @@ static inline void dnnopt_stage(DNNOPT_PARAMETERS, __local float* staged, const 
 
 #if DNNOPT_WINDOW_COLUMNS
 #define DNNOPT_WINDOWS_WIDE (DNNOPT_RUN_WIDTH / DNNOPT_WINDOW_COLUMNS)
-#define DNNOPT_WINDOWS (DNNOPT_SPAN / DNNOPT_PITCH / DNNOPT_WINDOW_ROWS * DNNOPT_WINDOWS_WIDE)
+#define DNNOPT_WINDOWS (DNNOPT_SPAN / DNNOPT_ROW_COLUMNS / DNNOPT_WINDOW_ROWS * DNNOPT_WINDOWS_WIDE)
 // Takes `width` positions of row h, from w on, into the windows of that row.
 static inline void dnnopt_take_windows(DNNOPT_PARAMETERS, const int z, const int m, const int h, const int w, const int width, const float* values, __local float* taken) {
   const int position = h * DNNOPT_OW + w;
@@ -205,7 +219,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   float tile[DNNOPT_ROWS * DNNOPT_COLUMNS];
   for (int c_begin = 0; c_begin < DNNOPT_C; c_begin += DNNOPT_BLOCK_CHANNELS) {
     const int count = min(DNNOPT_BLOCK_CHANNELS, DNNOPT_C - c_begin);
-    dnnopt_stage(DNNOPT_ARGUMENTS, staged, z, c_begin, count, n_begin);
+    dnnopt_stage(DNNOPT_ARGUMENTS, staged, z, c_begin, count, n_begin / DNNOPT_ROW_COLUMNS * DNNOPT_PITCH + n_begin % DNNOPT_ROW_COLUMNS);
     // A panel of weights is read once from farther memory and then serves all positions of the block.
     for (int m = m_begin; m < m_end; m += DNNOPT_ROWS) {
       for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
@@ -222,13 +236,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
             _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = (DNNOPT_FLOATS)(0.0f);
         }
-        __local const float* image = staged + (n - n_begin);
+        int starts[DNNOPT_VECTORS];
+        _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) starts[v] = DNNOPT_STAGED_AT(n - n_begin + v * DNNOPT_VECTOR);
+        __local const float* image = staged;
         for (int c = 0; c < count; ++c) {
           for (int k = 0; k < DNNOPT_KD * DNNOPT_KH; ++k) {
             __local const float* row = image + DNNOPT_SHIFT(k / DNNOPT_KH, k % DNNOPT_KH, 0) + DNNOPT_PHASE(k / DNNOPT_KH, k % DNNOPT_KH, 0) * DNNOPT_STAGED;
             _Pragma("unroll") for (int kw = 0; kw < DNNOPT_KW; ++kw) {
               DNNOPT_FLOATS column[DNNOPT_VECTORS];
-              _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) column[v] = DNNOPT_LOAD_FLOATS(v, row + DNNOPT_SHIFT(0, 0, kw) + DNNOPT_PHASE(0, 0, kw) * DNNOPT_STAGED);
+              _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) column[v] = DNNOPT_LOAD_FLOATS(0, row + starts[v] + DNNOPT_SHIFT(0, 0, kw) + DNNOPT_PHASE(0, 0, kw) * DNNOPT_STAGED);
               _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
                 _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = fma((DNNOPT_FLOATS)(a[kw * DNNOPT_ROWS + r]), column[v], sum[r][v]);
             }
@@ -248,13 +264,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         const int height = min(DNNOPT_ROWS, m_end - m);
         const int width = min(DNNOPT_COLUMNS, n_end - n);
         int j = 0;
-        int w = n % DNNOPT_PITCH;
-        int h = n / DNNOPT_PITCH % DNNOPT_PITCH_ROWS;
-        int d = n / DNNOPT_PITCH / DNNOPT_PITCH_ROWS;
+        int w = n % DNNOPT_ROW_COLUMNS;
+        int h = n / DNNOPT_ROW_COLUMNS % DNNOPT_PITCH_ROWS;
+        int d = n / DNNOPT_ROW_COLUMNS / DNNOPT_PITCH_ROWS;
         while (j < width) {
 #if DNNOPT_WINDOW_COLUMNS
           const int run = h < DNNOPT_RUN_ROWS * DNNOPT_WINDOW_ROWS ? min(DNNOPT_RUN_WIDTH - w, width - j) : 0;
-          const int above = (h - n_begin / DNNOPT_PITCH) / DNNOPT_WINDOW_ROWS * DNNOPT_WINDOWS_WIDE;
+          const int above = (h - n_begin / DNNOPT_ROW_COLUMNS) / DNNOPT_WINDOW_ROWS * DNNOPT_WINDOWS_WIDE;
           for (int r = 0; r < height; ++r)
             dnnopt_take_windows(DNNOPT_ARGUMENTS, z, m + r, h, w, run, tile + r * DNNOPT_COLUMNS + j, windows + (m + r - m_begin) * DNNOPT_WINDOWS + above);
 #else
@@ -262,7 +278,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           const int position = (d * DNNOPT_OH + h) * DNNOPT_OW + w;
           for (int r = 0; r < height; ++r) DNNOPT_STORE_RUN(z, m + r, position, run, tile + r * DNNOPT_COLUMNS + j);
 #endif
-          j += DNNOPT_PITCH - w;
+          j += DNNOPT_ROW_COLUMNS - w;
           w = 0;
           if (++h == DNNOPT_PITCH_ROWS) {
             h = 0;
@@ -273,7 +289,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     }
   }
 #if DNNOPT_WINDOW_COLUMNS
-  const int first_window = n_begin / DNNOPT_PITCH / DNNOPT_WINDOW_ROWS * DNNOPT_WINDOWS_WIDE;
+  const int first_window = n_begin / DNNOPT_ROW_COLUMNS / DNNOPT_WINDOW_ROWS * DNNOPT_WINDOWS_WIDE;
   const int end_window = min(first_window + DNNOPT_WINDOWS, DNNOPT_RUN_ROWS * DNNOPT_WINDOWS_WIDE);
   for (int m = m_begin; m < m_end; ++m)
     for (int i = first_window; i < end_window; ++i) {

@@ -215,6 +215,13 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
 #endif
 
 #if !DNNOPT_B_PACKED && DNNOPT_STAGED
+// Sixteen lanes l as one vector: rows are too short for what a compiler would unroll, and would end one by one.
+#define DNNOPT_FOR_LANES _Pragma("clang loop unroll(disable) vectorize_width(16) interleave_count(1)") for (int l = 0; l < 16; ++l)
+// What a window of a row reaches beyond its first element, in elements of a phase (those of equal remainder by the stride).
+#define DNNOPT_POOL_SHIFT ((DNNOPT_POOL_KW - 1) * DNNOPT_POOL_DW / DNNOPT_POOL_SW)
+// Elements of a phase, in whole vectors.
+#define DNNOPT_POOL_PHASE ((DNNOPT_BLOCK_COLUMNS + DNNOPT_POOL_SHIFT + 15) / 16 * 16 + 16)
+
 // An element of a line: the elements of a window's column, taken together.
 static inline float dnnopt_take_rows(DNNOPT_PARAMETERS, const int z, const int c, const int d, const int h, const int w) {
   float a = DNNOPT_FIRST;
@@ -226,10 +233,33 @@ static inline float dnnopt_take_rows(DNNOPT_PARAMETERS, const int z, const int c
   return a;
 }
 
+// The phases of a line, as far as `count` windows read them.
+static inline void dnnopt_part_line(const float* line, float* phases, const int count) {
+  for (int j = 0; j < count + DNNOPT_POOL_SHIFT; j += 16) {
+#if DNNOPT_POOL_SW == 2
+    const float16 a = vload16(0, line + 2 * j);
+    const float16 b = vload16(0, line + 2 * j + 16);
+    vstore16((float16)(a.even, b.even), 0, phases + j);
+    vstore16((float16)(a.odd, b.odd), 0, phases + DNNOPT_POOL_PHASE + j);
+#else
+    for (int phase = 0; phase < DNNOPT_POOL_SW; ++phase)
+      for (int l = 0; l < 16; ++l) phases[phase * DNNOPT_POOL_PHASE + j + l] = line[(j + l) * DNNOPT_POOL_SW + phase];
+#endif
+  }
+}
+
 // What windows of planes are reduced to as columns: k counts channels, n counts the windows. Per row of windows the rows
 // of the plane are taken into a line, and then the elements of the line into the windows.
 static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const int z, const int n_begin, const int n_end, const int k_begin, const int count, const int window_row) {
-  float line[(DNNOPT_BLOCK_COLUMNS - 1) * DNNOPT_POOL_SW + (DNNOPT_POOL_KW - 1) * DNNOPT_POOL_DW + 1];
+  // Lanes before a line's begin are those of a short row's vector, which must lie in the plane.
+  float lanes[16 + DNNOPT_POOL_PHASE * DNNOPT_POOL_SW];
+  float* line = lanes + 16;
+#if DNNOPT_POOL_SW > 1
+  float phases[DNNOPT_POOL_PHASE * DNNOPT_POOL_SW];
+#else
+  const float* phases = line;
+#endif
+  float pooled[DNNOPT_POOL_PHASE];
   for (int n = n_begin; n < n_end;) {
     const int ow = n % DNNOPT_POOL_OW;
     const int oh = n / DNNOPT_POOL_OW % DNNOPT_POOL_OH;
@@ -243,11 +273,15 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
     const int last = clamp(DNNOPT_POOL_IW - w, first, reach);
     // Whether the windows have all their rows in the plane.
     const int inside = d >= 0 && d + (DNNOPT_POOL_KD - 1) * DNNOPT_POOL_DD < DNNOPT_POOL_ID && h >= 0 && h + (DNNOPT_POOL_KH - 1) * DNNOPT_POOL_DH < DNNOPT_POOL_IH;
-    for (int i = 0; i < reach; ++i) line[i] = DNNOPT_FIRST;
     for (int k = 0; k < count; ++k) {
       const int c = k_begin + k;
-      if (inside) {
-        for (int i = first; i < last; ++i) line[i] = dnnopt_take_rows(DNNOPT_ARGUMENTS, z, c, d, h, w + i);
+      if (inside && DNNOPT_POOL_IW >= 16 && first < last) {
+        // The last vector begins earlier where it would end beyond the plane's row.
+        const int end = min(max(last, first + 16), DNNOPT_POOL_IW - w);
+        for (int i = min(first, end - 16); i < end; i += 16) {
+          const int at = min(i, end - 16);
+          DNNOPT_FOR_LANES line[at + l] = dnnopt_take_rows(DNNOPT_ARGUMENTS, z, c, d, h, w + at + l);
+        }
       } else {
         for (int i = first; i < last; ++i) line[i] = DNNOPT_FIRST;
         for (int id = d; id < d + DNNOPT_POOL_KD * DNNOPT_POOL_DD; id += DNNOPT_POOL_DD)
@@ -259,17 +293,31 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
             }
           }
       }
+      for (int i = 0; i < first; ++i) line[i] = DNNOPT_FIRST;
+      for (int i = last; i < reach; ++i) line[i] = DNNOPT_FIRST;
+#if DNNOPT_POOL_SW > 1
+      dnnopt_part_line(line, phases, run);
+#endif
+      for (int j = 0; j < run; j += 16)
+        DNNOPT_FOR_LANES {
+          float a = phases[j + l];
+          _Pragma("unroll") for (int kw = 1; kw < DNNOPT_POOL_KW; ++kw) {
+            const float x = phases[kw * DNNOPT_POOL_DW % DNNOPT_POOL_SW * DNNOPT_POOL_PHASE + kw * DNNOPT_POOL_DW / DNNOPT_POOL_SW + j + l];
+            a = DNNOPT_COMBINE(a, x);
+          }
+          pooled[j + l] = a;
+        }
       for (int j = 0; j < run;) {
         const int column = (n - n_begin + j) % DNNOPT_COLUMNS;
         __local float* to = packed + ((n - n_begin + j) / DNNOPT_COLUMNS * count + k) * DNNOPT_COLUMNS + column;
         const int width = min(run - j, DNNOPT_COLUMNS - column);
-        for (int i = 0; i < width; ++i) {
-          float a = line[(j + i) * DNNOPT_POOL_SW];
-          _Pragma("unroll") for (int kw = 1; kw < DNNOPT_POOL_KW; ++kw) {
-            const float x = line[(j + i) * DNNOPT_POOL_SW + kw * DNNOPT_POOL_DW];
-            a = DNNOPT_COMBINE(a, x);
+        if (width >= 16) {
+          for (int i = 0; i < width; i += 16) {
+            const int at = min(i, width - 16);
+            DNNOPT_FOR_LANES to[at + l] = dnnopt_finish_window(DNNOPT_ARGUMENTS, z, c, od, oh, ow + j + at + l, pooled[j + at + l]);
           }
-          to[i] = dnnopt_finish_window(DNNOPT_ARGUMENTS, z, c, od, oh, ow + j + i, a);
+        } else {
+          for (int i = 0; i < width; ++i) to[i] = dnnopt_finish_window(DNNOPT_ARGUMENTS, z, c, od, oh, ow + j + i, pooled[j + i]);
         }
         j += width;
       }
