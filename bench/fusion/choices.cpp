@@ -84,7 +84,7 @@ std::vector<std::string> launches_of(const session& compiled) try {
   for (const placed_node& step : compiled.executor()->executed().steps)
     for (const codegen::kernel_plan& kernel : step.lowered.kernels) {
       const symbol_values own = kernel.bind({});
-      std::string text = kernel.source + kernel.options;
+      std::string text = kernel.source.str() + kernel.options;
       for (const index_expr& parameter : kernel.parameters) text += " " + std::to_string(parameter.evaluate({}));
       for (const index_expr& size : kernel.global) text += " " + std::to_string(size.evaluate(own));
       for (const std::size_t size : kernel.local) text += " " + std::to_string(size);

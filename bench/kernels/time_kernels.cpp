@@ -158,7 +158,7 @@ class bench {
       return buffers.at(static_cast<std::size_t>(std::find(in.begin(), in.end(), id) - in.begin()));
     };
     const auto prepare = [&](const codegen::kernel_plan& plan) {
-      if (std::getenv("DNNOPT_DUMP") != nullptr) std::printf("%s\n", plan.source.c_str());
+      if (std::getenv("DNNOPT_DUMP") != nullptr) std::printf("%s\n", plan.source.str().c_str());
       const cl::Program program = cache_.build({plan.version, plan.source, plan.options});
       opencl::prepared_launch kernel(program, where_.where(), plan.entry);
       cl_uint at = 0;

@@ -1,7 +1,9 @@
 // Measures how the time of the whole pipeline, source generation included, grows with the graph: repeated swin and
-// inception blocks of 1,000 to 100,000 nodes. Seconds are processor time of one thread.
+// inception blocks of 1,000 to 100,000 nodes, or of a model. Seconds are processor time of one thread, without reading
+// the model, and without a device, whose compiler is not part of them.
 //
-// usage: pipeline_time [NODES ...]; exit status 1 where ten times the nodes take more than 13 times the time.
+// usage: pipeline_time [NODES or MODEL.onnx ...]; exit status 1 where ten times the nodes take more than 13 times the
+// time.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -131,9 +133,8 @@ class network {
 /// Seconds of this process's one thread: other programs on the machine do not count.
 double seconds_now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-/// Passes and lowering of one graph; prints a row and what takes the most.
-double measure(std::size_t nodes) {
-  const dnnopt::model m = network(nodes).model();
+/// Passes and lowering of one model; prints a row and what takes the most.
+double measure(const dnnopt::model& m) {
   dnnopt::compile_options options;
   dnnopt::compile_report report;
   const double begin = seconds_now();
@@ -167,11 +168,18 @@ double measure(std::size_t nodes) {
 int main(int argc, char** argv) {
   try {
     std::vector<std::size_t> sizes;
-    for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoul(argv[i], nullptr, 10));
-    if (sizes.empty()) sizes = {1000, 10000, 100000};
+    std::vector<std::string> models;
+    for (int i = 1; i < argc; ++i) {
+      if (std::string_view(argv[i]).ends_with(".onnx"))
+        models.emplace_back(argv[i]);
+      else
+        sizes.push_back(std::strtoul(argv[i], nullptr, 10));
+    }
+    if (sizes.empty() && models.empty()) sizes = {1000, 10000, 100000};
     std::printf("| nodes | kernels | seconds | us per node | most of it |\n|---|---|---|---|---|\n");
+    for (const std::string& file : models) (void)measure(dnnopt::load(file));
     std::map<std::size_t, double> seconds;
-    for (const std::size_t nodes : sizes) seconds[nodes] = measure(nodes);
+    for (const std::size_t nodes : sizes) seconds[nodes] = measure(network(nodes).model());
     bool slow = false;
     for (const auto& [nodes, time] : seconds)
       if (const auto tenth = seconds.find(nodes / 10); tenth != seconds.end()) {

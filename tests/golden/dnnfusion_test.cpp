@@ -75,7 +75,7 @@ TEST_CASE("DNNFusion Fig. 4: one kernel for the data-flow tree, its common subtr
   CHECK(launches_of(p) == std::vector<std::vector<std::string>>{{"MatMul", "Mul", "Reciprocal", "Mul", "Mul", "Add"}});
   std::string source;
   for (const placed_node& step : p.steps)
-    for (const codegen::kernel_plan& plan : step.lowered.kernels) source += plan.source;
+    for (const codegen::kernel_plan& plan : step.lowered.kernels) source += plan.source.str();
   const std::string store = source.substr(source.find("dnnopt_store("));
   const std::string epilogue = store.substr(0, store.find("\n}"));
   INFO(epilogue);

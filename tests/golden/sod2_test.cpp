@@ -178,7 +178,7 @@ TEST_CASE("SoD2 Fig. 4: a known broadcast leaves one fused version", "[golden]")
       if (!adds) continue;
       ++adding;
       // The operand is read at [i, 0, 0]: the index holds the row alone, by no comparison of dims.
-      const std::string body = plan.source.substr(plan.source.find("__kernel"));
+      const std::string body = plan.source.str().substr(plan.source.str().find("__kernel"));
       INFO(body);
       CHECK(body.find('?') == std::string::npos);
       CHECK(body.find("b0[(long)((ulong)i / (ulong)(p1 * p2))]") != std::string::npos);

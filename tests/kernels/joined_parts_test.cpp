@@ -12,7 +12,7 @@ bool reads_parts(const blocks& of) {
   const device_info facts = of.info(device_form::vectors);
   const codegen::lowered_node lowered =
       codegen::lower({of.g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts));
-  return lowered.kernels.back().source.find("#define DNNOPT_B_PARTS 1\n") != std::string::npos;
+  return lowered.kernels.back().source.str().find("#define DNNOPT_B_PARTS 1\n") != std::string::npos;
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST_CASE("kernels write over inputs that die in them, at equal offsets only", "
   for (const placed_node& step : moved.executor()->executed().steps)
     for (const codegen::kernel_plan& plan : step.lowered.kernels)
       for (const codegen::overwrite_pair& pair : plan.overwrites)
-        CHECK_FALSE(step.lowered.kernels.front().source.find("restrict b" + std::to_string(pair.input)) !=
+        CHECK_FALSE(step.lowered.kernels.front().source.str().find("restrict b" + std::to_string(pair.input)) !=
                     std::string::npos);
 }
 

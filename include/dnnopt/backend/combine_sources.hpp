@@ -84,12 +84,13 @@ struct defined_names {
   std::map<std::string, open_program> open;  // by options
   std::map<std::pair<std::string, std::string>, joined_kernel> known;
   for (const codegen::kernel_plan* plan : plans) {
-    const auto [at, added] = known.try_emplace({plan->source, plan->options});
+    const std::string& text = plan->source;
+    const auto [at, added] = known.try_emplace({text, plan->options});
     if (added) {
-      const std::size_t prelude = plan->source.find(kernels::prelude);
+      const std::size_t prelude = text.find(kernels::prelude);
       const bool split = prelude != std::string::npos;
-      const std::string head = split ? plan->source.substr(0, prelude) : std::string();
-      const std::string body = split ? plan->source.substr(prelude + kernels::prelude.size()) : plan->source;
+      const std::string head = split ? text.substr(0, prelude) : std::string();
+      const std::string body = split ? text.substr(prelude + kernels::prelude.size()) : text;
       // What precedes the prelude (extensions) must be alike in one program, so it is part of the group.
       const std::string group = (split ? "p" : "s") + head + "\n" + plan->options;
       auto place = open.find(group);

@@ -173,6 +173,15 @@ class placer {
     return unit;
   }
 
+  /// The kernels of a unit. Sources would be most of a large program's memory, were equal ones not shared.
+  [[nodiscard]] codegen::lowered_node lowered(const placed_node& unit) {
+    codegen::lowered_node made =
+        codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, unit.anchor}, options_);
+    for (auto* plans : {&made.prepare, &made.kernels})
+      for (codegen::kernel_plan& plan : *plans) plan.source = sources_.shared(plan.source);
+    return made;
+  }
+
   void finish(placed_node unit) {
     for (const value_id out : unit.outputs) placed_value_[out] = true;
     units_.push_back(std::move(unit));
@@ -205,7 +214,7 @@ class placer {
         place_alias(unit, *source);
       } else {
         try {
-          unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, unit.anchor}, options_);
+          unit.lowered = lowered(unit);
           unit.where = placement::device;
         } catch (const error& e) {
           if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol)
@@ -313,7 +322,7 @@ class placer {
       return;
     }
     try {
-      unit.lowered = codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, unit.anchor}, options_);
+      unit.lowered = lowered(unit);
       unit.where = placement::device;
     } catch (const error& e) {
       if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
@@ -334,6 +343,7 @@ class placer {
   std::unordered_map<value_id, std::string> why_split_;
   std::vector<bool> placed_value_;
   std::vector<value_id> work_;
+  codegen::text_pool sources_;
   std::vector<placed_node> units_;
 };
 

@@ -89,7 +89,7 @@ class equal_constants {
   for (const codegen::scratch_buffer& scratch : step.lowered.scratch)
     add(scratch.persistent ? scratch.bytes.evaluate(symbols) : -1);
   for (const codegen::kernel_plan& plan : step.lowered.prepare) {
-    key += plan.source + plan.entry + plan.options + '\n';
+    key += plan.source.str() + plan.entry + plan.options + '\n';
     for (const codegen::pointer_argument& a : plan.pointers) {
       key += a.held == no_value ? 's' : 'c';
       add(a.held == no_value ? a.scratch : equal.first_of(p.roots[a.held]));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <string>
@@ -87,7 +88,7 @@ DNNOPT_BODY bool graph::is_output(value_id id) const {
 
 DNNOPT_BODY node_id graph::add_node(const op_info& op, std::string node_name, std::vector<value_id> inputs,
                                     std::vector<value_id> outputs, attribute_map attributes) {
-  blocks_.clear();
+  forget_plans();
   const auto id = static_cast<node_id>(nodes_.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == no_value) continue;
@@ -134,7 +135,7 @@ DNNOPT_BODY void graph::replace_uses(value_id from, value_id to) {
 DNNOPT_BODY void graph::remove_node(node_id id) {
   node& n = nodes_.at(id);
   if (n.removed) return;
-  blocks_.clear();
+  forget_plans();
   drop_uses(id);
   for (const value_id out : n.outputs) {
     if (out == no_value) continue;
@@ -179,23 +180,42 @@ DNNOPT_BODY std::vector<node_id> graph::nodes() const {
 }
 
 DNNOPT_BODY std::vector<node_id> graph::topological_order() const {
-  std::vector<std::size_t> pending(nodes_.size(), 0);
+  if (order_) return *order_;
+  // Nodes are visited in the order of their memory, and the edges gathered beside them: of a large graph a walk from
+  // node to node would wait for memory at every step.
+  struct edge {
+    node_id from;
+    node_id to;
+  };
+  std::vector<edge> edges;
+  edges.reserve(boost::num_edges(dependence_));
+  bool ascending = true;
+  for (node_id id = 0; id < nodes_.size(); ++id)
+    for (const value_id read : nodes_[id].inputs) {
+      if (read == no_value || values_[read].producer == no_node) continue;
+      edges.push_back({values_[read].producer, id});
+      ascending = ascending && edges.back().from < id;
+    }
+  if (ascending) return nodes();
+  std::vector<std::uint32_t> pending(nodes_.size(), 0);
+  std::vector<std::uint32_t> first(nodes_.size() + 1, 0);  // where a node's readers begin
+  for (const edge& e : edges) ++pending[e.to], ++first[e.from + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<node_id> readers(edges.size());
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (const edge& e : edges) readers[next[e.from]++] = e.to;
+
   std::priority_queue<node_id, std::vector<node_id>, std::greater<>> ready;
-  for (node_id id = 0; id < nodes_.size(); ++id) {
-    pending[id] = boost::in_degree(id, dependence_);
+  for (node_id id = 0; id < nodes_.size(); ++id)
     if (!nodes_[id].removed && pending[id] == 0) ready.push(id);
-  }
   std::vector<node_id> order;
   order.reserve(node_count());
   while (!ready.empty()) {
     const node_id id = ready.top();
     ready.pop();
     order.push_back(id);
-    const auto [first, last] = boost::out_edges(id, dependence_);
-    for (auto edge = first; edge != last; ++edge) {
-      const auto to = static_cast<node_id>(boost::target(*edge, dependence_));
-      if (--pending[to] == 0) ready.push(to);
-    }
+    for (std::uint32_t at = first[id]; at < first[id + 1]; ++at)
+      if (--pending[readers[at]] == 0) ready.push(readers[at]);
   }
   if (order.size() != node_count())
     for (node_id id = 0; id < nodes_.size(); ++id)
@@ -205,31 +225,37 @@ DNNOPT_BODY std::vector<node_id> graph::topological_order() const {
   return order;
 }
 
+DNNOPT_BODY std::vector<node_id> graph::topological_order() {
+  if (!order_) order_ = std::as_const(*this).topological_order();
+  return *order_;
+}
+
 DNNOPT_BODY void graph::compact() {
   graph packed(expressions_);
-  packed.name = name;
-  packed.opsets = opsets;
-  packed.metadata = metadata;
-  packed.producer_name = producer_name;
+  packed.name = std::move(name);
+  packed.opsets = std::move(opsets);
+  packed.metadata = std::move(metadata);
+  packed.producer_name = std::move(producer_name);
+  packed.values_.reserve(values_.size());
+  packed.nodes_.reserve(node_count());
   std::vector<value_id> moved(values_.size(), no_value);
   const auto keep = [&](value_id id) {
     if (id == no_value) return no_value;
     if (moved[id] == no_value) {
-      moved[id] = packed.add_value(values_[id].name);
-      packed.values_.back().facts = values_[id].facts;
+      moved[id] = packed.add_value(std::move(values_[id].name));
+      packed.values_.back().facts = std::move(values_[id].facts);
     }
     return moved[id];
   };
   for (const value_id id : inputs_) packed.inputs_.push_back(keep(id));
   std::vector<node_id> moved_nodes(nodes_.size(), no_node);
   for (node_id id = 0; id < nodes_.size(); ++id) {
-    const node& n = nodes_[id];
+    node& n = nodes_[id];
     if (n.removed) continue;
-    std::vector<value_id> in;
-    std::vector<value_id> out;
-    for (const value_id v : n.inputs) in.push_back(keep(v));
-    for (const value_id v : n.outputs) out.push_back(keep(v));
-    const node_id made = packed.add_node(*n.op, n.name, std::move(in), std::move(out), n.attributes);
+    for (value_id& v : n.inputs) v = keep(v);
+    for (value_id& v : n.outputs) v = keep(v);
+    const node_id made =
+        packed.add_node(*n.op, std::move(n.name), std::move(n.inputs), std::move(n.outputs), std::move(n.attributes));
     packed.nodes_[made].captured_begin = n.captured_begin;
     moved_nodes[id] = made;
   }
@@ -246,7 +272,7 @@ DNNOPT_BODY void graph::compact() {
 }
 
 DNNOPT_BODY void graph::add_use(node_id id, std::uint32_t slot) {
-  blocks_.clear();
+  forget_plans();
   const value_id read = nodes_[id].inputs[slot];
   if (read == no_value) return;
   values_[check(read)].uses.push_back({id, slot});
@@ -257,6 +283,7 @@ DNNOPT_BODY void graph::add_use(node_id id, std::uint32_t slot) {
 DNNOPT_BODY void graph::drop_use(node_id id, std::uint32_t slot) {
   const value_id read = nodes_[id].inputs[slot];
   if (read == no_value) return;
+  forget_plans();
   auto& uses = values_[read].uses;
   const auto found = std::find(uses.begin(), uses.end(), value_use{id, slot});
   if (found != uses.end()) {
@@ -272,12 +299,17 @@ DNNOPT_BODY void graph::drop_uses(node_id id) {
 }
 
 DNNOPT_BODY void graph::rebuild_edges_of(node_id producer) {
-  blocks_.clear();
+  forget_plans();
   boost::clear_out_edges(producer, dependence_);
   for (const value_id out : nodes_[producer].outputs)
     if (out != no_value)
       for (const value_use& use : values_[out].uses)
         boost::add_edge(producer, use.node, edge_property{out, use.slot}, dependence_);
+}
+
+DNNOPT_BODY void graph::forget_plans() noexcept {
+  blocks_.clear();
+  order_.reset();
 }
 
 DNNOPT_BODY void graph::refuse(value_id id) {
@@ -288,12 +320,11 @@ DNNOPT_BODY facts_of_node::facts_of_node(const graph& g, node_id id) {
   const node& n = g.node_at(id);
   pointers_.reserve(n.inputs.size());
   for (const value_id v : n.inputs) pointers_.push_back(v == no_value ? nullptr : &g.facts(v));
-  scope_ = !n.outputs.empty() && n.outputs[0] != no_value ? g.value_at(n.outputs[0]).name : n.name;
   facts_.attributes = &n.attributes;
   facts_.inputs = pointers_;
   facts_.output_count = n.outputs.size();
   facts_.expressions = &g.expressions();
-  facts_.scope = scope_;
+  facts_.scope = !n.outputs.empty() && n.outputs[0] != no_value ? g.value_at(n.outputs[0]).name : n.name;
 }
 
 }  // namespace dnnopt

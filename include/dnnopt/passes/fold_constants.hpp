@@ -33,7 +33,7 @@ struct fold_constants {
         ++result.edits;
         continue;
       }
-      bool constant = !has_subgraph(n);
+      bool constant = true;
       std::size_t input_bytes = 0;
       std::vector<tensor> inputs;
       for (const value_id in : n.inputs) {
@@ -47,7 +47,7 @@ struct fold_constants {
         inputs.push_back(facts.constant);
         input_bytes += facts.constant.byte_size();
       }
-      if (!constant || evaluate == nullptr || grows(g, n, input_bytes)) continue;
+      if (!constant || evaluate == nullptr || has_subgraph(n) || grows(g, n, input_bytes)) continue;
       try {
         replace(g, id, evaluate(g, id, inputs));
         ++result.edits;

@@ -7,10 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -32,18 +33,15 @@ struct merge_equal {
   pass_result run(graph& g) const {
     pass_result result;
     merge_constants(g, result);
-    std::unordered_multimap<std::size_t, node_id> seen;
-    for (const node_id id : g.topological_order()) {
+    const std::vector<node_id> order = g.topological_order();
+    first_of_equals seen;
+    for (const node_id id : order) {
       const auto key = key_of(g, id);
       if (!key) continue;
-      const auto [first, last] = seen.equal_range(*key);
-      const auto at = std::find_if(first, last, [&](const auto& one) { return same_nodes(g, one.second, id); });
-      if (at == last) {
-        seen.emplace(*key, id);
-        continue;
-      }
+      const node_id first = seen.find_or_add(*key, id, [&](node_id one) { return same_nodes(g, one, id); });
+      if (first == id) continue;
       const std::vector<value_id> outputs = g.node_at(id).outputs;
-      const std::vector<value_id> kept = g.node_at(at->second).outputs;
+      const std::vector<value_id> kept = g.node_at(first).outputs;
       bool possible = outputs.size() == kept.size();
       for (std::size_t i = 0; possible && i < outputs.size(); ++i)
         possible = (outputs[i] == no_value || (kept[i] != no_value && !g.is_output(outputs[i])));
@@ -57,26 +55,68 @@ struct merge_equal {
   }
 
  private:
+  /// The first of equal things, by their keys: a flat table with open addressing, for of large graphs a chained one
+  /// waits for memory at every link.
+  class first_of_equals {
+   public:
+    /// The thing of an equal key that `is_equal` accepts, or `id`, which is then one of them. O(1) expected, amortized.
+    template <class Equal>
+    [[nodiscard]] std::uint32_t find_or_add(std::size_t key, std::uint32_t id, const Equal& is_equal) {
+      if (2 * (count_ + 1) > rows_.size()) grow();
+      std::size_t at = place_of(key);
+      for (; rows_[at].id != nothing; at = next(at))
+        if (rows_[at].key == key && is_equal(rows_[at].id)) return rows_[at].id;
+      rows_[at] = {key, id};
+      ++count_;
+      return id;
+    }
+
+   private:
+    static constexpr std::uint32_t nothing = std::numeric_limits<std::uint32_t>::max();
+    struct row {
+      std::size_t key = 0;
+      std::uint32_t id = nothing;
+    };
+
+    // The upper half of a product depends on all bits below it.
+    [[nodiscard]] std::size_t place_of(std::size_t key) const {
+      return ((key * 0x9E3779B97F4A7C15ULL) >> 32) & (rows_.size() - 1);
+    }
+    [[nodiscard]] std::size_t next(std::size_t at) const { return (at + 1) & (rows_.size() - 1); }
+    void grow() {
+      std::vector<row> old(rows_.size() * 2);
+      std::swap(old, rows_);
+      for (const row& one : old) {
+        if (one.id == nothing) continue;
+        std::size_t at = place_of(one.key);
+        while (rows_[at].id != nothing) at = next(at);
+        rows_[at] = one;
+      }
+    }
+
+    std::vector<row> rows_ = std::vector<row>(64);
+    std::size_t count_ = 0;
+  };
+
   void merge_constants(graph& g, pass_result& result) const {
-    std::unordered_multimap<std::size_t, value_id> seen;
     const auto count = static_cast<value_id>(g.value_count());
+    first_of_equals seen;
     for (value_id id = 0; id < count; ++id) {
       const value_facts& facts = g.facts(id);
       if (!facts.is_constant() || facts.type == dtype::string || g.value_at(id).uses.empty()) continue;
-      if (g.is_output(id) || facts.constant.size() > (is_choice(g, id) ? largest_choice : largest_constant)) continue;
+      const std::int64_t size = facts.constant.size();
+      const auto [least, most] = std::minmax(largest_constant, largest_choice);
+      if (size > most || (size > least && size > (is_choice(g, id) ? largest_choice : largest_constant))) continue;
+      if (g.is_output(id)) continue;
       std::size_t key = mixed(static_cast<std::size_t>(facts.type), hash_of(text_of(facts.constant)));
       for (const std::int64_t dim : facts.constant.dims()) key = mixed(key, hash_of(dim));
-      const auto [first, last] = seen.equal_range(key);
-      const auto at = std::find_if(first, last, [&](const auto& one) {
-        const tensor& other = g.facts(one.second).constant;
+      const value_id first = seen.find_or_add(key, id, [&](value_id one) {
+        const tensor& other = g.facts(one).constant;
         return other.type() == facts.constant.type() && other.dims() == facts.constant.dims() &&
                text_of(other) == text_of(facts.constant);
       });
-      if (at == last) {
-        seen.emplace(key, id);
-        continue;
-      }
-      g.replace_uses(id, at->second);
+      if (first == id) continue;
+      g.replace_uses(id, first);
       ++result.edits;
     }
   }

@@ -40,8 +40,9 @@ struct pass_report {
 [[nodiscard]] std::vector<std::string> pass_names(std::string_view list);
 
 /// Runs passes in order; at the name "repeat" what stands before it (from the one before on) runs again while a pass
-/// edits nodes, ten times at most. `after` (where given) sees the graph and the report after each, for verifiers and
-/// observers.
+/// edits nodes, ten times at most. A pass that found nothing to do is asked again only once another one edited the
+/// graph; until then its reports are empty. `after` (where given) sees the graph and the report after each, for
+/// verifiers and observers.
 [[nodiscard]] std::vector<pass_report> run_passes(
     graph& g, const std::vector<std::string>& names, const pass_environment& environment,
     const std::function<void(const graph&, const pass_report&)>& after = {});
@@ -113,11 +114,21 @@ DNNOPT_BODY std::vector<pass_report> run_passes(graph& g, const std::vector<std:
     standard = standard_ops();
     known.ops = &standard;
   }
+  // Edits so far, and for each pass that found nothing to do how many there had been: passes are functions of the
+  // graph.
+  std::size_t edits = 0;
+  std::map<std::string_view, std::size_t> idle_at;
   const auto run_one = [&](const std::string& wanted) {
     for (const pass_row& row : pass_table) {
       if (row.name != wanted) continue;
       const auto begin = std::chrono::steady_clock::now();
-      pass_result result = row.run(g, known);
+      const auto idle = idle_at.find(row.name);
+      pass_result result;
+      if (idle == idle_at.end() || idle->second != edits) {
+        result = row.run(g, known);
+        edits += result.edits;
+        if (result.edits == 0 && result.remarks.empty() && !row.plans) idle_at[row.name] = edits;
+      }
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
       reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks), std::move(result.rules)});
       if (after) after(g, reports.back());

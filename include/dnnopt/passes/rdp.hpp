@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,11 +21,6 @@ namespace dnnopt {
 
 namespace detail {
 
-[[nodiscard]] inline bool same_facts(const value_facts& a, const value_facts& b) {
-  return a.kind == b.kind && a.type == b.type && a.dims == b.dims && a.elements == b.elements &&
-         a.is_constant() == b.is_constant();
-}
-
 [[nodiscard]] inline std::string describe(const node& n) {
   return "node '" + n.name + "' (" + std::string(n.op->name) + ")";
 }
@@ -38,7 +31,9 @@ namespace detail {
 ///
 /// Lattice per dim: nothing known (no shape, or a symbol only execution binds), then known, symbolic and
 /// operator-inferred expressions. Forward transfer is each operator's `infer`, backward its `infer_backward`. Ends when
-/// no fact changes; at most `limit` sweeps. Linear in nodes per sweep; acyclic graphs settle in two or three.
+/// no fact changes; at most `limit` sweeps. The first sweep visits every node forward, and backward those that read
+/// something unknown; later ones only the neighbours of what changed. Linear in nodes; acyclic graphs settle in two or
+/// three sweeps.
 class rdp {
  public:
   static constexpr std::string_view name = "rdp";
@@ -48,8 +43,9 @@ class rdp {
   /// where forward and backward disagree, naming both.
   pass_result run(graph& g) const {
     pass_result result;
+    sweeps state{g.topological_order(), std::vector<bool>(g.node_limit(), true), {}};
     for (std::size_t sweep = 0; sweep < limit; ++sweep) {
-      const std::size_t changed = forward(g) + (sweep + 1 < limit ? backward(g) : 0);
+      const std::size_t changed = forward(g, state, sweep == 0) + (sweep + 1 < limit ? backward(g, state) : 0);
       result.edits += changed;
       if (changed == 0) break;
     }
@@ -57,12 +53,33 @@ class rdp {
   }
 
  private:
-  std::size_t forward(graph& g) const {
+  /// What sweeps hand on to each other. Transfers are functions of facts, and facts only rise: a node whose facts did
+  /// not change tells nothing new, and one that lacked nothing never lacks anything.
+  struct sweeps {
+    std::vector<node_id> order;
+    std::vector<bool> due;         ///< nodes to visit forward: what they read or compute changed since their visit
+    std::vector<node_id> lacking;  ///< nodes to visit backward, producers first: those that read something unknown
+  };
+
+  static void make_due(const graph& g, value_id changed, sweeps& state) {
+    const value& v = g.value_at(changed);
+    if (v.producer != no_node) state.due[v.producer] = true;
+    for (const value_use& use : v.uses) state.due[use.node] = true;
+  }
+
+  std::size_t forward(graph& g, sweeps& state, bool first) const {
     std::size_t changed = 0;
-    for (const node_id id : g.topological_order()) {
+    for (const node_id id : state.order) {
+      if (!state.due[id]) continue;
       const node& n = g.node_at(id);
       const std::vector<value_facts> outputs = infer(g, id);
-      for (const auto& [slot, out] : views::present_slots(n.outputs)) changed += raise(g, out, outputs[slot], n);
+      for (const auto& [slot, out] : views::present_slots(n.outputs)) {
+        if (!raise(g, out, outputs[slot], n)) continue;
+        ++changed;
+        make_due(g, out, state);
+      }
+      state.due[id] = false;
+      if (first && n.op->infer_backward != nullptr && lacks_facts(g, n)) state.lacking.push_back(id);
     }
     return changed;
   }
@@ -122,20 +139,23 @@ class rdp {
     return symbol.starts_with("unknown_");
   }
 
-  static std::size_t raise(graph& g, value_id id, const value_facts& found, const node& n) {
+  /// Whether a fact changed.
+  static bool raise(graph& g, value_id id, const value_facts& found, const node& n) {
     value_facts& known = g.facts(id);
-    value_facts before = known;
-    if (found.kind != value_kind::tensor) known.kind = found.kind;
+    bool changed = found.kind != value_kind::tensor && known.kind != found.kind;
+    if (changed) known.kind = found.kind;
     if (found.type != dtype::undefined) {
       if (known.type != dtype::undefined && known.type != found.type)
         throw error(errc::type_mismatch, detail::describe(n) + " computes " + std::string(name_of(found.type)) +
                                              " for '" + g.value_at(id).name + "', which is declared " +
                                              std::string(name_of(known.type)));
+      changed = changed || known.type != found.type;
       known.type = found.type;
     }
     if (found.dims) {
       if (!known.dims) {
         known.dims = found.dims;
+        changed = true;
       } else if (known.dims->size() != found.dims->size()) {
         throw error(errc::contradiction, detail::describe(n) + " computes shape " + to_string(*found.dims) + " for '" +
                                              g.value_at(id).name + "', which is known as " + to_string(*known.dims));
@@ -149,24 +169,31 @@ class rdp {
                                                  " for '" + g.value_at(id).name + "', which is known as " +
                                                  to_string(*known.dims));
           // What the operator computes is what runs; a declared or merged name gives way, a known constant stays.
-          if (!have.is_constant()) have = got;
+          if (have.is_constant()) continue;
+          have = got;
+          changed = true;
         }
       }
     }
-    if (found.elements) known.elements = found.elements;
-    return detail::same_facts(before, known) ? 0 : 1;
+    if (found.elements && known.elements != found.elements) {
+      known.elements = found.elements;
+      changed = true;
+    }
+    return changed;
   }
 
-  std::size_t backward(graph& g) const {
+  /// Whether a node reads something of unknown rank or dims.
+  static bool lacks_facts(const graph& g, const node& n) {
+    return std::any_of(n.inputs.begin(), n.inputs.end(), [&](value_id in) {
+      return in != no_value && (!g.facts(in).dims || has_free(*g.facts(in).dims));
+    });
+  }
+
+  std::size_t backward(graph& g, sweeps& state) const {
     std::size_t changed = 0;
-    const std::vector<node_id> order = g.topological_order();
-    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    for (auto at = state.lacking.rbegin(); at != state.lacking.rend(); ++at) {
       const node& n = g.node_at(*at);
-      if (n.op->infer_backward == nullptr) continue;
-      bool wanted = false;
-      for (const value_id in : n.inputs)
-        wanted = wanted || (in != no_value && (!g.facts(in).dims || has_free(*g.facts(in).dims)));
-      if (!wanted) continue;
+      if (!lacks_facts(g, n)) continue;
       std::vector<value_facts> outputs;
       for (const value_id out : n.outputs) outputs.push_back(out == no_value ? value_facts{} : g.facts(out));
       std::vector<value_facts> inputs;
@@ -178,6 +205,7 @@ class rdp {
         value_facts& known = g.facts(n.inputs[i]);
         if (!known.dims) {
           known.dims = inputs[i].dims;
+          make_due(g, n.inputs[i], state);
           ++changed;
           continue;
         }
@@ -189,6 +217,7 @@ class rdp {
           if (is_free((*known.dims)[k]) && !is_free((*inputs[i].dims)[k]) &&
               !((*known.dims)[k] == (*inputs[i].dims)[k])) {
             (*known.dims)[k] = (*inputs[i].dims)[k];
+            make_due(g, n.inputs[i], state);
             ++changed;
           }
       }

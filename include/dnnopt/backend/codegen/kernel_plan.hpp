@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <dnnopt/backend/codegen/shared_text.hpp>
 #include <dnnopt/dtype.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/index_expr.hpp>
@@ -49,7 +50,7 @@ struct scratch_buffer {
 
 /// One kernel launch. Pointer arguments come first in the argument list, then one integer per parameter.
 struct kernel_plan {
-  std::string source;
+  shared_text source;
   std::string options;
   std::string entry = "dnnopt_kernel";
   std::vector<pointer_argument> pointers;

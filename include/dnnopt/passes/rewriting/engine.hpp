@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <queue>
@@ -72,12 +73,16 @@ class engine {
       }
     }
     std::vector<std::vector<node_id>> parts;
-    std::unordered_map<node_id, std::size_t> index;
+    constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+    std::vector<std::size_t> part_of(g.node_limit(), none);
     for (const node_id id : order) {
       if (!taking_part_.contains(g.node_at(id).op)) continue;
-      const auto [at, added] = index.emplace(find(id), parts.size());
-      if (added) parts.emplace_back();
-      parts[at->second].push_back(id);
+      std::size_t& part = part_of[find(id)];
+      if (part == none) {
+        part = parts.size();
+        parts.emplace_back();
+      }
+      parts[part].push_back(id);
     }
     return parts;
   }
