@@ -113,12 +113,6 @@ struct timed_ways {
 /// Of the time, what all ways share in turns; the rest is monitor's and off's.
 constexpr double share_of_all_ways = 0.08;
 
-struct overhead_options {
-  double seconds = 60.0;
-  double width = 0.0025;
-  std::size_t inferences = 0;
-};
-
 /// What one way takes in a turn: the mean of `count` inferences.
 double turn_of(timed_ways& timed, way w, int count) {
   // The first one after another way pays for the change of queues and for cold caches.
@@ -160,12 +154,12 @@ void compare_all_ways(timed_ways& timed, double seconds) {
   std::printf("%zu turns of all ways, two inferences each\n", times[off].size());
 }
 
-/// Half of the 95% interval of the median of `values` from the medians of `segments` stretches of them: unlike the
-/// interval of order statistics it widens where neighbours in time are alike. Infinite for too few values.
+/// Half of the 95% interval of the location of `values` from those of `segments` stretches of them: unlike the interval
+/// of ranks it widens where neighbours in time are alike. Infinite for too few values.
 double half_by_segments(const std::vector<double>& values) {
   constexpr std::size_t segments = 40;
   constexpr double students_t = 2.0227;  // 39 degrees of freedom, 97.5%
-  if (values.size() < 32 * segments) return std::numeric_limits<double>::infinity();
+  if (values.size() < 16 * segments) return std::numeric_limits<double>::infinity();
   running_moments medians;
   for (std::size_t s = 0; s < segments; ++s) {
     const auto edge = [&](std::size_t i) {
@@ -176,49 +170,53 @@ double half_by_segments(const std::vector<double>& values) {
   return students_t * medians.stddev() / std::sqrt(static_cast<double>(segments));
 }
 
-/// Times monitor and off alone, inference by inference, until the interval of the median ratio is narrow or `seconds`
-/// are over; prints the ratio.
-void compare_monitor(timed_ways& timed, const overhead_options& options, double seconds) {
-  running_moments all_monitored, all_plain;
-  std::vector<double> ratios;
-  median_interval ratio;
-  bool narrow = false;
-  std::mt19937_64 random(2);
-  for (int i = 0; i < 50; ++i) (void)timed.run(i % 2 == 0 ? off : monitor);
-  const std::int64_t begin = host_now_ns();
-  const auto elapsed = [&] { return static_cast<double>(host_now_ns() - begin) * 1e-9; };
-  double next_look = 1.0;
-  while (!narrow && elapsed() < seconds) {
-    // Pairs of neighbours, either first: what lasts longer than two inferences is in both alike.
-    std::array<double, 2> took{};
-    const std::size_t first = (random() >> 20) % 2;
-    for (const std::size_t side : {first, 1 - first}) took[side] = timed.run(side == 1 ? monitor : off);
-    ratios.push_back(took[1] / took[0]);
-    all_monitored.add(took[1]);
-    all_plain.add(took[0]);
-    if (elapsed() < next_look) continue;
-    next_look = 1.02 * elapsed() + 0.5;
-    narrow = (ratio = median_of(ratios)).width() <= options.width;
-  }
-  if (ratios.empty()) return;
-  ratio = median_of(ratios);
-  std::printf(
-      "monitor to off, %zu pairs of inferences in %.1f s: %.5f [%.5f, %.5f], %.5f wide (%s %.4f; by stretches of time "
-      "%.5f wide); means of all inferences, sampled ones too: %.5f\n",
-      ratios.size(), elapsed(), ratio.median, ratio.low, ratio.high, ratio.width(),
-      narrow ? "reached" : "the time ended before", options.width, 2.0 * half_by_segments(ratios),
-      all_monitored.mean() / all_plain.mean());
-}
+/// Monitor and off alone on one model, inference by inference in pairs of neighbours.
+class monitored_pairs {
+ public:
+  explicit monitored_pairs(timed_ways& timed) : timed_(&timed) {}
 
-/// Times all ways, then monitor and off alone. Whether no event was created while off.
-bool compare_ways(timed_ways& timed, const overhead_options& options) {
-  const double seconds_of_all = options.seconds * share_of_all_ways;
-  compare_all_ways(timed, seconds_of_all);
-  compare_monitor(timed, options, options.seconds - seconds_of_all);
-  std::printf("events while off: %llu; an event costs %.2f us by empty kernels\n",
-              static_cast<unsigned long long>(timed.events_while_off), timed.event_cost_ns * 1e-3);
-  return timed.events_while_off == 0;
-}
+  /// Goes on for `seconds`, and at least some pairs, after inferences that are not counted.
+  void run(double seconds) {
+    const std::int64_t begin = host_now_ns();
+    for (const way w : {off, monitor, off}) (void)timed_->run(w);
+    for (int pair = 0; pair < 20 || static_cast<double>(host_now_ns() - begin) * 1e-9 < seconds; ++pair) {
+      // Either first: what lasts longer than two inferences is in both alike.
+      std::array<double, 2> took{};
+      const std::size_t first = (random_() >> 20) % 2;
+      for (const std::size_t side : {first, 1 - first}) took[side] = timed_->run(side == 1 ? monitor : off);
+      ratios_.push_back(took[1] / took[0]);
+      pairs_.push_back({took[0], took[1], static_cast<double>(first)});
+      all_plain_.add(took[0]);
+      all_monitored_.add(took[1]);
+    }
+    seconds_ += static_cast<double>(host_now_ns() - begin) * 1e-9;
+  }
+  /// Infinite before the first pairs.
+  [[nodiscard]] double width() const {
+    return ratios_.size() < 32 ? std::numeric_limits<double>::infinity() : median_of(ratios_).width();
+  }
+  void print(double wanted) const {
+    if (ratios_.empty()) return;
+    const median_interval ratio = median_of(ratios_);
+    std::printf(
+        "monitor to off, %zu pairs of inferences in %.1f s: %.5f [%.5f, %.5f], %.5f wide (%s %.4f; by stretches of "
+        "time %.5f wide); means of all inferences, sampled ones too: %.5f\n",
+        ratios_.size(), seconds_, ratio.median, ratio.low, ratio.high, ratio.width(),
+        ratio.width() <= wanted ? "reached" : "the time ended before", wanted, 2.0 * half_by_segments(ratios_),
+        all_monitored_.mean() / all_plain_.mean());
+  }
+  void dump(std::FILE* to, const std::string& model) const {
+    for (const auto& pair : pairs_) std::fprintf(to, "%s,%.0f,%.0f,%.0f\n", model.c_str(), pair[0], pair[1], pair[2]);
+  }
+
+ private:
+  timed_ways* timed_;
+  std::mt19937_64 random_{2};
+  std::vector<double> ratios_;
+  std::vector<std::array<double, 3>> pairs_;  // off, monitor, which was first
+  running_moments all_plain_, all_monitored_;
+  double seconds_ = 0.0;
+};
 
 /// Monitor's means against full's after many inferences: full's are measured in between.
 void compare_means(timed_ways& timed, std::size_t inferences) {
@@ -291,29 +289,82 @@ void compare_energy(timed_ways& timed, double seconds) {
                 energy[w] / inferences[w] / (energy[off] / inferences[off]));
 }
 
+/// A model with all ways of running it.
+struct measured_model {
+  prepared_model model;
+  timed_ways timed;
+  monitored_pairs pairs;
+
+  measured_model(const std::string& path, const std::shared_ptr<opened_device>& device)
+      : model(path, device), timed(model), pairs(timed) {}
+};
+
+/// Monitor and off alone, in stretches of a few seconds of the model whose interval is widest, until all are narrow or
+/// `seconds` are over: time goes where it is needed, and each model's pairs come from all of it.
+void compare_monitor(std::vector<std::unique_ptr<measured_model>>& models, double width, double seconds) {
+  const double stretch = std::clamp(seconds / 100.0, 0.2, 5.0);
+  const std::int64_t until = host_now_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  while (host_now_ns() < until) {
+    measured_model* widest = nullptr;
+    double most = width;
+    for (const auto& one : models)
+      if (const double now = one->pairs.width(); now > most) {
+        widest = one.get();
+        most = now;
+      }
+    if (widest == nullptr) return;
+    widest->pairs.run(stretch);
+  }
+}
+
 }  // namespace
 
 int overhead(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 4) throw std::invalid_argument("overhead DEVICE SECONDS WIDTH INFERENCES MODEL...");
+  if (arguments.size() < 5) throw std::invalid_argument("overhead DEVICE SECONDS WIDTH INFERENCES [DUMP.csv] MODEL...");
   const auto device = std::make_shared<opened_device>(arguments[0]);
-  overhead_options options;
-  options.seconds = std::stod(arguments[1]);
-  options.width = std::stod(arguments[2]);
-  options.inferences = std::stoul(arguments[3]);
+  const double seconds = std::stod(arguments[1]);
+  const double width = std::stod(arguments[2]);
+  const std::size_t inferences = std::stoul(arguments[3]);
+  const std::string dump = arguments[4].ends_with(".csv") ? arguments[4] : "";
   std::printf("device: %s, driver %s\n", device->context.info().name.c_str(),
               device->context.info().driver_version.c_str());
-  bool held = true;
-  for (std::size_t i = 4; i < arguments.size(); ++i) {
-    prepared_model model(arguments[i], device);
-    timed_ways timed(model);
-    (void)timed.run(off);
-    std::printf("\n%s, %zu device commands\n", model.name().c_str(), model.session.kernels());
-    held = compare_ways(timed, options) && held;
-    if (options.inferences > 0) {
-      compare_means(timed, options.inferences);
-      compare_energy(timed, std::min(20.0, options.seconds / 2.0));
-    }
+  const std::int64_t begin = host_now_ns();
+  const auto elapsed = [&] { return static_cast<double>(host_now_ns() - begin) * 1e-9; };
+  std::vector<std::unique_ptr<measured_model>> models;
+  const std::size_t count = arguments.size() - (dump.empty() ? 4 : 5);
+  for (std::size_t i = arguments.size() - count; i < arguments.size(); ++i) {
+    models.push_back(std::make_unique<measured_model>(arguments[i], device));
+    (void)models.back()->timed.run(off);
+    std::printf("\n%s, %zu device commands\n", models.back()->model.name().c_str(),
+                models.back()->model.session.kernels());
+    compare_all_ways(models.back()->timed, share_of_all_ways * seconds / static_cast<double>(count));
     std::fflush(stdout);
+  }
+  compare_monitor(models, width, seconds - elapsed());
+  bool held = true;
+  for (const auto& one : models) {
+    std::printf("\n%s\n", one->model.name().c_str());
+    one->pairs.print(width);
+    std::printf("events while off: %llu; an event costs %.2f us by empty kernels\n",
+                static_cast<unsigned long long>(one->timed.events_while_off), one->timed.event_cost_ns * 1e-3);
+  }
+  std::printf("all of this in %.1f s\n", elapsed());
+  if (!dump.empty()) {
+    std::FILE* const to = std::fopen(dump.c_str(), "w");
+    if (to == nullptr) throw std::runtime_error("cannot write '" + dump + "'");
+    std::fprintf(to, "model,off_ns,monitor_ns,monitor_first\n");
+    for (const auto& one : models) one->pairs.dump(to, one->model.name());
+    if (std::fclose(to) != 0) throw std::runtime_error("cannot write '" + dump + "'");
+  }
+  std::fflush(stdout);
+  for (const auto& one : models) {
+    if (inferences > 0) {
+      std::printf("\n%s\n", one->model.name().c_str());
+      compare_means(one->timed, inferences);
+      compare_energy(one->timed, std::min(20.0, seconds / 2.0));
+      std::fflush(stdout);
+    }
+    held = held && one->timed.events_while_off == 0;
   }
   if (!held) std::printf("an event was created although the profiler was off\n");
   return held ? 0 : 1;

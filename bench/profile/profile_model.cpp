@@ -1,7 +1,8 @@
 // Measures the profiler on whole models.
 //
-//   profile_model overhead DEVICE SECONDS WIDTH INFERENCES MODEL...   ratios of latency with the profiler on and off,
-//       until monitor's 95% interval is WIDTH wide or SECONDS have passed; then monitor's means after INFERENCES
+//   profile_model overhead DEVICE SECONDS WIDTH INFERENCES [DUMP.csv] MODEL...   ratios of latency with the profiler on
+//       and off, until monitor's 95% interval is WIDTH wide for each model or SECONDS have passed for all of them,
+//       where time goes to the widest interval; then monitor's means after INFERENCES; times of all pairs into DUMP.csv
 //   profile_model prediction DEVICE [SWEEP_MB] [DUMP.json] MODEL...   each kernel profiled by itself; the table's
 //       prediction against end to end; raw times of hosts, kernels and inferences into DUMP.json
 //

@@ -131,8 +131,10 @@ bool check_profiler(dnnopt::session& session, const dnnopt::named_tensors& input
                      std::to_string(settings.most_copies) +
                      " copies, the launch taken off (an empty kernel's slope: " + fixed(check.empty_ns * 1e-3, 2) +
                      " us; an event's own part: " + fixed(check.bias.busy_ns * 1e-3, 2) + " us, " +
-                     fixed(check.bias.starved_ns * 1e-3, 2) + " us where the device waited)\n" +
-                     checked_rows(check.kernels) + "\noperators\n" + checked_rows(check.operators);
+                     fixed(check.bias.starved_ns * 1e-3, 2) + " us where the device waited, " +
+                     fixed(check.bias.deep_ns * 1e-3, 2) + " us with " + std::to_string(check.bias.depth) +
+                     " commands or more behind it)\n" + checked_rows(check.kernels) + "\noperators\n" +
+                     checked_rows(check.operators);
   bool right = true;
   for (const auto* rows : {&check.kernels, &check.operators}) {
     std::size_t certain = 0, wrong = 0;
@@ -175,6 +177,7 @@ bool check_profiler(dnnopt::session& session, const dnnopt::named_tensors& input
                      {"empty_us", check.empty_ns * 1e-3},
                      {"event_bias_us", check.bias.busy_ns * 1e-3},
                      {"starved_event_bias_us", check.bias.starved_ns * 1e-3},
+                     {"deep_event_bias_us", check.bias.deep_ns * 1e-3},
                      {"unexplained", split.unexplained_ns / std::max(split.e2e_ns, 1.0)}};
   return right;
 }

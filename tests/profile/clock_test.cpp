@@ -337,6 +337,18 @@ TEST_CASE("an event's own bias is taken off its duration, never all of it", "[pr
   CHECK(sync.place(raw, 0, 0, 10'000, 20'000, {}).duration_ns() == 10000.0);
 }
 
+TEST_CASE("what is behind a command decides its event's bias, unless the device waited for it", "[profile][clock]") {
+  const event_bias bias{
+      .busy_ns = 1000.0, .starved_ns = 4000.0, .pause_ns = 1000.0, .deep_ns = 1600.0, .depth = 9, .launch_ns = 0.0};
+  CHECK(bias.of(1000.0) == 1000.0);
+  CHECK(bias.of(1000.0, 8) == 1000.0);
+  CHECK(bias.of(1000.0, 9) == 1600.0);
+  CHECK(bias.of(-1.0, 40) == 1600.0);
+  CHECK(bias.of(2000.0, 40) == 4000.0);
+  const event_bias indifferent{.busy_ns = 1000.0, .deep_ns = 1600.0};
+  CHECK(indifferent.of(1000.0, 40) == 1000.0);
+}
+
 TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {
   simulated_clock clock(rough_clock());
   clock_synchronizer sync({.tick_ns = 1000, .known_clocks = false});

@@ -180,7 +180,7 @@ TEST_CASE("a run with copies behind a long kernel carries two events", "[profile
   ready.run(&copied);
   CHECK(ready.compiled.executor()->figures().events == 3);
   std::vector<double> times, gaps;
-  copied.take_times(times, gaps);
+  copied.take_times({}, times, gaps);
   CHECK(times.size() == 3);
   CHECK(gaps.size() == 2);
 

@@ -96,6 +96,30 @@ TEST_CASE("kernels of an OpenCL device land on the host clock, by both ways of c
   }
 }
 
+TEST_CASE("a command knows how many were enqueued behind it when it ended", "[profile][opencl]") {
+  device_fixture device;
+  opencl::command_queue queue = device.context.make_queue({.profiling = true});
+  kernel_injector injector(device.context.handle(), device.context.where().handle());
+  injector.prepare_hold(queue, 5e6);
+  profiler_options options;
+  options.clock = clock_options_of(device.context.where().handle());
+  options.clock.bias = {.busy_ns = 1.0, .deep_ns = 2.0, .depth = 3};
+  profiler profile(options);
+  const std::uint32_t spin = profile.describe({.name = "spin"});
+  command_timer timer(profile);
+  run_recorder run = profile.begin_run();
+  injector.hold(queue);
+  for (int k = 0; k < 6; ++k)
+    queue.launch(device.kernel(), {1, {1024, 1, 1}, {64, 0, 0}}, "spin", timer.watch(run, event_kind::kernel, spin));
+  queue.finish();
+  run.end();
+  timer.collect();
+  const profile_report report = profile.report();
+  REQUIRE(report.events.size() == 6);
+  CHECK(report.deep == Approx(0.5));
+  for (std::size_t k = 0; k < 6; ++k) CHECK(report.events[k].bias_ns == (k < 3 ? 2.0F : 1.0F));
+}
+
 TEST_CASE("a run without profiling makes no event", "[profile][opencl]") {
   device_fixture device;
   opencl::command_queue queue = device.context.make_queue();

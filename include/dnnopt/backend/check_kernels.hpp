@@ -59,7 +59,7 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
     copies_ = copies;
     timed_ = timed;
     begun_ns_ = last_ns_ = 0;
-    seen_ = 0;
+    seen_ = position_ = following_ = 0;
     hold_.clear();
     end_.clear();
   }
@@ -71,6 +71,8 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   [[nodiscard]] std::size_t launches(std::size_t s, std::size_t k) override {
     chosen_ = s == step_ && k == kernel_;
     first_ = true;
+    ++position_;
+    if (chosen_) following_ = launches_ - std::min(launches_, position_);
     return chosen_ ? 1 + copies_ : 1;
   }
   [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
@@ -87,14 +89,18 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
 
   /// Lets the events of the former run go.
   void forget_times() noexcept { events_.clear(); }
-  /// Adds START to END of the timed copies, and END to the next one's START, in nanoseconds; call after the run.
-  void take_times(std::vector<double>& times, std::vector<double>& gaps) {
+  /// Adds what is left of START to END of the timed copies without `bias`, and END to the next one's START, in
+  /// nanoseconds; call after the run.
+  void take_times(const profile::event_bias& bias, std::vector<double>& times, std::vector<double>& gaps) {
     profile::raw_event raw;
     for (std::size_t i = 0; i < events_.size(); ++i) {
       const std::int64_t former = raw.end_ns;
       profile::read_event_stamps(events_[i], raw);
-      times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
-      if (i > 0) gaps.push_back(static_cast<double>(raw.start_ns - former));
+      // Behind a long kernel all of the run is in the queue.
+      const auto behind = static_cast<std::int32_t>(events_.size() - 1 - i + following_);
+      const double pause = i > 0 ? static_cast<double>(raw.start_ns - former) : -1.0;
+      times.push_back(profile::without_bias(static_cast<double>(raw.end_ns - raw.start_ns), bias.of(pause, behind)));
+      if (i > 0) gaps.push_back(pause);
     }
     events_.clear();
   }
@@ -106,6 +112,8 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   std::size_t launches_;
   one_event hold_, end_;
   std::size_t seen_ = 0;
+  std::size_t position_ = 0;   // of the kernel that is enqueued, among the program's
+  std::size_t following_ = 0;  // kernels of the program behind the chosen one
   std::int64_t begun_ns_ = 0;
   std::int64_t last_ns_ = 0;
   std::size_t step_ = static_cast<std::size_t>(-1);
@@ -143,12 +151,13 @@ class timed_run final : public run_observer, private opencl::event_sink {
   [[nodiscard]] std::vector<double> times(const profile::event_bias& bias, std::vector<double>& pauses) const {
     std::vector<double> result;
     profile::raw_event raw;
-    for (const cl::Event& event : events_) {
+    for (std::size_t i = 0; i < events_.size(); ++i) {
       const std::int64_t former = raw.end_ns;
-      profile::read_event_stamps(event, raw);
+      profile::read_event_stamps(events_[i], raw);
       const double pause = former == 0 ? -1.0 : static_cast<double>(raw.start_ns - former);
       if (former != 0) pauses.push_back(pause);
-      result.push_back(profile::without_bias(static_cast<double>(raw.end_ns - raw.start_ns), bias.of(pause)));
+      const auto behind = static_cast<std::int32_t>(events_.size() - 1 - i);
+      result.push_back(profile::without_bias(static_cast<double>(raw.end_ns - raw.start_ns), bias.of(pause, behind)));
     }
     return result;
   }
@@ -248,8 +257,11 @@ class kernel_checker {
         queue_(where.make_queue({true, 0})),
         injector_(where.handle(), where.where().handle()),
         random_(1) {
-    result_.empty_ns = injector_.measure_empty_slope(queue_).ns_per_copy;
+    // Where events have a part of their own, the empty kernel's slope that it was measured with, so that the slope's
+    // own error is in both sides alike.
     result_.bias = injector_.measure_event_bias(queue_);
+    result_.empty_ns =
+        result_.bias.launch_ns > 0.0 ? result_.bias.launch_ns : injector_.measure_empty_slope(queue_).ns_per_copy;
     free_events_ =
         !options_.by_device.value_or(injector_.measure_event_cost(queue_) >= profile::kernel_injector::free_event_ns);
     result_.by_device = !free_events_;
@@ -346,13 +358,13 @@ class kernel_checker {
     for (std::size_t i = 0; i + 1 < host.size(); i += 2)
       one.host_slopes.push_back((host[i + 1].second - host[i].second) / (host[i + 1].first - host[i].first));
     (void)run_copied(one, options_.most_copies, true);
-    copied_->take_times(one.times, one.gaps);
+    copied_->take_times(result_.bias, one.times, one.gaps);
   }
 
   void judge(measured& one) {
     std::vector<double> slopes = one.slopes;
     const profile::location slope = profile::pseudo_median(slopes);
-    one.row.profiled_ns = profile::without_bias(profile::middle_mean(one.times), result_.bias.busy_ns);
+    one.row.profiled_ns = profile::middle_mean(one.times);
     // Between kernels that let a driver's threads fall asleep more time passes than between empty ones; stamps tell it
     // where events cost nothing.
     one.row.launch_ns = std::max(result_.empty_ns, free_events_ ? profile::exact_quantile(one.gaps, 0.5) : 0.0);

@@ -216,8 +216,8 @@ class clock_synchronizer {
       event.end_ns = raw.host_end_ns;
       return event;
     }
-    event.bias_ns =
-        counts_as_kernel(raw.kind) ? static_cast<float>(options_.bias.of(static_cast<double>(raw.pause_ns))) : 0.0F;
+    if (counts_as_kernel(raw.kind))
+      event.bias_ns = static_cast<float>(options_.bias.of(static_cast<double>(raw.pause_ns), raw.behind));
     event.device_start_ns = start;
     event.device_end_ns = end;
     event.queued_ns = to_host(queued);

@@ -7,10 +7,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,9 +115,13 @@ class command_timer final : public opencl::event_sink {
   /// Hands over the times of finished commands; to be called after the queue is finished. With callbacks the driver
   /// hands them over, and this does nothing. Throws errc::opencl_call when a command has no times.
   void collect() {
-    for (timed_command& command : pending_) {
-      read_event_stamps(command.event, command.raw);
-      into_->record(command.raw);
+    for (timed_command& command : pending_) read_event_stamps(command.event, command.raw);
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      last = std::max(last, i);
+      while (last + 1 < pending_.size() && pending_[last + 1].raw.queued_ns <= pending_[i].raw.end_ns) ++last;
+      pending_[i].raw.behind = static_cast<std::int32_t>(last - i);
+      into_->record(pending_[i].raw);
     }
     pending_.clear();
   }
@@ -306,76 +312,154 @@ class kernel_injector {
   /// An event that costs less leaves a stream of kernels as it is.
   static constexpr double free_event_ns = 1000.0;
 
-  /// By how much an event's START to END exceeds the kernel's execution time: goes into clock_sync_options::bias. Of
-  /// commands that are there in time, against what a copy of the kernel adds to a stream without events, less what an
-  /// empty kernel adds; for a kernel of at least `least_ns` (longer than its enqueue). Of commands that the device
-  /// waits for, which START is stamped for before they have arrived as a whole: kernels of an eighth of that length and
-  /// less, enqueued one by one, against the same ones behind a long kernel. Zeros where measurements differ by as much,
-  /// as on a device that has other work too. Takes some tens of milliseconds.
+  /// By how much an event's START to END exceeds the kernel's execution time: goes into clock_sync_options::bias. All
+  /// of it against what a copy of a kernel adds to a stream without events behind a long kernel, less what an empty
+  /// kernel adds (`launch_ns`), both by the device's stamps and in turns:
+  ///   - of commands with others behind them, of those at the queue's end, and from how many on;
+  ///   - of commands that the device waits for, which START is stamped for before they have arrived as a whole: kernels
+  ///     enqueued `least_ns` apart against the same ones behind a long kernel.
+  /// Kernels take an eighth of `least_ns` and less. Zeros where events cost next to nothing, and where turns differ by
+  /// as much, as on a device that has other work too. Takes about half a second. Errors: opencl_call.
   [[nodiscard]] event_bias measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
     event_bias found;
-    found.busy_ns = measure_busy_bias(queue, least_ns);
-    if (found.busy_ns == 0.0) return found;
-    calibrate_spin(queue, 20.0 * least_ns);
-    const cl_int long_rounds = spin_rounds_;
-    std::vector<double> more, pauses;
+    if (measure_event_cost(queue) <= free_event_ns) return found;
+    const cl_int long_rounds = rounds_that_hold(queue, 20.0 * least_ns);
+    const auto rounds_of = [&](double ns) {
+      return std::max<cl_int>(1, static_cast<cl_int>(long_rounds * ns / held_ns_));
+    };
+    if (!measure_deep_bias(queue, long_rounds, rounds_of(0.12 * least_ns), 0.25 * least_ns, found)) return {};
+    measure_depth(queue, long_rounds, rounds_of(0.12 * least_ns), found);
+    std::vector<double> more;
     for (const double share : {0.03, 0.06, 0.12}) {
-      const cl_int rounds = std::max<cl_int>(1, static_cast<cl_int>(long_rounds * share / 20.0));
       std::vector<double> held, alone;
       for (int round = 0; round < 8; ++round) {
-        stream_events(queue, long_rounds, rounds, 0, held, &pauses);
-        stream_events(queue, 0, rounds, static_cast<std::int64_t>(least_ns), alone, nullptr);
+        stream_events(queue, long_rounds, rounds_of(share * least_ns), 0, held, nullptr);
+        stream_events(queue, 0, rounds_of(share * least_ns), static_cast<std::int64_t>(least_ns), alone, nullptr);
       }
       more.push_back(middle_mean(alone) - middle_mean(held));
     }
     std::sort(more.begin(), more.end());
-    found.pause_ns = exact_quantile(pauses, 0.5);
     // What differs by as much from length to length is no constant.
     const bool certain = more.front() > 0.0 && more.back() - more.front() < more[1];
-    found.starved_ns = found.busy_ns + (certain ? more[1] : 0.0);
+    found.starved_ns = std::max(found.busy_ns, found.deep_ns + (certain ? more[1] : 0.0));
     return found;
   }
 
  private:
-  /// The part of `measure_event_bias` of commands that are there in time.
-  [[nodiscard]] double measure_busy_bias(opencl::command_queue& queue, double least_ns) {
-    const double empty_ns = measure_empty_slope(queue).ns_per_copy;
-    calibrate_spin(queue, least_ns);
-    // Events and slope in turns: what else the machine does changes both alike.
-    constexpr std::size_t turns = 7;
-    std::vector<double> found;
-    for (std::size_t turn = 0; turn < turns; ++turn) {
-      const copy_slope slope = measure_copy_slope(
-          [&](std::size_t copies) {
-            const std::int64_t begin = host_now_ns();
-            for (std::size_t i = 0; i < 5 + copies; ++i) spin(queue, nullptr);
-            queue.finish();
-            return static_cast<double>(host_now_ns() - begin);
-          },
-          {.most_copies = 20, .rounds = 3, .seed = turn + 1});
-      found.push_back(spin_by_events(queue) - slope.ns_per_copy + empty_ns);
-    }
-    std::sort(found.begin(), found.end());
-    const double bias = found[turns / 2];
-    return bias > found[turns - 2] - found[1] && bias < 0.25 * least_ns ? bias : 0.0;
+  static constexpr int stream_length = 20;
+  /// What is enqueued behind events that shall be deep in the queue.
+  static constexpr int stream_tail = 28;
+
+  /// Rounds of a spinning kernel of `least_ns` and long enough for the host to enqueue the longest stream meanwhile;
+  /// its length is then held_ns_.
+  [[nodiscard]] cl_int rounds_that_hold(opencl::command_queue& queue, double least_ns) {
+    pair_sink sink;
+    const std::int64_t begin = host_now_ns();
+    for (int i = 0; i < stream_length + stream_tail; ++i) queue.launch(kernel_(), {}, "dnnopt_empty", &sink);
+    const double enqueue_ns = static_cast<double>(host_now_ns() - begin);
+    queue.finish();
+    calibrate_spin(queue, std::max(least_ns, 1.5 * enqueue_ns));
+    held_ns_ = spin_by_events(queue);
+    return spin_rounds_;
   }
 
-  /// Adds START to END of twenty spinning kernels but the first, and the pauses between them where wanted: behind one
-  /// of `long_rounds`, unless that is 0, and at least `apart_ns` from one enqueue to the next.
+  /// What one more kernel of `rounds` (0: the empty one) adds to a stream behind a long kernel, in nanoseconds by the
+  /// device's stamps of the long kernel's end and the last one's.
+  template <class Random>
+  [[nodiscard]] double held_slope(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds, Random& random) {
+    std::vector<double> slopes;
+    const auto stream = [&](std::size_t copies) {
+      pair_sink ends;
+      set_spin_rounds(long_rounds);
+      spin(queue, &ends);
+      if (rounds > 0) set_spin_rounds(rounds);
+      const std::size_t count = stream_length + copies;
+      for (std::size_t i = 1; i <= count; ++i) {
+        opencl::event_sink* const last = i == count ? &ends : nullptr;
+        if (rounds > 0)
+          spin(queue, last);
+        else
+          queue.launch(kernel_(), {}, "dnnopt_empty", last);
+      }
+      queue.finish();
+      for (auto& [raw, event] : ends.events) read_event_stamps(event, raw);
+      return static_cast<double>(ends.events.back().first.end_ns - ends.events.front().first.end_ns);
+    };
+    measure_pair_slopes(stream, 20, random, slopes);
+    return pseudo_median(slopes).value;
+  }
+
+  /// The part of `measure_event_bias` of commands deep in the queue. Whether it is certain and at most `most_ns`.
+  [[nodiscard]] bool measure_deep_bias(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds, double most_ns,
+                                       event_bias& found) {
+    // Events and slopes in turns: what else the machine does changes all alike.
+    constexpr std::size_t turns = 7;
+    std::mt19937_64 random(1);
+    std::vector<double> excess, launches, pauses;
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      const double launch = held_slope(queue, long_rounds, 0, random);
+      const double slope = held_slope(queue, long_rounds, rounds, random);
+      std::vector<double> times;
+      for (int round = 0; round < 8; ++round) stream_events(queue, long_rounds, rounds, 0, times, &pauses);
+      launches.push_back(launch);
+      excess.push_back(middle_mean(times) - slope + launch);
+    }
+    std::sort(excess.begin(), excess.end());
+    found.deep_ns = found.busy_ns = excess[turns / 2];
+    found.launch_ns = exact_quantile(launches, 0.5);
+    found.pause_ns = exact_quantile(pauses, 0.5);
+    return found.deep_ns > excess[turns - 2] - excess[1] && found.deep_ns < most_ns;
+  }
+
+  /// How many commands must be behind one for its event to be as long as `found.deep_ns` says, and what the others'
+  /// have too much: the last commands of a queue are stamped otherwise by some drivers. Leaves `found` as it is where
+  /// no step is seen.
+  void measure_depth(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds, event_bias& found) {
+    constexpr std::size_t positions = stream_length + stream_tail - 1;
+    constexpr std::size_t last_ones = 4;
+    std::array<std::vector<double>, positions> by_position;  // from the end
+    for (int round = 0; round < 16; ++round) {
+      std::vector<double> times;
+      stream_events(queue, long_rounds, rounds, 0, times, nullptr, stream_length + stream_tail, 0);
+      for (std::size_t i = 0; i < std::min(positions, times.size()); ++i)
+        by_position[i].push_back(times[times.size() - 1 - i]);
+    }
+    const auto together = [&](std::size_t first, std::size_t last) {
+      std::vector<double> all;
+      for (std::size_t i = first; i < last; ++i) all.insert(all.end(), by_position[i].begin(), by_position[i].end());
+      return all;
+    };
+    std::vector<double> at_end = together(0, last_ones);
+    std::vector<double> deep = together(stream_tail, positions);
+    const double step = middle_mean(deep) - middle_mean(at_end);
+    if (std::abs(step) < 3.0 * (median_uncertainty(deep) + median_uncertainty(at_end))) return;
+    std::size_t depth = stream_tail;
+    while (depth > last_ones &&
+           std::abs(middle_mean(by_position[depth - 1]) - middle_mean(deep)) < 0.5 * std::abs(step))
+      --depth;
+    found.depth = static_cast<std::int32_t>(depth);
+    found.busy_ns = std::max(0.0, found.deep_ns - step);
+  }
+
+  /// Adds START to END of `count` spinning kernels but the first, and the pauses between them where wanted: behind one
+  /// of `long_rounds`, unless that is 0, at least `apart_ns` from one enqueue to the next, and with `tail` more kernels
+  /// behind them.
   void stream_events(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds, std::int64_t apart_ns,
-                     std::vector<double>& times, std::vector<double>* pauses) {
+                     std::vector<double>& times, std::vector<double>* pauses, int count = stream_length,
+                     int tail = stream_tail) {
     pair_sink sink;
     if (long_rounds > 0) {
       set_spin_rounds(long_rounds);
       spin(queue, nullptr);
     }
     set_spin_rounds(rounds);
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < count; ++i) {
       const std::int64_t until = host_now_ns() + apart_ns;
       spin(queue, &sink);
       while (apart_ns > 0 && host_now_ns() < until) {
       }
     }
+    for (int i = 0; apart_ns == 0 && i < tail; ++i) spin(queue, nullptr);
     queue.finish();
     std::int64_t former = 0;
     for (auto& [raw, event] : sink.events) {
@@ -435,6 +519,7 @@ class kernel_injector {
   cl::Kernel kernel_;
   cl::Kernel spin_;
   cl_int spin_rounds_ = 0;
+  double held_ns_ = 0.0;
   cl::Buffer memory_;
 };
 

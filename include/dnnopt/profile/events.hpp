@@ -113,6 +113,7 @@ struct raw_event {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t pause_ns = -1;                 ///< device time since the queue's former command; the profiler sets it
+  std::int32_t behind = -1;                   ///< timed commands enqueued behind it when it ended; -1 where unknown
   std::int64_t host_begin_ns = 0;             ///< host clock just before the enqueue call (or the interval's begin)
   std::int64_t host_end_ns = 0;               ///< host clock just after it returned (or the interval's end)
   std::array<std::uint64_t, 3> gws{0, 0, 0};  ///< global work size, zeros for commands without one
@@ -126,13 +127,21 @@ struct event_bias {
   double busy_ns = 0.0;     ///< of a command that was there when the one before it ended
   double starved_ns = 0.0;  ///< of one that the device had to wait for; never less than busy_ns
   double pause_ns = 0.0;    ///< from END to START of two commands that were there; more means that the device waited
+  double deep_ns = 0.0;     ///< of a command that was there and had `depth` commands or more behind it when it ended
+  std::int32_t depth = 0;   ///< 0 where what is behind a command makes no difference
+  double launch_ns = 0.0;   ///< an empty kernel's slope, which the figures above were measured with
 
   /// Whether the device had waited for a command that started `pause` nanoseconds after the one before it had ended;
   /// not known where negative. A pause varies by some percent; beyond a quarter nothing but waiting was seen.
   [[nodiscard]] constexpr bool starved(double pause) const noexcept {
     return starved_ns > busy_ns && pause > 1.25 * pause_ns;
   }
-  [[nodiscard]] constexpr double of(double pause) const noexcept { return starved(pause) ? starved_ns : busy_ns; }
+  /// Whether a command with `behind` commands behind it counts as deep in the queue; not known where negative.
+  [[nodiscard]] constexpr bool deep(std::int32_t behind) const noexcept { return depth > 0 && behind >= depth; }
+  /// The part of an event after a pause of `pause` nanoseconds, with `behind` commands behind it.
+  [[nodiscard]] constexpr double of(double pause, std::int32_t behind = -1) const noexcept {
+    return starved(pause) ? starved_ns : deep(behind) ? deep_ns : busy_ns;
+  }
 };
 
 /// What is left of an event's START to END in nanoseconds when its own part is taken off: never less than a tenth, for

@@ -574,13 +574,16 @@ inline profile_report profiler::report() {
     result.origin_ns = std::min(result.origin_ns, run.begin_ns);
     break;
   }
-  std::size_t kernels = 0, starved = 0;
+  std::size_t kernels = 0, starved = 0, deep = 0;
   for (const raw_event& raw : kept_) {
     if (!counts_as_kernel(raw.kind)) continue;
     ++kernels;
-    starved += result.bias.starved(static_cast<double>(raw.pause_ns)) ? 1 : 0;
+    const bool waited = result.bias.starved(static_cast<double>(raw.pause_ns));
+    starved += waited ? 1 : 0;
+    deep += !waited && result.bias.deep(raw.behind) ? 1 : 0;
   }
-  result.starved = kernels == 0 ? 0.0 : static_cast<double>(starved) / static_cast<double>(kernels);
+  result.starved = static_cast<double>(starved) / static_cast<double>(std::max<std::size_t>(kernels, 1));
+  result.deep = static_cast<double>(deep) / static_cast<double>(std::max<std::size_t>(kernels, 1));
   result.split = mean_split(result.run_events, result.events);
   result.clock = clock_.report();
   result.clock_candidates = clock_.candidates();

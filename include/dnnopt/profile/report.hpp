@@ -119,6 +119,7 @@ struct profile_report {
   double event_cost_ns = 0.0;   ///< what timing one command costs, as estimated; 0 where not measured
   event_bias bias;              ///< taken off each kernel's time: what an event's START to END has too much
   double starved = 0.0;         ///< share of the kept kernels that the device had to wait for
+  double deep = 0.0;            ///< share of the kept kernels that ran deep in the queue (event_bias::depth)
   double overhead = 0.0;        ///< estimated share of time that monitoring costs
   std::vector<launch_info> launches;
   std::vector<kernel_event> events;  ///< ordered by enqueue

@@ -152,6 +152,7 @@ namespace dnnopt::profile {
   result["event_cost_us"] = report.event_cost_ns * 1e-3;
   result["event_bias_us"] = report.bias.busy_ns * 1e-3;
   result["starved_event_bias_us"] = report.bias.starved_ns * 1e-3;
+  result["deep_event_bias_us"] = report.bias.deep_ns * 1e-3;
   result["starved"] = report.starved;
   result["overhead"] = report.overhead;
   if (const roofline roof = roofline_of(report); roof.measured()) result["roofline"] = to_json(roof);

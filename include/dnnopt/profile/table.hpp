@@ -103,8 +103,13 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
          " older ones let go, " + std::to_string(report.dropped) + " dropped\n";
   if (report.bias.busy_ns != 0.0)
     out += "kernel times are events' START to END less the event's own: " + microseconds(report.bias.busy_ns) +
-           " us, or " + microseconds(report.bias.starved_ns) + " us of the " + text::fixed(report.starved * 100.0, 1) +
-           "% that the device waited for\n";
+           " us, " + microseconds(report.bias.starved_ns) + " us of the " + text::fixed(report.starved * 100.0, 1) +
+           "% that the device waited for" +
+           (report.bias.depth > 0
+                ? ", " + microseconds(report.bias.deep_ns) + " us of the " + text::fixed(report.deep * 100.0, 1) +
+                      "% with " + std::to_string(report.bias.depth) + " commands or more behind them"
+                : "") +
+           "\n";
   if (report.event_cost_ns > 0.0)
     out += "timing one command costs about " + microseconds(report.event_cost_ns) + " us" +
            (report.overhead > 0.0 ? ", monitoring about " + text::fixed(report.overhead * 100.0, 3) + "% of the time"
