@@ -88,9 +88,8 @@ struct position_unit {
 /// Elements that a block of `positions` stages per channel, with what fills a vector at the end.
 [[nodiscard]] inline std::int64_t staged_elements(const shifted_image& image, const panel_sizes& p,
                                                   std::int64_t positions) {
-  const std::int64_t end = image.row_vectors > 0
-                               ? (positions / image.row_columns - 1) * image.pitch + image.row_columns
-                               : round_up(positions, p.columns());
+  const std::int64_t end = image.row_vectors > 0 ? (positions / image.row_columns - 1) * image.pitch + image.row_columns
+                                                 : round_up(positions, p.columns());
   return image.phases * (end + image.reach + p.vector);
 }
 
