@@ -141,6 +141,33 @@ TEST_CASE("kernels write over inputs that die in them, at equal offsets only", "
                     std::string::npos);
 }
 
+TEST_CASE("an epilogue reads a row before it is written over", "[memory]") {
+  // Rows that end within a panel, with and without whole vectors, and one row.
+  const auto [rows, columns] = GENERATE(std::pair{19, 70}, std::pair{33, 128}, std::pair{1, 5});
+  const bool convolved = GENERATE(false, true);
+  CAPTURE(rows, columns, convolved);
+  network n;
+  const dim_list dims = convolved ? dim_list{2, rows, 9, 11} : dim_list{rows, columns};
+  const value_id x = n.input("x", shape(dims.begin(), dims.end()));
+  const value_id residual = n.node("Tanh", {x});
+  attribute_map same;
+  same.set("pads", std::vector<std::int64_t>(4, 1));
+  const value_id product = convolved ? n.node("Conv", {x, n.weights({rows, rows, 3, 3}), n.weights({rows})}, same)
+                                     : n.node("MatMul", {x, n.weights({columns, columns})});
+  const value_id sum = n.node("Add", {n.node("Relu", {product}), residual});
+  const model m = n.finish(n.node("Softmax", {sum}));
+  const session s = check_runs(m, plain("fuse"), {random_input(dims, 8), random_input(dims, 9)});
+  CHECK(shared_records(s.executor()->memory()) >= 1);
+  std::size_t halves = 0;
+  for (const placed_node& step : s.executor()->executed().steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      if (plan.source.str().find("#define DNNOPT_EPILOGUE 1\n") != std::string::npos) {
+        ++halves;
+        CHECK_FALSE(plan.overwrites.empty());
+      }
+  CHECK(halves >= 1);
+}
+
 TEST_CASE("several shapes share one arena, and plans of the run are quick", "[memory]") {
   network n;
   const model m = residual(n, n.g.expressions().symbol("rows"));

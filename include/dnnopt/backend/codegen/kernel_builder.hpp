@@ -305,11 +305,7 @@ class kernel_builder {
   /// Stores an element into the buffer of a value. Errors: unsupported where it holds texels, which are written whole.
   void store(value_id id, const index_expr& offset, std::string_view expression) {
     refuse_texels(id);
-    const c_type_row& type = c_type_of(block_.g.facts(id).type);
-    // The model's float32 has no infinity where fp16 would make one.
-    const std::string held =
-        block_.g.facts(id).narrowed ? "dnnopt_within_half(" + std::string(expression) + ")" : std::string(expression);
-    line(fill_pattern(type.store, access(id, true, offset), index_source(offset), held));
+    line(store_statement(id, access(id, true, offset), offset, expression));
   }
   /// Stores the components of the float4 `four` at offsets that are_four_neighbours, in one access. Precondition: the
   /// value is float32 or float16. Errors: as store.
@@ -423,27 +419,14 @@ class kernel_builder {
   /// node other than `anchor` are stored by functions of their own. Every other block output is reached from the anchor
   /// by element-wise operators and invertible views. Errors: unsupported where one is not.
   /// With `total` the function returns the element of `planes`, which the frame reduces to elements of `total`.
+  /// Where the only output may be given the memory of what its epilogue reads, the function's halves are defined too:
+  /// `float dnnopt_epilogue(..., value)` computes what `void dnnopt_put(..., value)` stores, and DNNOPT_EPILOGUE is 1.
+  /// A frame that calls the one for several elements before the other leaves no store between loads of the same memory,
+  /// which would keep compilers from taking the elements as a vector.
   template <class Finish>
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
                     std::span<const std::string> names, compute_type type, Finish&& finish, value_id total = no_value,
-                    value_id planes = no_value) {
-    const auto store_outputs = [&] {
-      accesses_.runs_once();
-      bind(anchor, index, finish());
-      for_each_output(
-          anchor, index,
-          [&](value_id out, const std::vector<index_expr>& at) { store(out, offset_of(out, at), emit(out, at)); },
-          total);
-    };
-    if (total == no_value) {
-      define_procedure(name, names, type, store_outputs);
-      return;
-    }
-    define_scalar_function(name, names, type, [&] {
-      store_outputs();
-      return emit(planes, index_from_anchor(anchor, index, planes));
-    });
-  }
+                    value_id planes = no_value);
   void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
                     std::span<const std::string> names) {
     define_store(name, anchor, index, names, computed_as(anchor), [] { return std::string("value"); });
@@ -457,21 +440,7 @@ class kernel_builder {
                      std::span<const std::string> names, Finish&& finish);
   /// The index of block output `out` whose element is computed from the anchor's element at `index`.
   [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index,
-                                                          value_id out) {
-    if (anchor == out) return {index.begin(), index.end()};
-    // The path from the anchor to the output, walked from the output upwards.
-    const node& n = node_at(block_.g.value_at(out).producer);
-    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-      if (n.inputs[i] == no_value || !reaches(anchor, n.inputs[i])) continue;
-      const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i]);
-      std::vector<index_expr> at = forward_index(n, i, out, inner);
-      // The view's element is known by the way it came: the index map need not be inverted back.
-      if (n.op->kind != computation_kind::element_wise) remember(out, at, emit(n.inputs[i], inner));
-      return at;
-    }
-    throw error(errc::unsupported,
-                "output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
-  }
+                                                          value_id out);
 
   /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
   /// DNNOPT_PARAMETERS as its parameter list; the prelude comes first.
@@ -612,6 +581,16 @@ class kernel_builder {
     return text;
   }
 
+  /// The store of `expression` to the element at `offset` of a value whose buffer is the C name `buffer`.
+  [[nodiscard]] std::string store_statement(value_id id, std::string_view buffer, const index_expr& offset,
+                                            std::string_view expression) const;
+  /// define_store of a block's only output.
+  template <class Finish>
+  void define_sole_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                         std::span<const std::string> names, compute_type type, Finish&& finish);
+  /// Whether an expression names nothing but `names` and the kernel's parameters.
+  [[nodiscard]] bool named_outside(const index_expr& e, std::span<const std::string> names);
+
   /// Calls `store(out, at)` for each block output that a frame's store function stores with the anchor's element at
   /// `index`; for `total` nothing.
   template <class Store>
@@ -639,30 +618,7 @@ class kernel_builder {
   }
 
   std::vector<index_expr> forward_index(const node& n, std::size_t input, value_id out,
-                                        const std::vector<index_expr>& inner) {
-    const shape& from = dims(n.inputs[input]);
-    const shape& to = dims(out);
-    const auto refuse = [&](std::string_view why) {
-      return error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) +
-                                          ") can't follow an anchor: " + std::string(why));
-    };
-    if (n.op->kind == computation_kind::element_wise) {
-      if (from.size() > to.size()) throw refuse("rank grows");
-      const std::size_t lead = to.size() - from.size();
-      std::vector<index_expr> at(to.size(), index_expr(0));
-      for (std::size_t k = 0; k < to.size(); ++k) {
-        if (k < lead ? !(to[k] == index_expr(1)) : !(to[k] == from[k - lead]))
-          throw refuse("it broadcasts the anchor's result");
-        if (k >= lead) at[k] = inner[k - lead];
-      }
-      return at;
-    }
-    if (n.op->unview != nullptr && input == 0) {
-      std::vector<const value_facts*> storage;
-      return n.op->unview(facts_of(block_.g.value_at(out).producer, storage), to, inner);
-    }
-    throw refuse("its index map has no inverse here");
-  }
+                                        const std::vector<index_expr>& inner);
 
   std::string emit_new(value_id id, std::span<const index_expr> index);
   static std::string literal_of(const tensor& t, std::size_t i, compute_type type);
@@ -691,6 +647,7 @@ class kernel_builder {
 }  // namespace dnnopt::codegen
 
 #include <dnnopt/backend/codegen/emit_element.hpp>
+#include <dnnopt/backend/codegen/emit_stores.hpp>
 #include <dnnopt/backend/codegen/emit_texels.hpp>
 
 #endif  // DNNOPT_BACKEND_CODEGEN_KERNEL_BUILDER_HPP

@@ -78,6 +78,13 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
       const float a = totals[((m) - m_begin) * 16 + lane]; \
       totals[((m) - m_begin) * 16 + lane] = DNNOPT_TAKE(a, x); \
     }
+#elif DNNOPT_EPILOGUE
+// What is read of the memory that is written is read before: a loop that does both is not taken as vectors.
+#define DNNOPT_STORE_RUN(z, m, n, count, values) \
+  do { \
+    for (int lane = 0; lane < (count); ++lane) (values)[lane] = dnnopt_epilogue(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane]); \
+    for (int lane = 0; lane < (count); ++lane) dnnopt_put(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane]); \
+  } while (0)
 #else
 #define DNNOPT_STORE_RUN(z, m, n, count, values) \
   for (int lane = 0; lane < (count); ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane])

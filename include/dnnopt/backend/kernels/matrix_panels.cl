@@ -95,6 +95,13 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
       const float a = totals[((m) - m_begin) * 16 + lane]; \
       totals[((m) - m_begin) * 16 + lane] = DNNOPT_TAKE(a, x); \
     }
+#elif DNNOPT_EPILOGUE
+// What is read of the memory that is written is read before: a loop that does both is not taken as vectors.
+#define DNNOPT_STORE_RUN(z, m, n, count, values) \
+  do { \
+    for (int lane = 0; lane < (count); ++lane) (values)[lane] = dnnopt_epilogue(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane]); \
+    for (int lane = 0; lane < (count); ++lane) dnnopt_put(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane]); \
+  } while (0)
 #else
 #define DNNOPT_STORE_RUN(z, m, n, count, values) \
   for (int lane = 0; lane < (count); ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane])
@@ -127,6 +134,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_ROW_PANELS ((DNNOPT_BLOCK_ROWS + DNNOPT_ROWS - 1) / DNNOPT_ROWS)
 #define DNNOPT_COLUMN_PANELS ((DNNOPT_BLOCK_COLUMNS + DNNOPT_COLUMNS - 1) / DNNOPT_COLUMNS)
 
+// Sixteen lanes l as one vector: left alone, compilers unroll rows of a few vectors and end them one by one.
+#define DNNOPT_FOR_LANES _Pragma("clang loop unroll(disable) vectorize_width(16) interleave_count(1)") for (int l = 0; l < 16; ++l)
+
 #if DNNOPT_ROW_MOMENTS
 // The mean of row m (0 where only the root mean square counts) and the reciprocal of its deviation, in two passes. Sums
 // run in lanes side by side, so that the loops vectorize.
@@ -137,14 +147,14 @@ static inline float2 dnnopt_moments(DNNOPT_PARAMETERS, const int z, const int m,
 #if DNNOPT_ROW_MOMENTS == 1
   for (int l = 0; l < 16; ++l) lanes[l] = 0.0f;
   for (int k = 0; k < whole; k += 16)
-    for (int l = 0; l < 16; ++l) lanes[l] += dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k + l);
+    DNNOPT_FOR_LANES lanes[l] += dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k + l);
   for (int k = whole; k < length; ++k) lanes[k - whole] += dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k);
   for (int l = 0; l < 16; ++l) mean += lanes[l];
   mean /= (float)length;
 #endif
   for (int l = 0; l < 16; ++l) lanes[l] = 0.0f;
   for (int k = 0; k < whole; k += 16)
-    for (int l = 0; l < 16; ++l) {
+    DNNOPT_FOR_LANES {
       const float d = dnnopt_row_load(DNNOPT_ARGUMENTS, z, m, k + l) - mean;
       lanes[l] = fma(d, d, lanes[l]);
     }
@@ -215,8 +225,6 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
 #endif
 
 #if !DNNOPT_B_PACKED && DNNOPT_STAGED
-// Sixteen lanes l as one vector: rows are too short for what a compiler would unroll, and would end one by one.
-#define DNNOPT_FOR_LANES _Pragma("clang loop unroll(disable) vectorize_width(16) interleave_count(1)") for (int l = 0; l < 16; ++l)
 // What a window of a row reaches beyond its first element, in elements of a phase (those of equal remainder by the stride).
 #define DNNOPT_POOL_SHIFT ((DNNOPT_POOL_KW - 1) * DNNOPT_POOL_DW / DNNOPT_POOL_SW)
 // Elements of a phase, in whole vectors.
@@ -508,9 +516,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           for (int r = 0; r < height; ++r) DNNOPT_STORE_RUN(z, m + r, n, DNNOPT_COLUMNS, tile + r * DNNOPT_COLUMNS);
         } else {
 #if DNNOPT_B_STRAIGHT
-          const float* from = tile + skipped;
+          float* from = tile + skipped;
 #else
-          const float* from = tile;
+          float* from = tile;
 #endif
           for (int r = 0; r < height; ++r) DNNOPT_STORE_RUN(z, m + r, n, n_end - n, from + r * DNNOPT_COLUMNS);
         }
