@@ -95,17 +95,24 @@ class part_times {
     measured_launches_ = true;
   }
 
-  /// Profiles a part's kernels one by one and returns their times in order of execution.
-  std::vector<double> profile(const dnnopt::model& part) {
-    ready_network ready(part, device_, passes());
-    const dnnopt::program& executed = ready.session.executor()->executed();
+  /// Parts are to be profiled as they run in such a network: its weights and intermediate tensors pass through the
+  /// caches between two runs of a kernel, of which a part alone has a hundredth.
+  void live_in(const dnnopt::model& network) {
+    const ready_network ready(network, device_, passes());
     const dnnopt::opencl_executor& executor = *ready.session.executor();
-    meter_.measure_kernels(
-        executed, [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); },
-        executor.weight_bytes() + executor.memory().arena_bytes, table);
+    network_bytes_ = executor.weight_bytes() + executor.memory().arena_bytes;
+  }
+
+  /// Profiles a part's kernels one by one and returns their keys in order of execution.
+  std::vector<dnnopt::profile::latency_key> profile(const dnnopt::model& part) { return profile_into(part, table); }
+
+  /// Profiles the kernels of a whole network again, adds that to the table, and returns the new times alone, in order
+  /// of execution.
+  std::vector<double> profile_again(const dnnopt::model& network) {
+    dnnopt::profile::latency_table again;
     std::vector<double> times;
-    for (const auto& key : dnnopt::launch_keys(executed, device_->context.info().name, level()))
-      times.push_back(table.find(key).value().p50_ns);
+    for (const auto& key : profile_into(network, again)) times.push_back(again.find(key).value().p50_ns);
+    for (const auto& [key, entry] : again.entries()) table.add(key, entry);
     return times;
   }
 
@@ -117,10 +124,21 @@ class part_times {
     if (device.context.info().type == dnnopt::device_type::cpu) options.sweep_bytes = std::size_t{2} << 20;
     return options;
   }
+  std::vector<dnnopt::profile::latency_key> profile_into(const dnnopt::model& network,
+                                                         dnnopt::profile::latency_table& into) {
+    ready_network ready(network, device_, passes());
+    const dnnopt::program& executed = ready.session.executor()->executed();
+    const dnnopt::opencl_executor& executor = *ready.session.executor();
+    meter_.measure_kernels(
+        executed, [&](dnnopt::run_observer* observer) { (void)ready.session.run(ready.inputs, observer); },
+        std::max(network_bytes_, executor.weight_bytes() + executor.memory().arena_bytes), into);
+    return dnnopt::launch_keys(executed, device_->context.info().name, level());
+  }
 
   std::shared_ptr<dnnopt::opened_device> device_;
   latency_level level_;
   dnnopt::lone_kernel_meter meter_;
+  std::size_t network_bytes_ = 0;
   bool measured_launches_ = false;
 };
 
@@ -129,9 +147,17 @@ class space_times {
  public:
   space_times(const space& of, part_times& by) : by_(by) {
     {
+      const block_choice usual{of.kernels[of.kernels.size() / 2], of.expansions[of.expansions.size() / 2]};
+      network_builder whole;
+      whole.output(whole.network(
+          of,
+          architecture(of.stages.size(), std::vector<block_choice>((of.least_depth + of.most_depth + 1) / 2, usual))));
+      by_.live_in(std::move(whole).take());
+    }
+    {
       network_builder stem;
       stem.output(stem.stem(stem.input(3, of.resolution), of));
-      stem_ = by_.profile(std::move(stem).take());
+      stem_.keys = by_.profile(std::move(stem).take());
     }
     std::int64_t channels = of.stem;
     std::int64_t side = (of.resolution + 1) / 2;
@@ -141,10 +167,10 @@ class space_times {
         const std::int64_t stride = first ? here.stride : 1;
         for (const int kernel : of.kernels)
           for (const int expansion : of.expansions) {
-            network_builder part;
-            const auto in = part.input(first ? channels : here.channels, side);
-            part.output(part.block(in, here, {kernel, expansion}, stride));
-            blocks_[{s, first, {kernel, expansion}}] = by_.profile(std::move(part).take());
+            network_builder alone;
+            const auto in = alone.input(first ? channels : here.channels, side);
+            alone.output(alone.block(in, here, {kernel, expansion}, stride));
+            blocks_[{s, first, {kernel, expansion}}].keys = by_.profile(std::move(alone).take());
           }
         side = (side + stride - 1) / stride;
       }
@@ -153,9 +179,28 @@ class space_times {
     {
       network_builder head;
       head.output(head.head(head.input(channels, side), of));
-      head_ = by_.profile(std::move(head).take());
+      head_.keys = by_.profile(std::move(head).take());
     }
+    take_times();
     measure_launches(of);
+  }
+
+  /// Takes the table's times, after it has changed.
+  void take_times() {
+    for (part* p : all_parts()) {
+      p->times.clear();
+      for (const auto& key : p->keys) p->times.push_back(by_.table.find(key).value().p50_ns);
+    }
+  }
+
+  /// Profiles the network's kernels again and returns what it is predicted by these times alone. The search prefers
+  /// what the table takes for faster than it is: among hundreds of times some came out too small, and those are chosen.
+  [[nodiscard]] double predict_again(const space& of, const architecture& chosen) {
+    network_builder whole;
+    whole.output(whole.network(of, chosen));
+    const std::vector<double> times = by_.profile_again(std::move(whole).take());
+    take_times();
+    return by_.table.launches.predict(times);
   }
 
   /// Transfers and waiting as a whole network has them: its input, its output.
@@ -169,20 +214,32 @@ class space_times {
   [[nodiscard]] std::size_t parts() const noexcept { return blocks_.size() + 2; }
   [[nodiscard]] double predict(const architecture& chosen) const { return predict(chosen, by_.table.launches); }
   [[nodiscard]] double predict(const architecture& chosen, const dnnopt::profile::launch_model& launches) const {
-    std::vector<double> times = stem_;
+    std::vector<double> times = stem_.times;
     for (std::size_t s = 0; s < chosen.size(); ++s)
       for (std::size_t b = 0; b < chosen[s].size(); ++b) {
-        const std::vector<double>& part = blocks_.at({s, b == 0, chosen[s][b]});
-        times.insert(times.end(), part.begin(), part.end());
+        const std::vector<double>& of_block = blocks_.at({s, b == 0, chosen[s][b]}).times;
+        times.insert(times.end(), of_block.begin(), of_block.end());
       }
-    times.insert(times.end(), head_.begin(), head_.end());
+    times.insert(times.end(), head_.times.begin(), head_.times.end());
     return launches.predict(times);
   }
 
  private:
+  /// Launches in order of execution.
+  struct part {
+    std::vector<dnnopt::profile::latency_key> keys;
+    std::vector<double> times;
+  };
+
+  [[nodiscard]] std::vector<part*> all_parts() {
+    std::vector<part*> all{&stem_, &head_};
+    for (auto& [which, block] : blocks_) all.push_back(&block);
+    return all;
+  }
+
   part_times& by_;
-  std::vector<double> stem_, head_;
-  std::map<std::tuple<std::size_t, bool, block_choice>, std::vector<double>> blocks_;
+  part stem_, head_;
+  std::map<std::tuple<std::size_t, bool, block_choice>, part> blocks_;
 };
 
 /// Evolution as Once-for-all searches: the better half lives on, children are mutated or crossed.
@@ -253,6 +310,23 @@ class evolution {
 
 double milliseconds(double ns) { return ns * 1e-6; }
 
+/// The best network under a limit whose prediction holds when its kernels are profiled again: searched for anew, with
+/// the better table, until it does.
+std::optional<architecture> confirmed(const space& of, space_times& by, double limit_ns) {
+  constexpr int most_rounds = 8;
+  std::optional<architecture> found;
+  for (int round = 0; round < most_rounds; ++round) {
+    found = evolution(of, 7).search([&](const architecture& a) { return by.predict(a); }, limit_ns);
+    if (!found) return found;
+    const double before = by.predict(*found);
+    const double again = by.predict_again(of, *found);
+    std::printf("  search %d: predicted %.3f ms, its kernels profiled again %.3f ms (%+.1f%%)\n", round + 1,
+                milliseconds(before), milliseconds(again), 100.0 * (again / before - 1.0));
+    if (again <= 1.02 * before && again <= 1.02 * limit_ns) break;
+  }
+  return found;
+}
+
 int run(const std::string& spec, const std::string& size) {
   // Profiling takes minutes on some devices: who waits sees each line when it is there.
   (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
@@ -303,7 +377,6 @@ int run(const std::string& spec, const std::string& size) {
   // to be used is searched for with so much room that it keeps the limit while predictions are within a tenth.
   constexpr double room = 1.0 - 1.0 / 1.1;
   double limit_ns = 0.0;
-  std::optional<architecture> best_by_kernels, best_by_operators;
   for (int i = 1; i <= limits; ++i) {
     const double limit = low + (high - low) * i / limits;
     const auto a = evolution(of, 7).search(by_kernels, limit);
@@ -314,14 +387,13 @@ int run(const std::string& spec, const std::string& size) {
       return std::string(text);
     };
     std::printf("%10.3f %16s %16s\n", milliseconds(limit), shown(a).c_str(), shown(b).c_str());
-    if (i != chosen_limit) continue;
-    limit_ns = limit;
-    best_by_kernels = evolution(of, 7).search(by_kernels, (1.0 - room) * limit);
-    best_by_operators = evolution(of, 7).search(by_operators, (1.0 - room) * limit);
+    if (i == chosen_limit) limit_ns = limit;
   }
 
   std::printf("\nunder %.3f ms, predicted to be under %.3f ms:\n", milliseconds(limit_ns),
               milliseconds((1.0 - room) * limit_ns));
+  const std::optional<architecture> best_by_kernels = confirmed(of, kernels, (1.0 - room) * limit_ns);
+  const std::optional<architecture> best_by_operators = evolution(of, 7).search(by_operators, (1.0 - room) * limit_ns);
   bool covered = best_by_kernels.has_value();
   const auto check = [&](const char* table, const std::optional<architecture>& found, const auto& predict,
                          part_times& times) {

@@ -27,8 +27,7 @@ void kernel_builder::define_store(std::string_view name, value_id anchor, std::s
     bind(anchor, index, finish());
     for_each_output(
         anchor, index,
-        [&](value_id out, const std::vector<index_expr>& at) { store(out, offset_of(out, at), emit(out, at)); },
-        total);
+        [&](value_id out, const std::vector<index_expr>& at) { store(out, offset_of(out, at), emit(out, at)); }, total);
   };
   if (total == no_value) {
     define_procedure(name, names, type, store_outputs);
@@ -71,8 +70,7 @@ void kernel_builder::define_sole_store(std::string_view name, value_id anchor, s
   for (const std::string& each : names) site += ", " + each;
   functions_ += "#define DNNOPT_EPILOGUE 1\nstatic inline " + c_type + " dnnopt_epilogue" + parameters + take() +
                 "}\nstatic inline void dnnopt_put" + parameters + "  " + put + "\n}\nstatic inline void " +
-                std::string(name) + parameters + "  dnnopt_put" + site + ", dnnopt_epilogue" + site +
-                ", value));\n}\n";
+                std::string(name) + parameters + "  dnnopt_put" + site + ", dnnopt_epilogue" + site + ", value));\n}\n";
 }
 
 inline std::string kernel_builder::store_statement(value_id id, std::string_view buffer, const index_expr& offset,
@@ -116,8 +114,8 @@ inline std::vector<index_expr> kernel_builder::forward_index(const node& n, std:
   const shape& from = dims(n.inputs[input]);
   const shape& to = dims(out);
   const auto refuse = [&](std::string_view why) {
-    return error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) +
-                                        ") can't follow an anchor: " + std::string(why));
+    return error(errc::unsupported,
+                 "node '" + n.name + "' (" + std::string(n.op->name) + ") can't follow an anchor: " + std::string(why));
   };
   if (n.op->kind == computation_kind::element_wise) {
     if (from.size() > to.size()) throw refuse("rank grows");
