@@ -30,6 +30,34 @@ TEST_CASE_METHOD(blocks, "rows of a normalization are found through views") {
   check(device_form::vectors, {"matrix_panels_packed"});
 }
 
+TEST_CASE_METHOD(blocks, "a product is stored by heads, whose elements lie side by side in the kernel as well") {
+  struct row {
+    std::int64_t rows, heads, size;
+    bool whole;  ///< a head is whole panels
+  };
+  const auto r = GENERATE(row{13, 3, 64, true}, row{7, 2, 128, true}, row{13, 4, 48, false}, row{5, 3, 7, false});
+  CAPTURE(r.rows, r.heads, r.size);
+  const value_id product = add("MatMul", {input({2, r.rows, 19}), constant({19, r.heads * r.size})});
+  const value_id biased = add("Add", {product, constant({r.heads * r.size})});
+  const value_id heads = add("Reshape", {biased, integers({2, r.rows, r.heads, r.size})});
+  g.add_output(add("Transpose", {heads}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3})));
+  check(device_form::vectors, {"matrix_panels_packed"});
+  const fused_block& block = g.blocks().back();
+  const device_info facts = info(device_form::vectors);
+  const std::string source =
+      codegen::lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts))
+          .kernels.back()
+          .source.str();
+  const std::string stored = source.substr(source.find(" dnnopt_store(DNNOPT_PARAMETERS"));
+  const std::string function = stored.substr(0, stored.find("\n}"));
+  INFO(function);
+  if (r.whole) {
+    CHECK(function.find("(uint)panel % ") != std::string::npos);
+    CHECK(function.find("(uint)lane") == std::string::npos);
+    CHECK(function.find("(uint)(lane") == std::string::npos);
+  }
+}
+
 TEST_CASE_METHOD(blocks, "planes are reduced by the convolution that computes them") {
   struct row {
     std::int64_t channels, outputs, size, pad, group, extent;

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <limits>
 #include <numeric>
 #include <type_traits>
 
@@ -315,6 +316,36 @@ TEST_CASE("the caller's memory is used in place") {
   queue.finish();
   CHECK(code_of([&] { (void)where.memory().wrap_host(nullptr, 4, memory_access::read_only); }) ==
         code(errc::invalid_argument));
+}
+
+TEST_CASE("large buffers of a processor's own memory ask for huge pages, and end with their last command") {
+  context where = testing::first_context();
+  const std::size_t least = huge_pages_from(where.info());
+  CHECK((least == huge_page_bytes || least == std::numeric_limits<std::size_t>::max()));
+  device_info other = where.info();
+  other.type = device_type::gpu;
+  CHECK(huge_pages_from(other) == std::numeric_limits<std::size_t>::max());
+
+  const std::size_t bytes = huge_page_bytes + 12;
+  command_queue queue = where.make_queue();
+  const std::vector<float> pattern{3.0f};
+  std::vector<float> back(bytes / sizeof(float));
+  for (int round = 0; round < 3; ++round) {
+    const device_buffer buffer = where.memory().allocate(bytes, "large");
+    CHECK(where.memory().figures().live_bytes == bytes);
+    CHECK(where.memory().figures().wrapped_bytes == 0);
+    cl_mem_flags flags = 0;
+    REQUIRE(::clGetMemObjectInfo(buffer.handle(), CL_MEM_FLAGS, sizeof(flags), &flags, nullptr) == CL_SUCCESS);
+    CHECK(((flags & CL_MEM_USE_HOST_PTR) != 0) == (bytes >= least));
+    queue.fill(buffer, bytes_of(pattern), 0, bytes);
+    const device_buffer part = buffer.sub_buffer(huge_page_bytes, 12);
+    queue.download(part, writable_bytes_of(back).first(12));
+    CHECK(back[2] == 3.0f);
+    // Commands that are under way keep the memory of a buffer that has ended.
+    queue.fill(buffer, bytes_of(pattern), 0, bytes);
+  }
+  queue.finish();
+  CHECK(where.memory().figures().live_bytes == 0);
 }
 
 TEST_CASE("the caller's cl_mem is retained, checked and not counted") {

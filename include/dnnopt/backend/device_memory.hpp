@@ -19,6 +19,7 @@
 #include "../device_info.hpp"
 #include "../error.hpp"
 #include "cl_status.hpp"
+#include "huge_pages.hpp"
 #include "opencl_loader.hpp"
 
 namespace dnnopt::opencl {
@@ -250,6 +251,7 @@ class device_memory {
   device_memory(cl::Context context, const device_info& info)
       : context_(std::move(context)),
         images_(info.images),
+        huge_pages_from_(huge_pages_from(info)),
         addressable_(info.shared_virtual_memory),
         alignment_(info.base_address_alignment_bytes),
         device_bytes_(info.global_memory_bytes),
@@ -268,6 +270,7 @@ class device_memory {
     if (placement == memory_placement::addressed) return make_addressed(bytes, name);
     cl_mem_flags flags = detail::access_flags(access);
     if (placement == memory_placement::host_visible) flags |= CL_MEM_ALLOC_HOST_PTR;
+    if (placement == memory_placement::device && bytes >= huge_pages_from_) return make_paged(flags, bytes, name);
     return make_buffer(flags, nullptr, bytes, name, false);
   }
 
@@ -456,6 +459,19 @@ class device_memory {
     return result;
   }
 
+  /// A buffer over huge_pages(), which end with the OpenCL object: commands under way keep both. Without such memory a
+  /// buffer as the driver makes it.
+  device_buffer make_paged(cl_mem_flags flags, std::size_t bytes, std::string_view name) {
+    page_memory pages = huge_pages(bytes);
+    if (pages == nullptr) return make_buffer(flags, nullptr, bytes, name, false);
+    device_buffer result = make_buffer(flags | CL_MEM_USE_HOST_PTR, pages.get(), bytes, name, false);
+    const auto end = [](cl_mem, void* memory) CL_CALLBACK { free_pages()(memory); };
+    check(::clSetMemObjectDestructorCallback(result.handle(), end, pages.get()), "clSetMemObjectDestructorCallback",
+          [&] { return situation(bytes, name); });
+    (void)pages.release();
+    return result;
+  }
+
   device_buffer make_addressed(std::size_t bytes, std::string_view name) {
     device_buffer result;
 #ifdef CL_VERSION_2_0
@@ -535,6 +551,7 @@ class device_memory {
 
   cl::Context context_;
   image_limits images_;
+  std::size_t huge_pages_from_;
   bool addressable_;
   std::size_t alignment_;
   std::uint64_t device_bytes_;

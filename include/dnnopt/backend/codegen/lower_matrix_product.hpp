@@ -226,6 +226,7 @@ inline void define_normalized_rows(kernel_builder& b, node_id norm, value_id ope
 inline const std::vector<std::string> product_names_a{"z", "m", "k"};
 inline const std::vector<std::string> product_names_b{"z", "k", "n"};
 inline const std::vector<std::string> product_names_store{"z", "m", "n"};
+inline const std::vector<std::string> product_names_store_panel{"z", "m", "panel", "lane"};
 
 [[nodiscard]] inline lowered_node lower_product(const lowering_site& site, bool panels) {
   const node& n = site.anchor_node();
@@ -309,10 +310,15 @@ inline const std::vector<std::string> product_names_store{"z", "m", "n"};
                         [&](std::size_t j) { return finished_product(own, site, four.at[j]); });
       return x;
     }
-    const std::vector<index_expr> at =
-        again.output_index(own, own.index("z", x.batch), own.index("m", x.rows), own.index("n", x.columns));
-    own.define_store("dnnopt_store", n.outputs[0], at, product_names_store, compute_type::real,
-                     [&] { return finished_product(own, site, at); });
+    // Whole panels: n < N says no more than the ranges of both numbers do.
+    const bool by_panel = panels && x.columns.is_constant() && x.columns.constant() % p.columns() == 0;
+    if (by_panel) own.define("DNNOPT_STORE_BY_PANEL", 1);
+    const index_expr column =
+        by_panel ? own.index("panel", x.columns.constant() / p.columns()) * p.columns() + own.index("lane", p.columns())
+                 : own.index("n", x.columns);
+    const std::vector<index_expr> at = again.output_index(own, own.index("z", x.batch), own.index("m", x.rows), column);
+    own.define_store("dnnopt_store", n.outputs[0], at, by_panel ? product_names_store_panel : product_names_store,
+                     compute_type::real, [&] { return finished_product(own, site, at); });
     return x;
   };
   if (!panels) {

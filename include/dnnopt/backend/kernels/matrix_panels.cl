@@ -7,6 +7,9 @@ R"CLC(
 //
 //   result(z, m, n) = sum over k of a(z, m, k) * b(z, k, n);   dnnopt_store(z, m, n, result)
 //
+// With DNNOPT_STORE_BY_PANEL n comes as two numbers, panel and lane of n = panel * DNNOPT_COLUMNS + lane: an index that
+// splits n (heads of an attention) then shows the compiler which lanes lie side by side.
+//
 // Hooks: dnnopt_load_a(z, m, k), dnnopt_load_b(z, k, n) (or dnnopt_load_x(z, c, d, h, w) of a convolution), dnnopt_store.
 // DNNOPT_A_PACKED, DNNOPT_B_PACKED: the operand lies packed in memory at DNNOPT_A or DNNOPT_B, in the order of panels.
 // DNNOPT_B_STRAIGHT: rows of b lie in memory as they are, dnnopt_row_b(z, k) being the first element of one and
@@ -85,13 +88,21 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_TOTALS
 #define DNNOPT_TOTALS 0
 #endif
-// Stores `count` elements of row m from column n on.
+#ifndef DNNOPT_STORE_BY_PANEL
+#define DNNOPT_STORE_BY_PANEL 0
+#endif
+#if DNNOPT_STORE_BY_PANEL
+#define DNNOPT_COLUMN(n, lane) (n) / DNNOPT_COLUMNS, (lane)
+#else
+#define DNNOPT_COLUMN(n, lane) (n) + (lane)
+#endif
+// Stores `count` elements of row m from column n on, which begins a panel.
 #if DNNOPT_TOTALS
 // What is taken of a row runs in lanes side by side, so that the loop vectorizes.
 #define DNNOPT_STORE_RUN(z, m, n, count, values) \
   for (int whole = 0; whole < (count); whole += 16) \
     for (int lane = 0; lane < min(16, (count) - whole); ++lane) { \
-      const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, (n) + whole + lane, (values)[whole + lane]); \
+      const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, DNNOPT_COLUMN(n, whole + lane), (values)[whole + lane]); \
       const float a = totals[((m) - m_begin) * 16 + lane]; \
       totals[((m) - m_begin) * 16 + lane] = DNNOPT_TAKE(a, x); \
     }
@@ -99,12 +110,12 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 // What is read of the memory that is written is read before: a loop that does both is not taken as vectors.
 #define DNNOPT_STORE_RUN(z, m, n, count, values) \
   do { \
-    for (int lane = 0; lane < (count); ++lane) (values)[lane] = dnnopt_epilogue(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane]); \
-    for (int lane = 0; lane < (count); ++lane) dnnopt_put(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane]); \
+    for (int lane = 0; lane < (count); ++lane) (values)[lane] = dnnopt_epilogue(DNNOPT_ARGUMENTS, z, m, DNNOPT_COLUMN(n, lane), (values)[lane]); \
+    for (int lane = 0; lane < (count); ++lane) dnnopt_put(DNNOPT_ARGUMENTS, z, m, DNNOPT_COLUMN(n, lane), (values)[lane]); \
   } while (0)
 #else
 #define DNNOPT_STORE_RUN(z, m, n, count, values) \
-  for (int lane = 0; lane < (count); ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane])
+  for (int lane = 0; lane < (count); ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m, DNNOPT_COLUMN(n, lane), (values)[lane])
 #endif
 
 // Positions of a convolution's result are reduced in windows that lie side by side, DNNOPT_WINDOW_ROWS high and
