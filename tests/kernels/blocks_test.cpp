@@ -33,9 +33,11 @@ TEST_CASE_METHOD(blocks, "rows of a normalization are found through views") {
 TEST_CASE_METHOD(blocks, "a product is stored by heads, whose elements lie side by side in the kernel as well") {
   struct row {
     std::int64_t rows, heads, size;
-    bool whole;  ///< a head is whole panels
+    bool panels;  ///< all columns are whole panels of whatever device
+    bool whole;   ///< each head is
   };
-  const auto r = GENERATE(row{13, 3, 64, true}, row{7, 2, 128, true}, row{13, 4, 48, false}, row{5, 3, 7, false});
+  const auto r = GENERATE(row{13, 3, 64, true, true}, row{7, 2, 128, true, true}, row{13, 16, 36, true, false},
+                          row{5, 3, 7, false, false});
   CAPTURE(r.rows, r.heads, r.size);
   const value_id product = add("MatMul", {input({2, r.rows, 19}), constant({19, r.heads * r.size})});
   const value_id biased = add("Add", {product, constant({r.heads * r.size})});
@@ -51,11 +53,9 @@ TEST_CASE_METHOD(blocks, "a product is stored by heads, whose elements lie side 
   const std::string stored = source.substr(source.find(" dnnopt_store(DNNOPT_PARAMETERS"));
   const std::string function = stored.substr(0, stored.find("\n}"));
   INFO(function);
-  if (r.whole) {
-    CHECK(function.find("(uint)panel % ") != std::string::npos);
-    CHECK(function.find("(uint)lane") == std::string::npos);
-    CHECK(function.find("(uint)(lane") == std::string::npos);
-  }
+  CHECK((function.find("const int lane") != std::string::npos) == r.panels);
+  CHECK((function.find("(uint)(lane") == std::string::npos) == (r.whole || !r.panels));
+  if (r.whole) CHECK(function.find("(uint)panel % ") != std::string::npos);
 }
 
 TEST_CASE_METHOD(blocks, "planes are reduced by the convolution that computes them") {
