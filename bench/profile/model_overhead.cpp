@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
 
@@ -61,10 +62,12 @@ struct timed_ways {
     opencl::command_queue queue = where.make_queue({true, 0});
     kernel_injector injector(where.handle(), where.where().handle());
     event_cost_ns = injector.measure_event_cost(queue);
+    const event_bias bias = injector.measure_event_bias(queue);
     for (const way w : {monitor, blocking, callback}) {
       profiler_options options;
       options.mode = w == monitor ? profile_mode::monitor : profile_mode::full;
       options.clock = clock_options_of(where.where().handle());
+      options.clock.bias = bias;
       // Statistics are what is wanted here, not timelines.
       options.kept_events = 4096;
       profilers[w] = std::make_unique<profiler>(options);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dnnopt/backend/lone_kernels.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/latency_table.hpp>
 #include <dnnopt/profile/latency_table_json.hpp>
 #include <nlohmann/json.hpp>

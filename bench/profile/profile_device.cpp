@@ -30,6 +30,7 @@
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_timer.hpp>
 #include <dnnopt/profile/injected_copies.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
 
@@ -437,9 +438,12 @@ int copies_command(bench_device& device) {
       "an empty kernel adds %.0f ns [%.0f, %.0f] to a busy device, gap between kernels %.0f ns\n"
       "an event is %.0f ns too long, %.0f ns with %d commands or more behind it, %.0f ns where the device waits for "
       "the "
-      "command (a pause of more than %.0f ns)\n",
+      "command (a pause of more than %.0f ns%s)\n",
       empty.ns_per_copy, empty.low_ns, empty.high_ns, gap, bias.busy_ns, bias.deep_ns, bias.depth, bias.starved_ns,
-      1.25 * bias.pause_ns);
+      1.25 * bias.pause_ns,
+      bias.arrival
+          ? ("; it begins " + std::to_string(bias.arrival->after_call_ns) + " ns after its enqueue call").c_str()
+          : "");
   std::printf("profiled times against copies less the gap, us; in brackets how many of them the device waited for\n");
   std::printf("%10s %18s %24s %24s %24s\n", "copies", "95%% interval", "behind a long kernel", "as enqueued", "apart");
   device.items = 1 << 14;
@@ -490,7 +494,7 @@ int copies_command(bench_device& device) {
       for (const kernel_event& event : profile.report().events)
         if (event.launch == layer) {
           times.push_back(event.duration_ns());
-          starved += static_cast<double>(event.bias_ns) > std::max(bias.busy_ns, bias.deep_ns) + 1.0 ? 1 : 0;
+          starved += bias.waited(static_cast<double>(event.bias_ns)) ? 1 : 0;
         }
       const double share = 100.0 * static_cast<double>(starved) / static_cast<double>(times.size());
       const double error = middle_mean(times) - truth;

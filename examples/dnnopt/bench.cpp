@@ -14,6 +14,7 @@
 #include <dnnopt/profile/chrome_trace.hpp>
 #include <dnnopt/profile/csv.hpp>
 #include <dnnopt/profile/html_report.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/latency_table.hpp>
 #include <dnnopt/profile/latency_table_json.hpp>
 #include <dnnopt/profile/perfetto_trace.hpp>

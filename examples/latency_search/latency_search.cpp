@@ -84,16 +84,20 @@ class part_times {
       (void)ready.session.run(ready.inputs, observer);
     });
   }
-  /// Measures what such a network costs besides its kernels again. A host's pace changes within seconds: of so many
-  /// measurements one after the other the slowest counts, so that what is chosen keeps its limit.
+  /// Measures what such a network costs besides its kernels again, and takes the median of all such measurements so
+  /// far: a host's pace changes within seconds, and what is predicted is to hold for the minutes to come.
   void measure_launches(const dnnopt::model& network, int times) {
     ready_network ready(network, device_, passes());
     // Kernels so short that the host decides.
     const std::vector<double> short_ones(64, 1000.0);
     for (int i = 0; i < times; ++i) {
       const dnnopt::profile::launch_model now = launches_of(ready);
-      if (i == 0 || now.predict(short_ones) > table.launches.predict(short_ones)) table.launches = now;
+      paces_.emplace_back(now.predict(short_ones), now);
     }
+    const auto middle = paces_.begin() + static_cast<std::ptrdiff_t>(paces_.size() / 2);
+    std::nth_element(paces_.begin(), middle, paces_.end(),
+                     [](const auto& one, const auto& other) { return one.first < other.first; });
+    table.launches = middle->second;
   }
 
   /// Parts are to be profiled as they run in such a network: its weights and intermediate tensors pass through the
@@ -140,6 +144,8 @@ class part_times {
   latency_level level_;
   dnnopt::lone_kernel_meter meter_;
   std::size_t network_bytes_ = 0;
+  std::vector<std::pair<double, dnnopt::profile::launch_model>>
+      paces_;  // of the host, by what it makes of short kernels
 };
 
 /// Times of all parts of a space's networks.
@@ -309,8 +315,10 @@ class evolution {
 
 double milliseconds(double ns) { return ns * 1e-6; }
 
-/// The best network under a limit whose prediction holds when its kernels and the host's pace are measured again:
-/// searched for anew, with the better table, until it does. The last one found where none is under the limit any more.
+/// The best network under a limit whose prediction holds when its kernels are measured again and the host's pace once
+/// more: searched for anew, with the better table, until it does. The last one found where none is under the limit any
+/// more. Each round adds to what all former ones have measured: the median of single rounds until one agrees would
+/// prefer the fast ones.
 std::optional<architecture> confirmed(const space& of, space_times& by, double limit_ns) {
   constexpr int most_rounds = 8;
   std::optional<architecture> found;
@@ -318,17 +326,17 @@ std::optional<architecture> confirmed(const space& of, space_times& by, double l
     const auto next = evolution(of, 7).search([&](const architecture& a) { return by.predict(a); }, limit_ns);
     if (!next) {
       if (found)
-        std::printf(
-            "  search %d: at the host's pace of these seconds no network is under the limit; the last one stays\n",
-            round + 1);
+        std::printf("  search %d: at the host's usual pace no network is under the limit; the last one stays\n",
+                    round + 1);
       return found;
     }
     found = next;
     const double before = by.predict(*found);
     by.measure_launches(of, 3);
     const double again = by.predict_again(of, *found);
-    std::printf("  search %d: predicted %.3f ms; its kernels and the host's pace measured again: %.3f ms (%+.1f%%)\n",
-                round + 1, milliseconds(before), milliseconds(again), 100.0 * (again / before - 1.0));
+    std::printf(
+        "  search %d: predicted %.3f ms; with its kernels and the host's pace measured again %.3f ms (%+.1f%%)\n",
+        round + 1, milliseconds(before), milliseconds(again), 100.0 * (again / before - 1.0));
     if (std::abs(again - before) <= 0.05 * before && again <= 1.02 * limit_ns) break;
   }
   return found;
@@ -401,6 +409,7 @@ int run(const std::string& spec, const std::string& size) {
   const std::optional<architecture> best_by_kernels = confirmed(of, kernels, sought_ns);
   const std::optional<architecture> best_by_operators = evolution(of, 7).search(by_operators, sought_ns);
   bool covered = best_by_kernels.has_value();
+  bool kept = true;
   const auto check = [&](const char* table, const std::optional<architecture>& found, const auto& predict,
                          part_times& times) {
     if (!found) {
@@ -413,7 +422,7 @@ int run(const std::string& spec, const std::string& size) {
     const double predicted = predict(*found);
     // In turns with what it costs besides its kernels, for the host's pace of these seconds is the one that counts.
     std::vector<double> inferences, paced;
-    for (int turn = 0; turn < (small ? 2 : 5); ++turn) {
+    for (int turn = 0; turn < (small ? 2 : 11); ++turn) {
       inferences.push_back(ready.measure(small ? 10 : 40));
       if (times.level() == latency_level::kernel) paced.push_back(kernels.predict(*found, times.launches_of(ready)));
     }
@@ -422,6 +431,7 @@ int run(const std::string& spec, const std::string& size) {
                 to_string(*found).c_str(), accuracy_proxy(*found), milliseconds(predicted), milliseconds(measured),
                 100.0 * (measured / predicted - 1.0), measured <= limit_ns ? "under" : "OVER");
     if (times.level() != latency_level::kernel) return;
+    kept = measured <= limit_ns;
     const double then = dnnopt::profile::exact_quantile(paced, 0.5);
     std::printf("  with the host's pace while it was measured: %.3f ms (%+.1f%%)\n", milliseconds(then),
                 100.0 * (measured / then - 1.0));
@@ -433,7 +443,8 @@ int run(const std::string& spec, const std::string& size) {
   };
   check("kernel", best_by_kernels, by_kernels, by_kernel);
   check("operator", best_by_operators, by_operators, by_operator);
-  return covered ? 0 : 1;
+  // The small space tests this program, on machines that have other work too.
+  return covered && (kept || small) ? 0 : 1;
 }
 
 }  // namespace

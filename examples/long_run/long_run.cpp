@@ -30,6 +30,7 @@
 #include <dnnopt/onnx/generate_inputs.hpp>
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/long_run.hpp>
 #include <dnnopt/profile/profiler.hpp>
 #include <dnnopt/profile/statistics.hpp>

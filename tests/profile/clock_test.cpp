@@ -349,6 +349,56 @@ TEST_CASE("what is behind a command decides its event's bias, unless the device 
   CHECK(indifferent.of(1000.0, 40) == 1000.0);
 }
 
+TEST_CASE("a kernel that the device waited for begins when its enqueue call has handed it over", "[profile][clock]") {
+  // A device's clock that is 5 ms behind the host's steady one; the map itself may be off by what enqueues cannot tell.
+  constexpr std::int64_t behind_host = 5'000'000;
+  const host_clock_anchor anchor = read_host_clock_anchor();
+  const event_bias bias{.busy_ns = 2000.0,
+                        .starved_ns = 4000.0,
+                        .pause_ns = 1000.0,
+                        .deep_ns = 3000.0,
+                        .depth = 9,
+                        .arrival = event_arrival{1500.0, anchor, anchor.clock_ns[0] - behind_host}};
+  CHECK(bias.of(20'000.0, 5000.0, 0, 2500.0) == 4000.0);
+  CHECK(bias.of(20'000.0, 5000.0, 0, 8500.0) == 10'000.0);
+  // It was there in time, whatever the pause says: before START, or less late than an event's own part.
+  CHECK(bias.of(20'000.0, 5000.0, 0, -60'000.0) == 2000.0);
+  CHECK(bias.of(20'000.0, 5000.0, 9, 1000.0) == 3000.0);
+  // A short kernel that ran as soon as it could.
+  CHECK(bias.of(20'000.0, 5000.0, 0, 18'300.0) == 19'800.0);
+  // The host was interrupted after the command had been handed over.
+  CHECK(bias.of(20'000.0, 5000.0, 0, 40'000.0) == 4000.0);
+  CHECK(bias.of(20'000.0, 1000.0, 9, 40'000.0) == 3000.0);
+  CHECK(bias.waited(4000.0));
+  CHECK_FALSE(bias.waited(3000.0));
+
+  clock_synchronizer sync({.regression = false, .bias = bias});
+  sync.refresh();
+  CHECK(sync.constant_clock() == nullptr);
+  const std::int64_t now = host_now_ns();
+  // QUEUED early in calls of 20 us: the middle of the bounds is 6 us off, which must not show.
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t begin = now + 30'000 * i;
+    sync.add({begin, begin + 20'000, begin + 4000 - behind_host});
+  }
+  REQUIRE(sync.constant_clock() != nullptr);
+  raw_event raw;
+  const auto duration = [&](std::int64_t start, std::int64_t end, std::int64_t returned) {
+    raw.host_begin_ns = now;
+    raw.host_end_ns = now + returned;
+    return sync
+        .place(raw, now - behind_host + 1000, now - behind_host + 1500, now - behind_host + start,
+               now - behind_host + end, sync.map())
+        .duration_ns();
+  };
+  // Reading the clocks side by side errs by some ten nanoseconds.
+  CHECK(duration(10'000, 30'000, 15'000) == Approx(13'500.0).margin(300.0));
+  CHECK(duration(10'000, 30'000, 9000) == 18'000.0);
+  CHECK(duration(10'000, 30'000, 28'300) == 500.0);
+  raw.pause_ns = 5000;
+  CHECK(duration(10'000, 30'000, 60'000) == 16'000.0);
+}
+
 TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {
   simulated_clock clock(rough_clock());
   clock_synchronizer sync({.tick_ns = 1000, .known_clocks = false});

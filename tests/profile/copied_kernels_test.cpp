@@ -10,6 +10,7 @@
 #include <dnnopt/backend/lone_kernels.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/dnnopt.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 
 using namespace dnnopt;
 

@@ -10,6 +10,7 @@
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_timer.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::profile;

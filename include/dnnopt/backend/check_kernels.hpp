@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -21,6 +22,7 @@
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_clock.hpp>
 #include <dnnopt/profile/injected_copies.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/profiler.hpp>
 #include <dnnopt/profile/report.hpp>
 #include <dnnopt/profile/statistics.hpp>
@@ -52,7 +54,8 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   /// `launches` is how many kernels the program has.
   explicit copied_kernel_run(profile::kernel_injector* holding = nullptr, std::size_t launches = 0) noexcept
       : holding_(holding), launches_(launches) {}
-  /// Kernel `k` of step `s` is enqueued `copies` times more; where `timed`, all of them but the first carry events.
+  /// Kernel `k` of step `s` is enqueued `copies` times more; where `timed`, all of them but the first carry events, and
+  /// the other kernels too unless there is a long one.
   void choose(std::size_t s, std::size_t k, std::size_t copies, bool timed = false) noexcept {
     step_ = s;
     kernel_ = k;
@@ -62,6 +65,7 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
     seen_ = position_ = following_ = 0;
     hold_.clear();
     end_.clear();
+    forget_times();
   }
   void before(std::size_t, std::size_t, opencl::command_queue& queue) override {
     if (holding_ == nullptr || begun_ns_ != 0) return;
@@ -77,7 +81,10 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   }
   [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t) override {
     if (holding_ != nullptr) last_ns_ = profile::host_now_ns();
-    if (timed_) return chosen_ && !std::exchange(first_, false) ? this : nullptr;
+    if (timed_) {
+      is_copy_ = chosen_ && !std::exchange(first_, false);
+      return is_copy_ || holding_ == nullptr ? this : nullptr;
+    }
     return holding_ != nullptr && ++seen_ == launches_ + copies_ ? &end_ : nullptr;
   }
 
@@ -88,7 +95,20 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   [[nodiscard]] double device_ns() const { return static_cast<double>(end_.end_ns() - hold_.end_ns()); }
 
   /// Lets the events of the former run go.
-  void forget_times() noexcept { events_.clear(); }
+  void forget_times() noexcept {
+    events_.clear();
+    others_.clear();
+  }
+  /// Nanoseconds of all kernels but the copies, START to END, without a long kernel; call after a run that is timed.
+  [[nodiscard]] double others_ns() const {
+    double sum = 0.0;
+    profile::raw_event raw;
+    for (const cl::Event& event : others_) {
+      profile::read_event_stamps(event, raw);
+      sum += static_cast<double>(raw.end_ns - raw.start_ns);
+    }
+    return sum;
+  }
   /// Adds what is left of START to END of the timed copies without `bias`, and END to the next one's START, in
   /// nanoseconds; call after the run.
   void take_times(const profile::event_bias& bias, std::vector<double>& times, std::vector<double>& gaps) {
@@ -106,7 +126,9 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   }
 
  private:
-  void on_command(const opencl::command_record&, cl::Event event) override { events_.push_back(std::move(event)); }
+  void on_command(const opencl::command_record&, cl::Event event) override {
+    (is_copy_ ? events_ : others_).push_back(std::move(event));
+  }
 
   profile::kernel_injector* holding_;
   std::size_t launches_;
@@ -122,7 +144,9 @@ class copied_kernel_run final : public run_observer, private opencl::event_sink 
   bool timed_ = false;
   bool chosen_ = false;
   bool first_ = true;
-  std::vector<cl::Event> events_;
+  bool is_copy_ = false;
+  std::vector<cl::Event> events_;  // of copies
+  std::vector<cl::Event> others_;
 };
 
 /// A run that waits behind a long kernel and in which each kernel carries an event.
@@ -347,27 +371,47 @@ class kernel_checker {
     }
   }
 
-  /// Half as many pairs as there are copies, and one inference whose copies carry events.
+  /// Half as many pairs as there are copies and, where events cost something, one inference more whose copies carry
+  /// them.
   void take_turn(measured& one) {
     std::vector<std::pair<double, double>> host;  // copies and nanoseconds
     const auto end_to_end = [&](std::size_t copies) {
-      host.emplace_back(static_cast<double>(copies), run_copied(one, copies, false));
-      return free_events_ ? host.back().second : copied_->device_ns();
+      host.emplace_back(static_cast<double>(copies), run_copied(one, copies, free_events_));
+      if (!free_events_) return copied_->device_ns();
+      // Other kernels' times vary by more than ten short copies take.
+      const double rest = host.back().second - copied_->others_ns();
+      take_means(one);
+      return rest;
     };
     profile::measure_pair_slopes(end_to_end, options_.most_copies, random_, one.slopes);
     for (std::size_t i = 0; i + 1 < host.size(); i += 2)
       one.host_slopes.push_back((host[i + 1].second - host[i].second) / (host[i + 1].first - host[i].first));
+    if (free_events_) return;
     (void)run_copied(one, options_.most_copies, true);
     copied_->take_times(result_.bias, one.times, one.gaps);
+  }
+
+  /// Where events cost nothing the inferences of the slope carry them. Single launches are skewed to the right, and the
+  /// slope is of sums of them: the means of an inference's copies and pauses are the same kind of figure.
+  void take_means(measured& one) {
+    std::vector<double> times, gaps;
+    copied_->take_times(result_.bias, times, gaps);
+    if (gaps.empty()) return;
+    const auto mean = [](const std::vector<double>& of) {
+      return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
+    };
+    one.times.push_back(mean(times));
+    one.gaps.push_back(mean(gaps));
   }
 
   void judge(measured& one) {
     std::vector<double> slopes = one.slopes;
     const profile::location slope = profile::pseudo_median(slopes);
-    one.row.profiled_ns = profile::middle_mean(one.times);
+    std::vector<double> times = one.times, gaps = one.gaps;
+    one.row.profiled_ns = free_events_ ? profile::pseudo_median(times).value : profile::middle_mean(times);
     // Between kernels that let a driver's threads fall asleep more time passes than between empty ones; stamps tell it
     // where events cost nothing.
-    one.row.launch_ns = std::max(result_.empty_ns, free_events_ ? profile::exact_quantile(one.gaps, 0.5) : 0.0);
+    one.row.launch_ns = std::max(result_.empty_ns, free_events_ ? profile::pseudo_median(gaps).value : 0.0);
     one.row.truth_ns = slope.value - one.row.launch_ns;
     one.row.half_ns = slope.half_width();
     one.row.pairs = one.slopes.size();
@@ -436,8 +480,9 @@ class kernel_checker {
 
 /// Measures each kernel of `p` by events, in inferences and of copies of it, and by the slope of end-to-end latency
 /// over 1 to `most_copies` copies injected behind it, less the launch: an empty kernel's slope on a busy device (nnPerf
-/// section 5.2) or, where events cost nothing and it is longer, the gap between copies. Where events cost more, and the
-/// host may be what decides, inferences with copies begin with a long kernel, and end to end is from its END to the
+/// section 5.2) or, where events cost nothing and it is longer, the gap between copies; what the other kernels took is
+/// left out of the latency then, for it varies by more than copies of a short kernel add. Where events cost more, and
+/// the host may be what decides, inferences with copies begin with a long kernel, and end to end is from its END to the
 /// last kernel's by the device's stamps, which the host's part does not blur; the host's clock is held against them
 /// over all kernels. Kernels take turns, those longer whose
 /// verdict is open. `run` is one inference of the executor that executes `p`, with the observer it is given; it must

@@ -18,6 +18,7 @@
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_clock.hpp>
 #include <dnnopt/profile/injected_copies.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/latency_table.hpp>
 #include <dnnopt/profile/statistics.hpp>
 

@@ -146,6 +146,16 @@ class clock_synchronizer {
     return latest_ == nullptr ? affine_clock_map{} : latest_->map_past(device_ns);
   }
 
+  /// The host's clock that the device's is, but for a constant; null where none is known to be.
+  [[nodiscard]] const known_clock_offset* constant_clock() const noexcept {
+    // Within this, which of the clocks the device follows makes no difference.
+    constexpr std::int64_t alike_ns = 1000;
+    const known_clock_offset* best = nullptr;
+    for (const known_clock_offset* method : known_)
+      if (method->ready() && (best == nullptr || method->room_ns() > best->room_ns() + alike_ns)) best = method;
+    return best;
+  }
+
   /// A stamp of the command that `add` was just called for, unwrapped.
   [[nodiscard]] std::int64_t beside(std::int64_t device_ns) const noexcept { return unwrapper_.beside(device_ns); }
 
@@ -216,14 +226,14 @@ class clock_synchronizer {
       event.end_ns = raw.host_end_ns;
       return event;
     }
-    if (counts_as_kernel(raw.kind))
-      event.bias_ns = static_cast<float>(options_.bias.of(static_cast<double>(raw.pause_ns), raw.behind));
     event.device_start_ns = start;
     event.device_end_ns = end;
     event.queued_ns = to_host(queued);
     event.submit_ns = to_host(submit);
     event.start_ns = to_host(start);
     event.end_ns = to_host(end);
+    if (counts_as_kernel(raw.kind))
+      event.bias_ns = static_cast<float>(bias_of(raw, start, static_cast<double>(end - start)));
     bool moved = submit < queued || start < submit || end < start;
     // A command cannot have been queued before the call that queued it; a tick's width is the stamp's own uncertainty.
     if (event.queued_ns < raw.host_begin_ns) {
@@ -238,6 +248,17 @@ class clock_synchronizer {
   }
 
  private:
+  /// What the event of a command that STARTed at `start` and took `whole` nanoseconds to END has too much. An arrival
+  /// goes with the offset of the clocks that it was measured with, not with the one that is known by now.
+  [[nodiscard]] double bias_of(const raw_event& raw, std::int64_t start, double whole) const noexcept {
+    const event_bias& bias = options_.bias;
+    const known_clock_offset* clock = bias.arrival ? constant_clock() : nullptr;
+    if (clock == nullptr) return bias.of(static_cast<double>(raw.pause_ns), raw.behind);
+    const affine_clock_map then = clock->map_with(clock->of(bias.arrival->anchor) - bias.arrival->device_ns);
+    return bias.of(whole, static_cast<double>(raw.pause_ns), raw.behind,
+                   static_cast<double>(raw.host_end_ns - then(start)));
+  }
+
   struct entry {
     std::unique_ptr<clock_method> method;
     quantile_sketch absolute{};  ///< |residual| against the middle of the call

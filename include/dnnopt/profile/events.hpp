@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <dnnopt/profile/event_bias.hpp>
+
 namespace dnnopt::profile {
 
 /// What a record measures. Kinds from `kernel` to `fill` are device commands with four device stamps; the others are
@@ -121,35 +123,6 @@ struct raw_event {
   std::uint64_t bytes = 0;                    ///< bytes of all memory that a kernel is given, or that are moved
   std::uint64_t flops = 0;                    ///< floating-point operations
 };
-
-/// What an event's START to END has too much, in nanoseconds; zeros where events cost nothing.
-struct event_bias {
-  double busy_ns = 0.0;     ///< of a command that was there when the one before it ended
-  double starved_ns = 0.0;  ///< of one that the device had to wait for; never less than busy_ns
-  double pause_ns = 0.0;    ///< from END to START of two commands that were there; more means that the device waited
-  double deep_ns = 0.0;     ///< of a command that was there and had `depth` commands or more behind it when it ended
-  std::int32_t depth = 0;   ///< 0 where what is behind a command makes no difference
-  double launch_ns = 0.0;   ///< an empty kernel's slope, which the figures above were measured with
-
-  /// Whether the device had waited for a command that started `pause` nanoseconds after the one before it had ended;
-  /// not known where negative. A pause varies by some percent; beyond a quarter nothing but waiting was seen.
-  [[nodiscard]] constexpr bool starved(double pause) const noexcept {
-    return starved_ns > busy_ns && pause > 1.25 * pause_ns;
-  }
-  /// Whether a command with `behind` commands behind it counts as deep in the queue; not known where negative.
-  [[nodiscard]] constexpr bool deep(std::int32_t behind) const noexcept { return depth > 0 && behind >= depth; }
-  /// The part of an event after a pause of `pause` nanoseconds, with `behind` commands behind it.
-  [[nodiscard]] constexpr double of(double pause, std::int32_t behind = -1) const noexcept {
-    return starved(pause) ? starved_ns : deep(behind) ? deep_ns : busy_ns;
-  }
-};
-
-/// What is left of an event's START to END in nanoseconds when its own part is taken off: never less than a tenth, for
-/// something ran. On a busy device this holds for kernels far shorter than the event's own part.
-[[nodiscard]] constexpr double without_bias(double whole_ns, double bias_ns) noexcept {
-  const double own = whole_ns - bias_ns;
-  return own > 0.1 * whole_ns ? own : 0.1 * whole_ns;
-}
 
 /// A finished event with its description, all four stamps on the host clock and in order.
 struct kernel_event {

@@ -562,9 +562,16 @@ inline profile_report profiler::report() {
   rank_rows(result.by_work);
 
   result.run_events.assign(runs_.begin(), runs_.end());
-  for (const raw_event& raw : kept_)
+  std::size_t kernels = 0, starved = 0, deep = 0;
+  for (const raw_event& raw : kept_) {
     result.events.push_back(clock_.place(raw, raw.queued_ns, raw.submit_ns, raw.start_ns, raw.end_ns,
                                          clock_.map_past(raw.start_ns), false));
+    if (!counts_as_kernel(raw.kind)) continue;
+    ++kernels;
+    const bool waited = result.bias.waited(static_cast<double>(result.events.back().bias_ns));
+    starved += waited ? 1 : 0;
+    deep += !waited && result.bias.deep(raw.behind) ? 1 : 0;
+  }
   std::stable_sort(result.events.begin(), result.events.end(),
                    [](const kernel_event& a, const kernel_event& b) { return a.host_begin_ns < b.host_begin_ns; });
   result.origin_ns =
@@ -573,14 +580,6 @@ inline profile_report profiler::report() {
     if (!result.events.empty() && run.end_ns < result.events.front().host_begin_ns) continue;
     result.origin_ns = std::min(result.origin_ns, run.begin_ns);
     break;
-  }
-  std::size_t kernels = 0, starved = 0, deep = 0;
-  for (const raw_event& raw : kept_) {
-    if (!counts_as_kernel(raw.kind)) continue;
-    ++kernels;
-    const bool waited = result.bias.starved(static_cast<double>(raw.pause_ns));
-    starved += waited ? 1 : 0;
-    deep += !waited && result.bias.deep(raw.behind) ? 1 : 0;
   }
   result.starved = static_cast<double>(starved) / static_cast<double>(std::max<std::size_t>(kernels, 1));
   result.deep = static_cast<double>(deep) / static_cast<double>(std::max<std::size_t>(kernels, 1));
