@@ -376,10 +376,10 @@ TEST_CASE("a kernel that the device waited for begins when its enqueue call has 
   sync.refresh();
   CHECK(sync.constant_clock() == nullptr);
   const std::int64_t now = host_now_ns();
-  // QUEUED early in calls of 20 us: the middle of the bounds is 6 us off, which must not show.
+  // QUEUED early in calls of 20 us: the middle of the bounds is 2 us off, which must not show.
   for (int i = 0; i < 20; ++i) {
     const std::int64_t begin = now + 30'000 * i;
-    sync.add({begin, begin + 20'000, begin + 4000 - behind_host});
+    sync.add({begin, begin + 20'000, begin + 8000 - behind_host});
   }
   REQUIRE(sync.constant_clock() != nullptr);
   raw_event raw;
@@ -397,6 +397,21 @@ TEST_CASE("a kernel that the device waited for begins when its enqueue call has 
   CHECK(duration(10'000, 30'000, 28'300) == 500.0);
   raw.pause_ns = 5000;
   CHECK(duration(10'000, 30'000, 60'000) == 16'000.0);
+
+  // Where the clocks have drifted apart since, or by no known clock, the pause decides.
+  event_bias elsewhere = bias;
+  elsewhere.arrival->device_ns += 20'000;
+  clock_synchronizer drifted({.regression = false, .bias = elsewhere});
+  drifted.refresh();
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t begin = now + 30'000 * i;
+    drifted.add({begin, begin + 20'000, begin + 8000 - behind_host});
+  }
+  raw.host_end_ns = now + 15'000;
+  CHECK(drifted
+            .place(raw, now - behind_host + 1000, now - behind_host + 1500, now - behind_host + 10'000,
+                   now - behind_host + 30'000, drifted.map())
+            .duration_ns() == 16'000.0);
 }
 
 TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {

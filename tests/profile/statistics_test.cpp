@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <dnnopt/profile/pooled_means.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
 using namespace dnnopt::profile;
@@ -140,4 +141,45 @@ TEST_CASE("a series keeps its first value and clamps percentiles to what was see
   CHECK(s.sum() == Approx(16.0));
   CHECK(s.quantile(1.0) <= 9.0);
   CHECK(s.quantile(0.0) >= 7.0);
+}
+
+TEST_CASE("means of few samples share what lies far above the usual, and their sum stays", "[profile][statistics]") {
+  // Forty kernels of 3 to 7 us, 22 samples each; one launch in 200 takes 100 us longer, whichever it is.
+  constexpr double outlier = 100e3;
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> noise(0.0, 300.0);
+  int plain_far = 0, pooled_far = 0, plain_outside = 0, outside = 0, kernels = 0;
+  double sum_of_errors = 0.0;
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    std::vector<series> all(40);
+    double before = 0.0, after = 0.0;
+    for (std::size_t k = 0; k < all.size(); ++k)
+      for (int i = 0; i < 22; ++i)
+        all[k].add(3000.0 + 100.0 * static_cast<double>(k) + noise(random) + (random() % 200 == 0 ? outlier : 0.0),
+                   400.0);
+    std::vector<const series*> pointers;
+    for (const series& one : all) pointers.push_back(&one);
+    const std::vector<pooled_mean> means = pooled_means(pointers);
+    REQUIRE(means.size() == all.size());
+    for (std::size_t k = 0; k < all.size(); ++k, ++kernels) {
+      const double truth = 3000.0 + 100.0 * static_cast<double>(k) + outlier / 200.0;
+      plain_far += std::abs(all[k].moments().mean() - truth) > 500.0 ? 1 : 0;
+      pooled_far += std::abs(means[k].mean - truth) > 500.0 ? 1 : 0;
+      const interval plain = all[k].moments().mean_interval();
+      plain_outside += truth < plain.lower || truth > plain.upper ? 1 : 0;
+      outside += truth < means[k].range.lower || truth > means[k].range.upper ? 1 : 0;
+      sum_of_errors += means[k].mean - truth;
+      before += all[k].sum();
+      after += means[k].mean * all[k].weight();
+    }
+    CHECK(after == Approx(before).epsilon(1e-9));
+  }
+  // With an outlier among 22 samples, or without any, a plain mean is half of it or more beside the truth.
+  CHECK(plain_far > kernels / 20);
+  CHECK(pooled_far * 4 < plain_far);
+  // Four outliers in all tell their own frequency within a half: the truth is outside a fifth of the intervals at most,
+  // where nearly all of the plain ones, most of which saw no outlier, miss it.
+  CHECK(outside < kernels / 5);
+  CHECK(plain_outside > kernels * 3 / 4);
+  CHECK(std::abs(sum_of_errors / kernels) < 60.0);
 }

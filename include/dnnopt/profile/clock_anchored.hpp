@@ -123,9 +123,6 @@ class known_clock_offset final : public clock_method {
     return lower_ + (upper_ - lower_) / 2;
   }
 
-  /// How far apart the constant's bounds are: of several clocks the device's own keeps most, for the others wander.
-  [[nodiscard]] std::int64_t room_ns() const noexcept { return upper_ - lower_; }
-
   /// The same moment's reading of the known clock.
   [[nodiscard]] std::int64_t of(const host_clock_anchor& anchor) const noexcept {
     return anchor.clock_ns[static_cast<std::size_t>(clock_)];

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -146,14 +147,11 @@ class clock_synchronizer {
     return latest_ == nullptr ? affine_clock_map{} : latest_->map_past(device_ns);
   }
 
-  /// The host's clock that the device's is, but for a constant; null where none is known to be.
+  /// A host's clock that the device's is, but for a constant; null where none is known to be.
   [[nodiscard]] const known_clock_offset* constant_clock() const noexcept {
-    // Within this, which of the clocks the device follows makes no difference.
-    constexpr std::int64_t alike_ns = 1000;
-    const known_clock_offset* best = nullptr;
     for (const known_clock_offset* method : known_)
-      if (method->ready() && (best == nullptr || method->room_ns() > best->room_ns() + alike_ns)) best = method;
-    return best;
+      if (method->ready()) return method;
+    return nullptr;
   }
 
   /// A stamp of the command that `add` was just called for, unwrapped.
@@ -248,15 +246,36 @@ class clock_synchronizer {
   }
 
  private:
-  /// What the event of a command that STARTed at `start` and took `whole` nanoseconds to END has too much. An arrival
-  /// goes with the offset of the clocks that it was measured with, not with the one that is known by now.
+  /// What the event of a command that STARTed at `start` and took `whole` nanoseconds to END has too much.
   [[nodiscard]] double bias_of(const raw_event& raw, std::int64_t start, double whole) const noexcept {
-    const event_bias& bias = options_.bias;
-    const known_clock_offset* clock = bias.arrival ? constant_clock() : nullptr;
-    if (clock == nullptr) return bias.of(static_cast<double>(raw.pause_ns), raw.behind);
-    const affine_clock_map then = clock->map_with(clock->of(bias.arrival->anchor) - bias.arrival->device_ns);
-    return bias.of(whole, static_cast<double>(raw.pause_ns), raw.behind,
-                   static_cast<double>(raw.host_end_ns - then(start)));
+    const std::optional<affine_clock_map> then = map_of_arrival();
+    if (!then) return options_.bias.of(static_cast<double>(raw.pause_ns), raw.behind);
+    return options_.bias.of(whole, static_cast<double>(raw.pause_ns), raw.behind,
+                            static_cast<double>(raw.host_end_ns - (*then)(start)));
+  }
+
+  /// An arrival goes with the offset of the clocks that it was measured with, not with the one that is known by now,
+  /// which may be a microsecond beside it. It holds on for the host's clock that the device follows: the one by which
+  /// that offset lies nearest to what is known now. Empty where it lies near by none.
+  [[nodiscard]] std::optional<affine_clock_map> map_of_arrival() const noexcept {
+    if (!options_.bias.arrival) return std::nullopt;
+    constexpr std::int64_t near_ns = 3000;
+    const event_arrival& arrival = *options_.bias.arrival;
+    const known_clock_offset* best = nullptr;
+    std::int64_t constant = 0;
+    std::int64_t least = near_ns;
+    for (const known_clock_offset* method : known_) {
+      if (!method->ready()) continue;
+      const std::int64_t then = method->of(arrival.anchor) - arrival.device_ns;
+      const std::int64_t apart =
+          then > method->constant_ns() ? then - method->constant_ns() : method->constant_ns() - then;
+      if (apart >= least) continue;
+      best = method;
+      constant = then;
+      least = apart;
+    }
+    if (best == nullptr) return std::nullopt;
+    return best->map_with(constant);
   }
 
   struct entry {

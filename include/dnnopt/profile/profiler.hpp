@@ -25,6 +25,7 @@
 #include <dnnopt/profile/events.hpp>
 #include <dnnopt/profile/host_clock.hpp>
 #include <dnnopt/profile/monitor.hpp>
+#include <dnnopt/profile/pooled_means.hpp>
 #include <dnnopt/profile/report.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
@@ -461,10 +462,24 @@ inline profile_report profiler::report() {
   std::map<std::string, statistic_row> by_work;
   std::map<std::string, statistic_row> operators;
   std::map<std::string, series> type_series;
-  for (const launch_state& launch : launches_) {
+  // A sample's few inferences: full mode has enough of them for each kernel's own mean.
+  std::vector<const series*> sampled;
+  std::vector<std::size_t> place_of(launches_.size(), 0);
+  for (std::size_t i = 0; i < launches_.size() && options_.mode == profile_mode::monitor; ++i)
+    if (counts_as_kernel(launches_[i].kind) && launches_[i].durations.count() >= least_pooled_samples) {
+      sampled.push_back(&launches_[i].durations);
+      place_of[i] = sampled.size();
+    }
+  const std::vector<pooled_mean> pooled = pooled_means(sampled);
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    const launch_state& launch = launches_[i];
     result.launches.push_back(launch.info);
     if (launch.durations.count() == 0) continue;
     statistic_row row = make_row(launch.durations);
+    if (place_of[i] > 0) {
+      row.mean_ns = pooled[place_of[i] - 1].mean;
+      row.mean_interval_ns = pooled[place_of[i] - 1].range;
+    }
     row.name = launch.info.name;
     row.type = launch.info.ops.empty() ? std::string(to_string(launch.kind)) : launch.info.ops[launch.info.anchor].type;
     for (const operator_ref& op : launch.info.ops) row.ops.push_back(op.name);

@@ -60,11 +60,13 @@ class running_moments {
   }
   [[nodiscard]] double stddev() const noexcept { return std::sqrt(variance()); }
 
+  /// How many samples of equal weight would tell the mean as well (Kish 1965).
+  [[nodiscard]] double effective() const noexcept { return weight_ * weight_ / std::max(weight_squares_, 1e-300); }
+
   /// Confidence interval of the mean from the normal distribution; `z` = 1.96 for 95%. Infinite for one sample or none.
   [[nodiscard]] interval mean_interval(double z = 1.959964) const noexcept {
     if (count_ < 2) return {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-    const double effective = weight_ * weight_ / weight_squares_;
-    const double half = z * std::sqrt(variance() / effective);
+    const double half = z * std::sqrt(variance() / effective());
     return {mean_ - half, mean_ + half};
   }
 
@@ -126,6 +128,14 @@ class quantile_sketch {
       if (bins_[i] > 0.0 && seen >= target * (1.0 - 1e-12)) return value_of(first_ + static_cast<int>(i));
     }
     return bins_.empty() ? 0.0 : value_of(first_ + static_cast<int>(bins_.size()) - 1);
+  }
+
+  /// Calls `visit(value, weight)` for each bin that has any, with its middle.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    if (zeros_ > 0.0) visit(0.0, zeros_);
+    for (std::size_t i = 0; i < bins_.size(); ++i)
+      if (bins_[i] > 0.0) visit(value_of(first_ + static_cast<int>(i)), bins_[i]);
   }
 
   [[nodiscard]] double total_weight() const noexcept { return total_; }
@@ -274,6 +284,11 @@ class series {
   /// Percentile within 1%, never outside the smallest and largest sample.
   [[nodiscard]] double quantile(double q) const noexcept {
     return std::clamp(sketch_.quantile(q), moments_.min(), moments_.max());
+  }
+  /// Calls `visit(value, weight)` for all samples, values within 1%.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    sketch_.each(visit);
   }
 
  private:

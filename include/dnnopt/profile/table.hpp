@@ -101,14 +101,13 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
          " order violations\n";
   out += "events: " + std::to_string(report.events.size()) + " kept, " + std::to_string(report.discarded) +
          " older ones let go, " + std::to_string(report.dropped) + " dropped\n";
+  if (report.mode == profile_mode::monitor)
+    out += "what lies far above a kernel's usual time counts for all kernels alike in these means\n";
   if (report.bias.busy_ns != 0.0)
     out += "kernel times are events' START to END less the event's own: " + microseconds(report.bias.busy_ns) +
            " us, " + microseconds(report.bias.starved_ns) + " us of the " + text::fixed(report.starved * 100.0, 1) +
            "% that the device waited for" +
-           (report.bias.arrival
-                ? " (less or more by when the enqueue call returned: they begin " +
-                      microseconds(report.bias.arrival->after_call_ns) + " us later, the way back of END included)"
-                : "") +
+           (report.bias.arrival ? ", more or less by when their enqueue calls returned" : "") +
            (report.bias.depth > 0
                 ? ", " + microseconds(report.bias.deep_ns) + " us of the " + text::fixed(report.deep * 100.0, 1) +
                       "% with " + std::to_string(report.bias.depth) + " commands or more behind them"
