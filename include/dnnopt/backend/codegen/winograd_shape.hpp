@@ -52,6 +52,8 @@ inline constexpr double most_winograd_error = 1e-5;
   if (!packs_constant(site.block, site.anchor_node().inputs[1])) return "weights are computed or stored in fp16";
   if (!useful_positions(c)) return "extents that are not known before execution";
   if (plane_total_in(site.block)) return "planes are reduced";
+  if (!fits_int((winograd_points(winograd_tiles.back()) * c.channels * round_up(c.outputs.constant(), 64)).range()))
+    return "transformed weights are more than an int counts";
   std::string why;
   for (const std::int64_t tile : winograd_tiles)
     if (why = reject_winograd_tile(site, c, tile); why.empty()) return why;
