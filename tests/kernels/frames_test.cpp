@@ -163,7 +163,7 @@ TEST_CASE_METHOD(frames, "convolutions in shifts, panels, rows and tiles equal t
     // Each way to stage the image, whichever is chosen.
     for (std::int64_t staging = 0; f.vectors.empty() && f.w[1] <= 40 && staging < 3; ++staging) {
       codegen::tuning_table table;
-      table.set(shape_classes.back(), {4, 2, 24, 32, staging});
+      set_shifts(table, shape_classes.back(), {4, 2, 24, 32, staging});
       tuned = &table;
       CAPTURE(f.x, f.w, staging);
       check(c, device_form::vectors, "convolution_shifts");

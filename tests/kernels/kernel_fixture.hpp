@@ -350,6 +350,13 @@ class kernel_bench {
   return t;
 }
 
+/// Chooses values of convolution_shifts' parameters for a class of convolutions, of those that Winograd's tiles compute
+/// too without them.
+inline void set_shifts(codegen::tuning_table& table, const std::string& shape, std::vector<std::int64_t> values) {
+  if (shape.starts_with("convolution_winograd ")) values.insert(values.begin(), 0);
+  table.set(shape, std::move(values));
+}
+
 /// The largest difference over the largest magnitude of `want`; infinite where a NaN or infinity stands on one side
 /// only.
 [[nodiscard]] inline double relative_difference(const tensor& got, const tensor& want) {

@@ -39,6 +39,12 @@ std::vector<std::pair<std::string, node_case>> cases_of_families() {
                     {false, true, true},
                     attributes({{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}, {"group", std::int64_t{2}}}),
                     1}});
+  cases.push_back({"convolution_winograd",
+                   {"Conv",
+                    {f32({1, 19, 11, 17}, 1), f32({37, 19, 3, 3}, 2), f32({37}, 3)},
+                    {false, true, true},
+                    attributes({{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}}),
+                    1}});
   cases.push_back({"window_planes",
                    {"Conv",
                     {f32({1, 7, 23, 19}, 1), f32({7, 1, 3, 5}, 2), f32({7}, 3)},
@@ -82,6 +88,16 @@ node_case random_case(std::string_view family, std::mt19937& random) {
                         {"strides", std::vector<std::int64_t>{one_of({1, 2}), one_of({1, 1, 2})}},
                         {"dilations", std::vector<std::int64_t>{1, one_of({1, 1, 2})}},
                         {"group", groups}}),
+            1};
+  }
+  if (family == "convolution_winograd") {
+    const std::int64_t channels = one_of({1, 3, 16, 21});
+    const std::int64_t pad = one_of({0, 1});
+    return {"Conv",
+            {f32({few(), channels, 3 + one_of({0, 1, 6, 20}), 3 + one_of({0, 4, 11, 38})}, 1),
+             f32({one_of({1, 3, 16, 37}), channels, 3, 3}, 2)},
+            {false, true},
+            attributes({{"pads", std::vector<std::int64_t>{pad, 1, pad, 0}}}),
             1};
   }
   if (family == "window_planes") {

@@ -13,15 +13,9 @@
 
 #include <dnnopt/backend/codegen/lower_convolution.hpp>
 #include <dnnopt/backend/codegen/shifted_image.hpp>
+#include <dnnopt/backend/codegen/winograd_shape.hpp>
 
 namespace dnnopt::codegen {
-
-/// The shape class of a convolution whose image is staged.
-[[nodiscard]] inline std::string shape_of_shifts(const convolution_shape& c) {
-  const shifted_image image = shifted_image_of(c, false, 0, 1);
-  return shape_class("convolution_shifts", std::array{c.batch * c.group, c.outputs, index_expr(image.positions),
-                                                      c.channels, c.window(), index_expr(image.phases)});
-}
 
 /// Blocks of one way to stage and one register tile: what they hold of the local memory, and what they cost.
 struct shift_blocks {
@@ -78,6 +72,7 @@ struct shift_sizes {
   std::int64_t block_channels = 0;  ///< 0: no block fits in the local memory
   std::int64_t span = 0;            ///< positions of a block that are stored or taken
   std::int64_t blocks = 0;          ///< along the positions
+  double cycles = 0;                ///< until the last core is done
 };
 
 /// What a tuner chose, else the register tile as for products and blocks by choose_blocks; the image staged in the way
@@ -89,7 +84,6 @@ struct shift_sizes {
   const product_extents e{c.batch * c.group, c.outputs, index_expr(plain.positions), c.channels * c.window()};
   const panel_sizes usual = choose_panels(site, e, true, false);
   shift_sizes best;
-  double best_cycles = 0;
   // Blocks of a tuner's sizes, or of those that choose_blocks finds.
   const auto consider = [&](const panel_sizes& tile, const shifted_image& image,
                             const std::vector<std::int64_t>* values) {
@@ -115,18 +109,21 @@ struct shift_sizes {
                              [&](std::int64_t rows, std::int64_t units) { return b.cycles_beside(rows, units); });
       if (chosen.rows == 0) return;
     }
-    if (best.block_channels > 0 && chosen.cycles >= best_cycles) return;
-    best_cycles = chosen.cycles;
-    best = {tile, image, b.channels_at(chosen.rows, chosen.columns), chosen.columns * b.unit.positions,
-            blocks_of(b.unit.count, chosen.columns)};
+    if (best.block_channels > 0 && chosen.cycles >= best.cycles) return;
+    best = {tile,
+            image,
+            b.channels_at(chosen.rows, chosen.columns),
+            chosen.columns * b.unit.positions,
+            blocks_of(b.unit.count, chosen.columns),
+            chosen.cycles};
     best.panels.block_rows = chosen.rows * tile.rows;
     best.panels.block_columns = b.columns(chosen.columns);
   };
-  if (const auto* values = site.tuned(shape_of_shifts(c)); values != nullptr) {
+  if (const std::vector<std::int64_t> values = window_tuning_of(site, c).blocks; !values.empty()) {
     panel_sizes tile = usual;
-    tile.rows = (*values)[0];
-    tile.vectors = (*values)[1];
-    consider(tile, shifted_images(c, tile.vector)[static_cast<std::size_t>((*values)[4])], values);
+    tile.rows = values[0];
+    tile.vectors = values[1];
+    consider(tile, shifted_images(c, tile.vector)[static_cast<std::size_t>(values[4])], &values);
     if (best.block_channels > 0) return best;
   }
   for (const shifted_image& image : shifted_images(c, usual.vector)) consider(usual, image, nullptr);
@@ -188,7 +185,7 @@ struct shift_sizes {
   kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_shifts, "convolution_shifts");
   plan.global = {sizes.blocks, blocks_of(c.outputs.constant(), p.block_rows), c.batch * c.group};
   plan.local = {1, 1, 1};
-  plan.tuning = shape_of_shifts(c);
+  plan.tuning = window_tuning_of(site, c).shape;
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
   result.kernels.push_back(std::move(plan));
   return result;

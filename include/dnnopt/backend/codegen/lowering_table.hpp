@@ -15,6 +15,7 @@
 #include <dnnopt/backend/codegen/lower_convolution.hpp>
 #include <dnnopt/backend/codegen/lower_convolution_shifts.hpp>
 #include <dnnopt/backend/codegen/lower_convolution_texels.hpp>
+#include <dnnopt/backend/codegen/lower_convolution_winograd.hpp>
 #include <dnnopt/backend/codegen/lower_map.hpp>
 #include <dnnopt/backend/codegen/lower_matrix_product.hpp>
 #include <dnnopt/backend/codegen/lower_product_chain.hpp>
@@ -47,6 +48,8 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
     lowering_row{computation_kind::convolution, "window_planes", reject_window_planes, lower_window_planes},
     lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
+    lowering_row{computation_kind::convolution, "convolution_winograd", reject_convolution_winograd,
+                 lower_convolution_winograd},
     lowering_row{computation_kind::convolution, "convolution_shifts", reject_convolution_shifts,
                  lower_convolution_shifts},
     lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,

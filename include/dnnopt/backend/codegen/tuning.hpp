@@ -30,7 +30,7 @@ struct tunable_parameter {
 /// A kernel family and its parameters, in the order in which a table's rows hold their values.
 struct tuning_space {
   std::string_view family;
-  std::array<tunable_parameter, 5> parameters{};
+  std::array<tunable_parameter, 6> parameters{};
   std::size_t count = 0;
 
   [[nodiscard]] constexpr std::span<const tunable_parameter> choices() const noexcept {
@@ -56,6 +56,15 @@ inline constexpr std::array tuning_spaces{
                   tunable_parameter{"block_columns", {32, 64, 128, 256, 512, 1024}, 6},
                   tunable_parameter{"staging", {0, 1, 2}, 3}},
                  5},
+    // Tiles of 0 are convolution_shifts; where Winograd's tiles are taken, `rows` counts tiles and `vectors` output
+    // channels.
+    tuning_space{
+        "convolution_winograd",
+        {tunable_parameter{"tile", {0, 2, 4}, 3}, tunable_parameter{"rows", {1, 2, 4, 6, 8, 12}, 6},
+         tunable_parameter{"vectors", {1, 2, 3, 4}, 4}, tunable_parameter{"block_rows", {24, 48, 96, 192, 384, 768}, 6},
+         tunable_parameter{"block_columns", {32, 64, 128, 256, 512, 1024}, 6},
+         tunable_parameter{"staging", {0, 1, 2}, 3}},
+        6},
     tuning_space{"window_planes",
                  {tunable_parameter{"rows", {1, 2, 4, 8, 16, 32, 64}, 7},
                   tunable_parameter{"planes", {1, 2, 4, 8, 16}, 5}, tunable_parameter{"unroll", {1, 2, 3, 4, 6}, 5}},

@@ -41,6 +41,11 @@ inline constexpr std::string_view convolution_shifts =
 #include <dnnopt/backend/kernels/convolution_shifts.cl>
     "#endif\n";
 
+inline constexpr std::string_view convolution_winograd =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/kernels/convolution_winograd.cl>
+    "#endif\n";
+
 inline constexpr std::string_view window_planes =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/kernels/window_planes.cl>
