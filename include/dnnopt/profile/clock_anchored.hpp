@@ -123,6 +123,9 @@ class known_clock_offset final : public clock_method {
     return lower_ + (upper_ - lower_) / 2;
   }
 
+  /// How far apart the bounds of the constant are.
+  [[nodiscard]] std::int64_t room_ns() const noexcept { return upper_ - lower_; }
+
   /// The same moment's reading of the known clock.
   [[nodiscard]] std::int64_t of(const host_clock_anchor& anchor) const noexcept {
     return anchor.clock_ns[static_cast<std::size_t>(clock_)];

@@ -255,21 +255,20 @@ class clock_synchronizer {
   }
 
   /// An arrival goes with the offset of the clocks that it was measured with, not with the one that is known by now,
-  /// which may be a microsecond beside it. It holds on for the host's clock that the device follows: the one by which
-  /// that offset lies nearest to what is known now. Empty where it lies near by none.
+  /// which may be some microseconds beside it. It holds on for the host's clock that the device follows: the one by
+  /// which that offset lies nearest to the middle of what is possible now. Empty where it lies in the middle by none.
   [[nodiscard]] std::optional<affine_clock_map> map_of_arrival() const noexcept {
     if (!options_.bias.arrival) return std::nullopt;
-    constexpr std::int64_t near_ns = 3000;
     const event_arrival& arrival = *options_.bias.arrival;
     const known_clock_offset* best = nullptr;
     std::int64_t constant = 0;
-    std::int64_t least = near_ns;
+    std::int64_t least = 0;
     for (const known_clock_offset* method : known_) {
       if (!method->ready()) continue;
       const std::int64_t then = method->of(arrival.anchor) - arrival.device_ns;
       const std::int64_t apart =
           then > method->constant_ns() ? then - method->constant_ns() : method->constant_ns() - then;
-      if (apart >= least) continue;
+      if (apart > method->room_ns() / 3 || (best != nullptr && apart >= least)) continue;
       best = method;
       constant = then;
       least = apart;
