@@ -33,6 +33,27 @@ inline void kernel_builder::write_texel(value_id id, std::span<const index_expr>
                    layout.layer_rows, block_.g.facts(id).type, value));
 }
 
+inline kernel_builder::border_test kernel_builder::within_or_zero(value_id id, std::size_t d, const index_expr& e) {
+  const shape& own = dims(id);
+  const auto& texels = block_.g.facts(id).texels;
+  const auto has_border = [&] {
+    // Indices along dims of one are dropped, and four along the packed dim are one texel.
+    if (!texels || is_member_value(id) || d == texels->packed || own[d].range().low <= 1) return false;
+    if (texels->object != memory_object::image2d && texels->object != memory_object::image2d_array) return false;
+    if (d + 1 == own.size()) return true;
+    if (d + 2 != own.size()) return false;
+    if (texels->object == memory_object::image2d_array) return own[d] == index_expr(texels->layer_rows);
+    const shape groups = texel_dims(own, texels->packed);
+    return std::all_of(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(d),
+                       [](const index_expr& extent) { return extent == index_expr(1); });
+  };
+  if (always_within(e, own[d])) return {};
+  if (!has_border()) return {within(e, own[d]), true};
+  pointer_argument& argument = pointers_[argument_of(id, false)];
+  if ((own[d] - e).range().low <= 0) (d + 1 == own.size() ? argument.ends_rows : argument.ends_planes) = true;
+  return {"", false};
+}
+
 inline std::string kernel_builder::load_element(value_id id, std::span<const index_expr> index) {
   const auto& layout = block_.g.facts(id).texels;
   if (!layout) {

@@ -234,6 +234,17 @@ class kernel_builder {
     return test;
   }
 
+  /// A test that an entry of an index lies within its dim, and whether what it leaves open is still such an index.
+  struct border_test {
+    std::string text;     ///< empty: nothing to test
+    bool bounded = true;  ///< false: entries outside pass it, and the border of an image answers them
+  };
+  /// The test that entry `e` of an index in `id` lies within dim `d`, for reads that shall give zero outside: without
+  /// the sides on which the value's image has its border, which is (0, 0, 0, 0) of CL_RGBA (of channel orders without
+  /// alpha it would be 1 in alpha). Rows of an image end at a border; the rows of a plane do where planes are layers of
+  /// an image2d_array, or where there is one plane. Which ends were relied on is noted at the argument.
+  [[nodiscard]] border_test within_or_zero(value_id id, std::size_t d, const index_expr& e);
+
   // --- elements ---
 
   /// The element of value `id` at `index` (as many entries as its rank), of its compute type. Statements are appended

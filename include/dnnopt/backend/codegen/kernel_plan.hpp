@@ -24,6 +24,10 @@ struct pointer_argument {
   bool written = false;
   dtype type = dtype::float32;
   memory_object object = memory_object::buffer;
+  /// Of an image: reads beyond the value's last texel of a row, or beyond the last row of its planes, must find the
+  /// image's border, so the image may be no larger than the value in that direction.
+  bool ends_rows = false;
+  bool ends_planes = false;
 };
 
 /// Permission to give an output the memory of an input (both index kernel_plan::pointers): element i of the input is
