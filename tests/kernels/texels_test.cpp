@@ -236,3 +236,65 @@ TEST_CASE_METHOD(texels, "windows over images leave padding to the border where 
         }
       }
 }
+
+TEST_CASE_METHOD(texels,
+                 "an image's filter interpolates where it is exact and planes lie apart, as the reference does") {
+  memory = memory_objects::images;
+  struct resize {
+    dim_list dims;
+    std::vector<float> scales;
+    std::string coordinates;
+  };
+  const std::vector<resize> resizes{{{1, 5, 5, 7}, {1, 1, 2, 2}, "half_pixel"},
+                                    {{2, 6, 1, 1}, {1, 1, 3, 2}, "half_pixel"},
+                                    {{1, 3, 4, 9}, {1, 1, 1.7F, 0.5F}, "pytorch_half_pixel"},
+                                    {{2, 5, 6, 5}, {1, 1, 1, 2.5F}, "asymmetric"},
+                                    {{1, 9, 3, 4}, {1, 1, 3, 1.3F}, "align_corners"}};
+  for (const dtype type : {dtype::float32, dtype::float16})
+    for (const resize& r : resizes)
+      for (const bool planes : {false, true})
+        for (const bool written : {false, true}) {
+          node_case c{"Resize",
+                      {random_tensor(type, r.dims, 1), tensor(), tensor(dtype::float32, {4})},
+                      {false, true, true},
+                      {},
+                      1};
+          std::copy(r.scales.begin(), r.scales.end(), c.inputs[2].mutable_data<float>().begin());
+          c.attributes.set("mode", std::string("linear"));
+          c.attributes.set("coordinate_transformation_mode", r.coordinates);
+          texel_layout layout{1, memory_object::image2d, 0, 24};
+          if (planes) layout.object = memory_object::image2d_array, layout.layer_rows = r.dims[2];
+          c.texels = {layout};
+          if (written) c.result_texels = {texel_layout{1, memory_object::image2d, 0}};
+          INFO(name_of(type) << ", " << r.coordinates << (planes ? ", planes" : ""));
+          CHECK(check(c) == std::vector<std::string>{"map"});
+          const auto filtered = [&] {
+            const std::string source = plans.back().source;
+            return source.find("dnnopt_between_texels, (") != std::string::npos;
+          };
+          const bool one_plane = r.dims[0] == 1 && r.dims[1] <= 4;
+          CHECK(filtered() == (planes || one_plane));
+          CHECK(plans.back().notes.empty() == filtered());
+          if (filtered()) {
+            CHECK(plans.back().pointers[0].ends_rows);
+            CHECK(plans.back().pointers[0].ends_planes);
+            // One read serves the four channels of a texel.
+            const std::string source = plans.back().source;
+            const std::size_t first = source.find("dnnopt_between_texels, (");
+            CHECK(source.find("dnnopt_between_texels, (", first + 1) == std::string::npos);
+          }
+          if (!planes || r.coordinates != "half_pixel") continue;
+          c.texels[0]->filter_bits = 9;
+          check(c);
+          CHECK_FALSE(filtered());
+          REQUIRE(plans.back().notes.size() == 1);
+          CHECK(plans.back().notes[0].find("exact to 9.0 bits, 20 are needed") != std::string::npos);
+          c.texels[0]->filter_bits = 24;
+          for (const char* const other : {"antialias", "exclude_outside"}) {
+            node_case more = c;
+            more.attributes.set(other, std::int64_t{1});
+            check(more);
+            CHECK_FALSE(filtered());
+          }
+        }
+}

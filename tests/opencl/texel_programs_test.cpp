@@ -198,3 +198,45 @@ TEST_CASE("layout selection packs along reduction dims, and followers as those t
   CHECK(chosen("Add5").packed == 1);
   CHECK(chosen("Add5").asked);
 }
+
+TEST_CASE("an image's filter resizes between convolutions where the device's is exact, and the report says why not") {
+  network n;
+  const value_id x = n.input("x", shape{1, 3, 7, 5});
+  const value_id first = n.node("Relu", {n.node("Conv", {x, n.weights({10, 3, 3, 3}, 0.3F)}, same_padding())});
+  attribute_map linear;
+  linear.set("mode", std::string("linear"));
+  tensor scales(dtype::float32, {4});
+  const std::vector<float> factors{1, 1, 2, 2};
+  std::copy(factors.begin(), factors.end(), scales.mutable_data<float>().begin());
+  const value_id wide = n.node("Resize", {first, no_value, n.g.add_constant("scales", scales)}, linear);
+  const model m = n.finish(n.node("Conv", {wide, n.weights({8, 10, 3, 3}, 0.2F)}, same_padding()));
+  const tensor input = ramp({1, 3, 7, 5});
+  for (const precision stored : {precision::fp32, precision::fp16})
+    for (const double bits : {0.0, 9.0, 23.0}) {
+      auto device = as_gpu();
+      device_facts facts;
+      (stored == precision::fp16 ? facts.image_filter_bits_fp16 : facts.image_filter_bits_fp32) = bits;
+      device->set_facts(facts);
+      session rows = compiled(m, memory_objects::buffers, stored);
+      session images = compiled(m, memory_objects::images, stored, device);
+      bool filtered = false;
+      for (const placed_node& step : images.executor()->executed().steps)
+        for (const codegen::kernel_plan& plan : step.lowered.kernels)
+          filtered = filtered || std::string(plan.source).find("dnnopt_between_texels, (") != std::string::npos;
+      CHECK(filtered == (bits > 20));
+      const auto& notes = images.report().storage.notes;
+      const std::string why = bits == 0 ? "filter is is not known" : "exact to 9.0 bits, 20 are needed";
+      CHECK(std::any_of(notes.begin(), notes.end(),
+                        [&](const std::string& note) { return note.find(why) != std::string::npos; }) == (bits < 20));
+      CHECK(largest_difference(images.run({{"x", input}})[0], rows.run({{"x", input}})[0]) <=
+            (stored == precision::fp16 ? 2e-2 : 1e-5));
+    }
+  // What the device itself was measured to do decides where nobody said.
+  auto device = as_gpu();
+  session measured = compiled(m, memory_objects::images, precision::fp32, device);
+  const bool exact = device->facts().image_filter_bits_fp32 >= 20;
+  const auto& notes = measured.report().storage.notes;
+  CHECK(std::none_of(notes.begin(), notes.end(), [](const std::string& note) {
+          return note.find("without an image's filter") != std::string::npos;
+        }) == exact);
+}

@@ -90,6 +90,9 @@ namespace detail {
                                                                   facts.type, options.memory, options.device, why);
     if (!why.empty()) result.notes.push_back("'" + g->value_at(choice.held).name + "' is packed in a buffer: " + why);
     facts.texels = texel_layout{choice.packed, storage.object, storage.layer_rows};
+    if (options.facts != nullptr)
+      facts.texels->filter_bits =
+          facts.type == dtype::float16 ? options.facts->image_filter_bits_fp16 : options.facts->image_filter_bits_fp32;
     marked.emplace(choice.held, std::move(choice));
   }
 
@@ -177,7 +180,8 @@ namespace detail {
         {facts.texels->object, extents, facts.texels->layer_rows, facts.type}, plane_rows, options.device);
     if (!layers) continue;
     const texel_layout before = *facts.texels;
-    facts.texels = texel_layout{choice.packed, layers->object, layers->layer_rows};
+    facts.texels->object = layers->object;
+    facts.texels->layer_rows = layers->layer_rows;
     bool relied_on = false;
     bool carried = true;
     for (std::size_t b = 0; b < blocks.size() && carried; ++b) {

@@ -90,6 +90,17 @@ struct texel_place {
                                 : "((__global const float4*)" + from + ")[" + where + "]";
 }
 
+/// A float4 expression that reads between the texels of the argument `name`, an image2d of one plane or an
+/// image2d_array whose layers are planes: `x` and `row` are floats in OpenCL C, the middle of texel 0 at 0.5.
+[[nodiscard]] inline std::string texel_between(std::string_view name, std::string_view x, std::string_view row,
+                                               const index_expr& plane, memory_object object) {
+  const std::string where = std::string(x) + ", " + std::string(row);
+  return "read_imagef(" + std::string(name) + ", dnnopt_between_texels, " +
+         (object == memory_object::image2d ? "(float2)(" + where + ")"
+                                           : "(float4)(" + where + ", (float)" + index_source(plane) + ", 0.0f)") +
+         ")";
+}
+
 /// A statement that writes the float4 `value` to a texel of the argument `name`.
 [[nodiscard]] inline std::string texel_write(std::string_view name, const texel_place& at, memory_object object,
                                              std::int64_t layer_rows, dtype type, std::string_view value) {
