@@ -82,6 +82,7 @@ contender make(const std::shared_ptr<const graph>& g, opened_device& device, pre
                bool between) {
   codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
   lowering.memory = objects;
+  if (objects == memory_objects::images) lowering.facts = &device.facts();
   contender one{std::string(name_of(objects)), nullptr, {}};
   if (objects != memory_objects::buffers) one.name += between ? "" : " weights";
   one.packed.g = stored == precision::fp16 ? narrow_storage(g, lowering).g : g;

@@ -130,11 +130,15 @@ struct device_facts {
   double image_window_gbs = 0;        ///< the same through image2d, RGBA fp32
   double buffer_window_fp16_gbs = 0;  ///< the same two for fp16 storage: vload_half4, RGBA fp16
   double image_window_fp16_gbs = 0;
-  double cached_read_gbs = 0;  ///< bytes asked for by a kernel that reads a 128 KiB buffer over and over
-  double fma_gflops = 0;       ///< float fused multiply-adds in registers, two operations each
-  double upload_gbs = 0;       ///< host memory to a device buffer, blocking
-  double download_gbs = 0;     ///< device buffer to host memory, blocking
-  std::size_t wave_size = 0;   ///< work-items that run in step: preferred multiple of a kernel's work-group
+  /// Bits to which CLK_FILTER_LINEAR interpolates between RGBA fp32 texels: with b of them it errs by at most 2^-b of
+  /// the largest difference of neighbours (9 where the fraction has 8 bits, as in CUDA C's guide; 23 in fp32).
+  double image_filter_bits_fp32 = 0;
+  double image_filter_bits_fp16 = 0;  ///< the same between RGBA fp16 texels
+  double cached_read_gbs = 0;         ///< bytes asked for by a kernel that reads a 128 KiB buffer over and over
+  double fma_gflops = 0;              ///< float fused multiply-adds in registers, two operations each
+  double upload_gbs = 0;              ///< host memory to a device buffer, blocking
+  double download_gbs = 0;            ///< device buffer to host memory, blocking
+  std::size_t wave_size = 0;          ///< work-items that run in step: preferred multiple of a kernel's work-group
 
   /// Images are worth it for storage of that precision: reads that share neighbours are at least as fast through an
   /// image as through a buffer, and a plain copy loses at most a tenth. A default for layout selection and kernels.

@@ -85,6 +85,8 @@ inline void to_json(nlohmann::json& json, const device_facts& facts) {
           {"image_window_gbs", facts.image_window_gbs},
           {"buffer_window_fp16_gbs", facts.buffer_window_fp16_gbs},
           {"image_window_fp16_gbs", facts.image_window_fp16_gbs},
+          {"image_filter_bits_fp32", facts.image_filter_bits_fp32},
+          {"image_filter_bits_fp16", facts.image_filter_bits_fp16},
           {"cached_read_gbs", facts.cached_read_gbs},
           {"fma_gflops", facts.fma_gflops},
           {"upload_gbs", facts.upload_gbs},

@@ -54,6 +54,7 @@ struct texel_layout {
   std::size_t packed = 0;
   memory_object object = memory_object::buffer;
   std::int64_t layer_rows = 0;  ///< of an image2d_array: rows of one layer
+  double filter_bits = 0;       ///< of an image: those of the device's linear filter (device_facts), 0: not known
 
   friend bool operator==(const texel_layout&, const texel_layout&) = default;
 };

@@ -63,6 +63,7 @@ class kernel_bench {
   std::uint32_t compute_units = 0;                  ///< the device's unless a test changes them
   std::uint64_t local_memory = 0;                   ///< bytes, where a test wants less than the device has
   std::vector<std::string> notes;                   ///< of the last run's lowering
+  std::vector<codegen::kernel_plan> plans;          ///< of the last run, without `prepare`
 
   [[nodiscard]] device_info info(device_form form) const {
     device_info info = where_.info();
@@ -112,6 +113,7 @@ class kernel_bench {
     for (const codegen::kernel_plan& plan : lowered.kernels)
       if (!plan.tuning.empty()) shape_classes.push_back(plan.tuning);
     notes = lowered.notes;
+    plans = lowered.kernels;
     std::vector<std::pair<value_id, held_memory>> buffers;
     for (const auto& [id, content] : values) {
       const auto& texels = block.g.facts(id).texels;
@@ -144,8 +146,8 @@ class kernel_bench {
       scratch.push_back(std::move(held));
     }
     std::vector<std::string> versions;
-    for (const auto* plans : {&lowered.prepare, &lowered.kernels})
-      for (const codegen::kernel_plan& plan : *plans) {
+    for (const auto* list : {&lowered.prepare, &lowered.kernels})
+      for (const codegen::kernel_plan& plan : *list) {
         launch(plan, buffers, scratch, symbols);
         versions.push_back(plan.version);
       }

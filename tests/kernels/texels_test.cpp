@@ -45,6 +45,26 @@ const std::vector<node_case>& convolutions() {
   return cases;
 }
 
+/// A pool of 3 x 3 windows with padding of one all around.
+node_case pool(const std::string& op, tensor x, std::int64_t stride) {
+  node_case c{op, {std::move(x)}, {}, {}, 1};
+  c.attributes.set("kernel_shape", std::vector<std::int64_t>{3, 3});
+  c.attributes.set("strides", std::vector<std::int64_t>{stride, stride});
+  c.attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  return c;
+}
+
+/// Where the results of `c` are tested to lie inside an image, in the kernel that reads input 0: how often.
+std::size_t border_tests(const codegen::kernel_plan& plan) {
+  // What the prelude holds is no test of this kernel.
+  const std::string source = plan.source;
+  std::size_t count = 0;
+  for (std::size_t at = source.find("#define DNNOPT_PARAMETERS"); (at = source.find(" >= 0", at)) != std::string::npos;
+       ++at)
+    ++count;
+  return count;
+}
+
 node_case matmul(dim_list a, dim_list b, bool constant, dtype type = dtype::float32) {
   return {
       "MatMul", {random_tensor(type, std::move(a), 1), random_tensor(type, std::move(b), 2)}, {false, constant}, {}, 1};
@@ -154,4 +174,127 @@ TEST_CASE_METHOD(texels, "matrix products of activations in texels equal the ref
           check(c);
         }
   }
+}
+
+TEST_CASE_METHOD(texels, "windows over images leave padding to the border where it serves, and equal the reference") {
+  memory = memory_objects::images;
+  struct held {
+    memory_object object;
+    bool planes;  // layers are planes
+  };
+  for (const dtype type : {dtype::float32, dtype::float16})
+    for (const dim_list& dims :
+         std::vector<dim_list>{{1, 5, 5, 7}, {2, 3, 1, 7}, {1, 8, 5, 1}, {2, 6, 1, 1}, {1, 3, 4, 6}})
+      for (const auto [object, planes] :
+           {held{memory_object::buffer, false}, held{memory_object::image2d, false},
+            held{memory_object::image2d_array, false}, held{memory_object::image2d_array, true},
+            held{memory_object::image1d_buffer, false}}) {
+        const std::int64_t channels = dims[1];
+        const bool first = dims == dim_list{1, 5, 5, 7};
+        const bool bordered = object == memory_object::image2d || planes;
+        if (!first && (!bordered || type == dtype::float16)) continue;
+        const auto random = [&](dim_list d, std::uint32_t seed) { return random_tensor(type, std::move(d), seed); };
+        const texel_layout layout{1, object,
+                                  object != memory_object::image2d_array ? 0
+                                  : planes                               ? dims[2]
+                                  : dims[2] == 2                         ? 3
+                                                                         : 2};
+        std::vector<node_case> cases{{"Conv", {random(dims, 1), random({6, channels, 3, 3}, 2)}, {false, true}, {}, 1},
+                                     {"Conv", {random(dims, 1), random({channels, 1, 3, 3}, 2)}, {false, true}, {}, 1},
+                                     pool("AveragePool", random(dims, 1), 1),
+                                     pool("LpPool", random(dims, 1), 1),
+                                     pool("MaxPool", random(dims, 1), 2)};
+        for (std::size_t i = 0; i < 2; ++i) cases[i].attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+        cases[1].attributes.set("group", channels);
+        // Weights that are computed: each element by itself.
+        cases.push_back(cases[1]);
+        cases.back().constant.clear();
+        cases[2].attributes.set("count_include_pad", std::int64_t{1});
+        // Below zero, so that a maximum over padding would show.
+        for (float16& v : cases[4].inputs[0].type() == dtype::float16 ? cases[4].inputs[0].mutable_data<float16>()
+                                                                      : std::span<float16>())
+          v = float16(-1.0F - std::fabs(static_cast<float>(v)));
+        for (float& v : cases[4].inputs[0].type() == dtype::float32 ? cases[4].inputs[0].mutable_data<float>()
+                                                                    : std::span<float>())
+          v = -1.0F - std::fabs(v);
+        for (node_case& c : cases) {
+          c.texels = {layout};
+          INFO(name_of(object) << (planes ? " of planes, " : ", ") << name_of(type));
+          const std::string version = check(c).back();
+          INFO(version);
+          const codegen::kernel_plan& plan = plans.back();
+          const bool image = object == memory_object::image2d || object == memory_object::image2d_array;
+          const bool one_plane = dims[0] == 1 && channels <= 4 && object == memory_object::image2d;
+          const bool columns = image && dims[3] > 1 && c.op != "MaxPool";
+          const bool rows = (planes || one_plane) && dims[2] > 1 && c.op != "MaxPool";
+          for (const codegen::pointer_argument& a : plan.pointers) {
+            if (a.written || a.object != object || object == memory_object::buffer || a.held == no_value) continue;
+            CHECK(a.ends_rows == columns);
+            CHECK(a.ends_planes == rows);
+          }
+          CHECK((border_tests(plan) == 0) == (columns && rows));
+        }
+      }
+}
+
+TEST_CASE_METHOD(texels,
+                 "an image's filter interpolates where it is exact and planes lie apart, as the reference does") {
+  memory = memory_objects::images;
+  struct resize {
+    dim_list dims;
+    std::vector<float> scales;
+    std::string coordinates;
+  };
+  const std::vector<resize> resizes{{{1, 5, 5, 7}, {1, 1, 2, 2}, "half_pixel"},
+                                    {{2, 6, 1, 1}, {1, 1, 3, 2}, "half_pixel"},
+                                    {{1, 3, 4, 9}, {1, 1, 1.7F, 0.5F}, "pytorch_half_pixel"},
+                                    {{2, 5, 6, 5}, {1, 1, 1, 2.5F}, "asymmetric"},
+                                    {{1, 9, 3, 4}, {1, 1, 3, 1.3F}, "align_corners"}};
+  for (const dtype type : {dtype::float32, dtype::float16})
+    for (const resize& r : resizes)
+      for (const bool planes : {false, true})
+        for (const bool written : {false, true}) {
+          node_case c{"Resize",
+                      {random_tensor(type, r.dims, 1), tensor(), tensor(dtype::float32, {4})},
+                      {false, true, true},
+                      {},
+                      1};
+          std::copy(r.scales.begin(), r.scales.end(), c.inputs[2].mutable_data<float>().begin());
+          c.attributes.set("mode", std::string("linear"));
+          c.attributes.set("coordinate_transformation_mode", r.coordinates);
+          texel_layout layout{1, memory_object::image2d, 0, 24};
+          if (planes) layout.object = memory_object::image2d_array, layout.layer_rows = r.dims[2];
+          c.texels = {layout};
+          if (written) c.result_texels = {texel_layout{1, memory_object::image2d, 0}};
+          INFO(name_of(type) << ", " << r.coordinates << (planes ? ", planes" : ""));
+          CHECK(check(c) == std::vector<std::string>{"map"});
+          const auto filtered = [&] {
+            const std::string source = plans.back().source;
+            return source.find("dnnopt_between_texels, (") != std::string::npos;
+          };
+          const bool one_plane = r.dims[0] == 1 && r.dims[1] <= 4;
+          CHECK(filtered() == (planes || one_plane));
+          CHECK(plans.back().notes.empty() == filtered());
+          if (filtered()) {
+            CHECK(plans.back().pointers[0].ends_rows);
+            CHECK(plans.back().pointers[0].ends_planes);
+            // One read serves the four channels of a texel.
+            const std::string source = plans.back().source;
+            const std::size_t first = source.find("dnnopt_between_texels, (");
+            CHECK(source.find("dnnopt_between_texels, (", first + 1) == std::string::npos);
+          }
+          if (!planes || r.coordinates != "half_pixel") continue;
+          c.texels[0]->filter_bits = 9;
+          check(c);
+          CHECK_FALSE(filtered());
+          REQUIRE(plans.back().notes.size() == 1);
+          CHECK(plans.back().notes[0].find("exact to 9.0 bits, 20 are needed") != std::string::npos);
+          c.texels[0]->filter_bits = 24;
+          for (const char* const other : {"antialias", "exclude_outside"}) {
+            node_case more = c;
+            more.attributes.set(other, std::int64_t{1});
+            check(more);
+            CHECK_FALSE(filtered());
+          }
+        }
 }

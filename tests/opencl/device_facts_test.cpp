@@ -16,7 +16,7 @@ namespace {
 device_facts counted_facts() {
   device_facts facts;
   double value = 1.0 / 3.0;
-  for (const detail::fact_field& field : detail::fact_fields) facts.*field.member = value *= 1.7;
+  for (const opencl::detail::fact_field& field : opencl::detail::fact_fields) facts.*field.member = value *= 1.7;
   facts.wave_size = 32;
   return facts;
 }
@@ -28,11 +28,11 @@ TEST_CASE("facts survive their text") {
   const std::string text = print_facts(facts);
   const auto back = parse_facts(text);
   REQUIRE(back);
-  for (const detail::fact_field& field : detail::fact_fields) {
+  for (const opencl::detail::fact_field& field : opencl::detail::fact_fields) {
     CHECK((*back).*field.member == Approx(facts.*field.member).epsilon(1e-8));
   }
   CHECK(back->wave_size == 32);
-  CHECK(std::size(detail::fact_fields) * sizeof(double) + sizeof(std::size_t) == sizeof(device_facts));
+  CHECK(std::size(opencl::detail::fact_fields) * sizeof(double) + sizeof(std::size_t) == sizeof(device_facts));
 }
 
 TEST_CASE("a damaged text gives no facts") {
@@ -71,7 +71,7 @@ TEST_CASE("a device is measured once, then its file is read") {
   const testing::temporary_folder folder;
   context where = testing::first_context();
   const device_facts measured = facts_of(where, folder.path());
-  for (const detail::fact_field& field : detail::fact_fields) {
+  for (const opencl::detail::fact_field& field : opencl::detail::fact_fields) {
     CAPTURE(std::string(field.name), measured.*field.member);
     const bool image = field.name.starts_with("image");
     const bool recorded = field.name == "recorded_launch_us";

@@ -101,6 +101,42 @@ TEST_CASE("images of tensors never alive together are one") {
   CHECK(plan.objects.size() < plan.object_of.size());
 }
 
+TEST_CASE("images end where a reader leaves padding to their border, and their planes are layers for it") {
+  network n;
+  attribute_map halving = same_padding();
+  halving.set("strides", std::vector<std::int64_t>{1, 2});
+  const value_id x = n.input("x", shape{1, 3, 9, 9});
+  const value_id wide = n.node("Relu", {n.node("Conv", {x, n.weights({20, 3, 3, 3}, 0.3F)}, same_padding())});
+  const value_id thin = n.node("Relu", {n.node("Conv", {wide, n.weights({20, 20, 1, 1}, 0.3F)})});
+  const value_id half = n.node("Relu", {n.node("Conv", {thin, n.weights({8, 20, 3, 3}, 0.2F)}, halving)});
+  const value_id next = n.node("Relu", {n.node("Conv", {half, n.weights({9, 8, 3, 3}, 0.3F)}, same_padding())});
+  const value_id more = n.node("Relu", {n.node("Conv", {next, n.weights({8, 9, 3, 3}, 0.3F)}, same_padding())});
+  const model m = n.finish(n.node("Conv", {more, n.weights({7, 8, 3, 3}, 0.3F)}, same_padding()));
+  const tensor input = ramp({1, 3, 9, 9});
+  for (const precision stored : {precision::fp32, precision::fp16}) {
+    session rows = compiled(m, memory_objects::buffers, stored);
+    session images = compiled(m, memory_objects::images, stored);
+    const tensor want = rows.run({{"x", input}})[0];
+    CHECK(largest_difference(images.run({{"x", input}})[0], want) <= (stored == precision::fp16 ? 2e-2 : 1e-5));
+    const program& p = images.executor()->executed();
+    const image_memory plan = plan_image_memory(p);
+    CHECK(plan.objects.size() < plan.object_of.size());
+    std::size_t layers = 0;
+    for (const auto& [v, object] : plan.object_of) {
+      const value_facts& facts = p.g->facts(v);
+      const std::int64_t width = facts.dims->back().constant();
+      INFO(p.g->value_at(v).name << " is " << width << " wide, its object " << plan.objects[object].width);
+      // What a pointwise convolution reads has no padding; it may lie in an object of another tensor.
+      const bool padded = p.g->facts(v).texels->object == memory_object::image2d_array;
+      if (padded) CHECK(plan.objects[object].width == static_cast<std::size_t>(width));
+      if (padded) CHECK(facts.texels->layer_rows == (*facts.dims)[2].constant());
+      layers += padded ? 1 : 0;
+    }
+    CHECK(layers == 4);
+    CHECK(plan.object_of.size() == 5);
+  }
+}
+
 TEST_CASE("a device without images gets texels in buffers, and is told why") {
   image_limits none;
   const session s = compiled(small_model(), memory_objects::images, precision::fp32, as_gpu(&none));
@@ -161,4 +197,46 @@ TEST_CASE("layout selection packs along reduction dims, and followers as those t
   // Through the transposition the product sums along channels.
   CHECK(chosen("Add5").packed == 1);
   CHECK(chosen("Add5").asked);
+}
+
+TEST_CASE("an image's filter resizes between convolutions where the device's is exact, and the report says why not") {
+  network n;
+  const value_id x = n.input("x", shape{1, 3, 7, 5});
+  const value_id first = n.node("Relu", {n.node("Conv", {x, n.weights({10, 3, 3, 3}, 0.3F)}, same_padding())});
+  attribute_map linear;
+  linear.set("mode", std::string("linear"));
+  tensor scales(dtype::float32, {4});
+  const std::vector<float> factors{1, 1, 2, 2};
+  std::copy(factors.begin(), factors.end(), scales.mutable_data<float>().begin());
+  const value_id wide = n.node("Resize", {first, no_value, n.g.add_constant("scales", scales)}, linear);
+  const model m = n.finish(n.node("Conv", {wide, n.weights({8, 10, 3, 3}, 0.2F)}, same_padding()));
+  const tensor input = ramp({1, 3, 7, 5});
+  for (const precision stored : {precision::fp32, precision::fp16})
+    for (const double bits : {0.0, 9.0, 23.0}) {
+      auto device = as_gpu();
+      device_facts facts;
+      (stored == precision::fp16 ? facts.image_filter_bits_fp16 : facts.image_filter_bits_fp32) = bits;
+      device->set_facts(facts);
+      session rows = compiled(m, memory_objects::buffers, stored);
+      session images = compiled(m, memory_objects::images, stored, device);
+      bool filtered = false;
+      for (const placed_node& step : images.executor()->executed().steps)
+        for (const codegen::kernel_plan& plan : step.lowered.kernels)
+          filtered = filtered || std::string(plan.source).find("dnnopt_between_texels, (") != std::string::npos;
+      CHECK(filtered == (bits > 20));
+      const auto& notes = images.report().storage.notes;
+      const std::string why = bits == 0 ? "filter is is not known" : "exact to 9.0 bits, 20 are needed";
+      CHECK(std::any_of(notes.begin(), notes.end(),
+                        [&](const std::string& note) { return note.find(why) != std::string::npos; }) == (bits < 20));
+      CHECK(largest_difference(images.run({{"x", input}})[0], rows.run({{"x", input}})[0]) <=
+            (stored == precision::fp16 ? 2e-2 : 1e-5));
+    }
+  // What the device itself was measured to do decides where nobody said.
+  auto device = as_gpu();
+  session measured = compiled(m, memory_objects::images, precision::fp32, device);
+  const bool exact = device->facts().image_filter_bits_fp32 >= 20;
+  const auto& notes = measured.report().storage.notes;
+  CHECK(std::none_of(notes.begin(), notes.end(), [](const std::string& note) {
+          return note.find("without an image's filter") != std::string::npos;
+        }) == exact);
 }

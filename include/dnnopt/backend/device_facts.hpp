@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "../device_info.hpp"
+#include "../small_float.hpp"
 #include "kernel_launch.hpp"
 #include "opencl_context.hpp"
 #include "program_cache.hpp"
@@ -98,6 +101,16 @@ kernel void window_image(read_only image2d_t in, write_only image2d_t out) {
 #endif
 )CLC";
 
+/// Apart from the others: a driver that lacks the filter may refuse it, and is measured all the same.
+inline constexpr std::string_view filter_kernel = R"CLC(
+constant sampler_t between = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_LINEAR;
+
+kernel void between_texels(read_only image2d_array_t in, global const float2* at, global float4* out) {
+  int i = get_global_id(0);
+  out[i] = read_imagef(in, between, (float4)(at[i], 1.0f, 0.0f));
+}
+)CLC";
+
 /// One measurement of a device: kernels, a queue, and the sizes that go with its caches.
 class fact_meter {
  public:
@@ -124,6 +137,10 @@ class fact_meter {
     measure_transfers(facts);
     measure_arithmetic(facts);
     const image_limits& images = where_.info().images;
+    if (images.supported && images.max_array_layers >= 3) {
+      if (images.rgba_fp32) facts.image_filter_bits_fp32 = filter_bits<float>(texel_type::rgba_fp32);
+      if (images.rgba_fp16) facts.image_filter_bits_fp16 = filter_bits<float16>(texel_type::rgba_fp16);
+    }
     if (images.supported && images.max_width_2d >= row_vectors) {
       if (images.rgba_fp32) {
         const auto [copy, window] = measure_images(texel_type::rgba_fp32);
@@ -291,6 +308,62 @@ class fact_meter {
     return {rate(2 * texel_bytes(texel), over("copy_image")), rate(9 * texel_bytes(texel), over("window_image"))};
   }
 
+  /// device_facts::image_filter_bits_fp32 of the middle one of three layers, on and beyond its edges too: texels from 0
+  /// to 1 at 512 places, against interpolation in double of the same coordinates. 0 where the device has no such
+  /// filter.
+  template <class Element>
+  double filter_bits(texel_type texel) {
+    constexpr int width = 13;
+    constexpr int height = 7;
+    constexpr int places = 512;
+    std::vector<Element> texels(std::size_t{3} * width * height * 4);
+    for (std::size_t i = 0; i < texels.size(); ++i)
+      texels[i] = Element(std::fmod(0.37F * static_cast<float>(i * i % 1009), 1.0F));
+    std::vector<float> at(std::size_t{2} * places);
+    for (int i = 0; i < places; ++i) {
+      at[static_cast<std::size_t>(2 * i)] = width * std::fmod(static_cast<float>(i) * 0.7548776662F, 1.0F);
+      at[static_cast<std::size_t>(2 * i + 1)] = height * std::fmod(static_cast<float>(i) * 0.5698402910F, 1.0F);
+    }
+    std::vector<float> got(std::size_t{4} * places);
+    try {
+      const cl::Program program = programs_.build({"device facts", std::string(filter_kernel), ""});
+      const device_image in = where_.memory().allocate_image({image_kind::image2d_array, texel, width, height, 3});
+      queue_.upload_image(in, std::as_bytes(std::span(texels)), true);
+      const device_buffer from = where_.memory().allocate(at.size() * 4);
+      queue_.upload(from, std::as_bytes(std::span(at)), 0, true);
+      const device_buffer to = where_.memory().allocate(got.size() * 4);
+      prepared_launch launch(program, where_.where(), "between_texels");
+      launch.set(0, in);
+      launch.set(1, from);
+      launch.set(2, to);
+      launch.set_size({1, {places, 1, 1}, {0, 0, 0}});
+      launch.enqueue(queue_);
+      queue_.download(to, std::as_writable_bytes(std::span(got)));
+    } catch (const error&) {
+      return 0;
+    }
+    double worst = 0;
+    for (std::size_t i = 0; i < places; ++i)
+      for (std::size_t c = 0; c < 4; ++c) {
+        const double x = static_cast<double>(at[2 * i]) - 0.5;
+        const double y = static_cast<double>(at[2 * i + 1]) - 0.5;
+        const auto texel_at = [&](double column, double row) {
+          const auto across = static_cast<std::size_t>(std::clamp(column, 0.0, width - 1.0));
+          const auto down = static_cast<std::size_t>(std::clamp(row, 0.0, height - 1.0));
+          return static_cast<double>(static_cast<float>(texels[((height + down) * width + across) * 4 + c]));
+        };
+        const double low_x = std::floor(x);
+        const double low_y = std::floor(y);
+        const auto mixed = [&](double row) {
+          return texel_at(low_x, row) + (x - low_x) * (texel_at(low_x + 1, row) - texel_at(low_x, row));
+        };
+        const double want = mixed(low_y) + (y - low_y) * (mixed(low_y + 1) - mixed(low_y));
+        const double difference = std::fabs(static_cast<double>(got[4 * i + c]) - want);
+        worst = std::isfinite(difference) ? std::max(worst, difference) : 1.0;
+      }
+    return std::clamp(-std::log2(std::max(worst, 0x1p-24)), 0.0, 24.0);
+  }
+
   void measure_transfers(device_facts& facts) {
     std::vector<std::byte> host(16u << 20);
     const device_buffer buffer = zeroed(host.size());
@@ -356,6 +429,8 @@ inline constexpr fact_field fact_fields[] = {
     {"image_window_gbs", &device_facts::image_window_gbs},
     {"buffer_window_fp16_gbs", &device_facts::buffer_window_fp16_gbs},
     {"image_window_fp16_gbs", &device_facts::image_window_fp16_gbs},
+    {"image_filter_bits_fp32", &device_facts::image_filter_bits_fp32},
+    {"image_filter_bits_fp16", &device_facts::image_filter_bits_fp16},
     {"cached_read_gbs", &device_facts::cached_read_gbs},
     {"fma_gflops", &device_facts::fma_gflops},
     {"upload_gbs", &device_facts::upload_gbs},
@@ -407,7 +482,7 @@ inline constexpr fact_field fact_fields[] = {
 [[nodiscard]] inline device_facts facts_of(context& where,
                                            const std::filesystem::path& folder = default_cache_folder()) {
   if (folder.empty()) return measure_facts(where);
-  const std::string identity = program_cache::identity_of(where.info()) + "facts 2\n";
+  const std::string identity = program_cache::identity_of(where.info()) + "facts 3\n";
   char name[64];
   std::snprintf(name, sizeof(name), "facts-%016llx.txt", static_cast<unsigned long long>(hash_bytes(identity)));
   const std::filesystem::path path = folder / name;

@@ -2,9 +2,11 @@
 #ifndef DNNOPT_BACKEND_IMAGE_MEMORY_HPP
 #define DNNOPT_BACKEND_IMAGE_MEMORY_HPP
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,13 +25,24 @@ struct image_memory {
 };
 
 /// Plans the images of a program in the order of its steps: tensors never alive together share an object that covers
-/// both, of one kind and texel type (passes/memory/shared_images.hpp, the best of its strategies).
+/// both, of one kind and texel type (passes/memory/shared_images.hpp, the best of its strategies), and that ends where
+/// kernels rely on finding its border (pointer_argument::ends_rows).
 /// O(images * objects) beyond O(V + E).
 [[nodiscard]] inline image_memory plan_image_memory(const program& p) {
   const graph& g = *p.g;
   const program_storages storages = storages_of(p);
   using usage = memory::image_usage<2>;
-  std::map<std::pair<memory_object, dtype>, std::vector<std::pair<value_id, usage>>> groups;
+  std::map<std::tuple<memory_object, dtype, std::int64_t>, std::vector<std::pair<value_id, usage>>> groups;
+  std::map<value_id, std::array<bool, 2>> ends;
+  for (const placed_node& step : p.steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      for (const codegen::pointer_argument& a : plan.pointers)
+        if (a.held != no_value && (a.ends_rows || a.ends_planes)) {
+          std::array<bool, 2>& own = ends[a.held];
+          own[0] = own[0] || a.ends_rows;
+          // Layers end where planes do, however many there are.
+          own[1] = own[1] || (a.ends_planes && a.object == memory_object::image2d);
+        }
   const symbol_values none;
   const auto shape_for = [&](value_id like, std::int64_t width, std::int64_t height) {
     codegen::texel_storage storage = texel_storage_of(g.facts(like));
@@ -46,8 +59,8 @@ struct image_memory {
     result.naive_bytes += image_shape_of(storage, none).bytes();
     // Texels of a row are counted on by the tensor's own extents.
     if (storage.object == memory_object::image1d_buffer) width *= std::exchange(height, 1);
-    groups[{storage.object, facts.type}].emplace_back(
-        v, usage{storages.touched[v].first, storages.touched[v].last + 1, {width, height}});
+    groups[{storage.object, facts.type, storage.layer_rows}].emplace_back(
+        v, usage{storages.touched[v].first, storages.touched[v].last + 1, {width, height}, ends[v]});
   }
   for (const auto& [kind, tensors] : groups) {
     std::vector<usage> usages;

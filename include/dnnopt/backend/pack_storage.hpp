@@ -45,10 +45,12 @@ namespace detail {
 
 /// A copy of `g` in which intermediate tensors between kernels hold texels: packed along the dim that layout selection
 /// chose (passes/select_layouts.hpp), in images where `options.memory` asks for them and the device's limits allow it,
-/// else in buffers. A tensor keeps its rows where the caller or a host operator sees it, where its memory is another
+/// else in buffers. An image's planes become layers where a kernel that reads it then leaves rows in padding to the
+/// border. A tensor keeps its rows where the caller or a host operator sees it, where its memory is another
 /// tensor's too, where its dims are not numbers, and where the kernel that writes or reads it would lose its frame;
 /// `notes` tell. Precondition: as narrow_storage, which goes first. Errors: those of make_program. Complexity: one
-/// lowering of the graph, and one of each block that touches a candidate for each time that a mark near it falls.
+/// lowering of the graph, one of each block that touches a candidate for each time that a mark near it falls, and one
+/// for each image that it touches.
 [[nodiscard]] inline packed_graph pack_storage(const std::shared_ptr<const graph>& g,
                                                const codegen::lower_options& options) {
   const program rows = make_program(g, options, false);
@@ -88,6 +90,9 @@ namespace detail {
                                                                   facts.type, options.memory, options.device, why);
     if (!why.empty()) result.notes.push_back("'" + g->value_at(choice.held).name + "' is packed in a buffer: " + why);
     facts.texels = texel_layout{choice.packed, storage.object, storage.layer_rows};
+    if (options.facts != nullptr)
+      facts.texels->filter_bits =
+          facts.type == dtype::float16 ? options.facts->image_filter_bits_fp16 : options.facts->image_filter_bits_fp32;
     marked.emplace(choice.held, std::move(choice));
   }
 
@@ -97,17 +102,30 @@ namespace detail {
     marked.erase(v);
     result.notes.push_back("'" + g->value_at(v).name + "' keeps its rows: " + why);
   };
-  const auto fails = [&](std::size_t b) -> std::optional<std::string> {
+  const auto lowered = [&](std::size_t b, std::string& why) -> std::optional<codegen::lowered_node> {
     const placed_node& step = rows.steps[step_of_block[b]];
     try {
-      const codegen::lowered_node now =
+      codegen::lowered_node now =
           codegen::lower(codegen::block_view{*copy, step.members, step.outputs, step.anchor}, options);
-      if (detail::keeps_frames(step.lowered, now)) return std::nullopt;
-      return "the kernel that reads or writes it has no form for texels there";
+      if (detail::keeps_frames(step.lowered, now)) return now;
+      why = "the kernel that reads or writes it has no form for texels there";
     } catch (const error& e) {
       if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch) throw;
-      return std::string(e.what());
+      why = e.what();
     }
+    return std::nullopt;
+  };
+  const auto fails = [&](std::size_t b) -> std::optional<std::string> {
+    std::string why;
+    if (lowered(b, why)) return std::nullopt;
+    return why;
+  };
+  const auto touches = [&](std::size_t b, value_id v) {
+    if (std::find(blocks[b].outputs.begin(), blocks[b].outputs.end(), v) != blocks[b].outputs.end()) return true;
+    return std::any_of(blocks[b].members.begin(), blocks[b].members.end(), [&](node_id id) {
+      const auto& inputs = g->node_at(id).inputs;
+      return std::find(inputs.begin(), inputs.end(), v) != inputs.end();
+    });
   };
   const auto written = [&](std::size_t b) {
     std::vector<value_id> values;
@@ -148,17 +166,35 @@ namespace detail {
       if (!only_operands) fallen.insert(fallen.end(), out.begin(), out.end());
     }
     for (const value_id v : fallen) unmark(v, *why);
-    for (std::size_t other = 0; other < blocks.size(); ++other) {
-      const auto touches = [&](value_id v) {
-        if (std::find(blocks[other].outputs.begin(), blocks[other].outputs.end(), v) != blocks[other].outputs.end())
-          return true;
-        return std::any_of(blocks[other].members.begin(), blocks[other].members.end(), [&](node_id id) {
-          const auto& inputs = g->node_at(id).inputs;
-          return std::find(inputs.begin(), inputs.end(), v) != inputs.end();
-        });
-      };
-      if (std::any_of(fallen.begin(), fallen.end(), touches)) open.insert(other);
+    for (std::size_t other = 0; other < blocks.size(); ++other)
+      if (std::any_of(fallen.begin(), fallen.end(), [&](value_id v) { return touches(other, v); })) open.insert(other);
+  }
+  // Planes are layers where a reader then has no rows to test.
+  for (const auto& [v, choice] : marked) {
+    value_facts& facts = copy->facts(v);
+    const std::size_t along = facts.dims->size() - 2;
+    const texel_extents extents = image_of(texel_dims(*facts.dims, choice.packed));
+    const std::int64_t plane_rows = (*facts.dims)[along].constant();
+    if (along == choice.packed || extents.height == index_expr(plane_rows)) continue;
+    const std::optional<codegen::texel_storage> layers = codegen::planes_as_layers(
+        {facts.texels->object, extents, facts.texels->layer_rows, facts.type}, plane_rows, options.device);
+    if (!layers) continue;
+    const texel_layout before = *facts.texels;
+    facts.texels->object = layers->object;
+    facts.texels->layer_rows = layers->layer_rows;
+    bool relied_on = false;
+    bool carried = true;
+    for (std::size_t b = 0; b < blocks.size() && carried; ++b) {
+      if (!touches(b, v)) continue;
+      std::string why;
+      const std::optional<codegen::lowered_node> now = lowered(b, why);
+      carried = now.has_value();
+      if (!carried) break;
+      for (const codegen::kernel_plan& plan : now->kernels)
+        for (const codegen::pointer_argument& a : plan.pointers)
+          relied_on = relied_on || (a.held == v && a.ends_planes);
     }
+    if (!relied_on || !carried) facts.texels = before;
   }
   for (const auto& [v, choice] : marked) {
     ++result.values;

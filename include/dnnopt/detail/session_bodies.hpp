@@ -26,6 +26,17 @@
 
 namespace dnnopt {
 
+namespace detail {
+
+/// Whether a graph resamples: only an image's filter asks for what is measured of a device, which takes seconds once.
+[[nodiscard]] inline bool resamples(const graph& g) {
+  for (const node_id id : g.nodes())
+    if (g.node_at(id).op->kind == computation_kind::resampling) return true;
+  return false;
+}
+
+}  // namespace detail
+
 struct session::state {
   std::shared_ptr<const graph> optimized;
   std::shared_ptr<opened_device> device;      ///< null on the reference backend
@@ -157,8 +168,17 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   if (options.tuned) lowering.tuned = options.tuned->find(device.context.info());
   lowering.memory = chosen_memory(options.memory_objects);
   result->report.memory_objects = lowering.memory;
+  std::string unmeasured;
+  if (lowering.memory == memory_objects::images && detail::resamples(*result->optimized)) {
+    try {
+      lowering.facts = &device.facts();
+    } catch (const error& e) {
+      unmeasured = std::string("the device could not be measured: ") + e.what();
+    }
+  }
   stored_program stored = make_stored_program(result->optimized, options.precision, lowering, options.require_device);
   result->report.storage = std::move(stored.figures);
+  if (!unmeasured.empty()) result->report.storage.notes.push_back(std::move(unmeasured));
   auto made = std::make_shared<program>(std::move(stored.placed));
   result->report.lower_seconds = lap();
   memory_options arranging = options.memory;

@@ -174,10 +174,23 @@ inline void collect_needs(const graph& g, const layout_block& block, value_id v,
   }
 }
 
+/// Whether tensor `v` may follow another one of `dims` that is packed along `packed`, both read or written by a block:
+/// of the same dims, or, where the block resamples planes, of the same dims before the last two.
+[[nodiscard]] inline bool follows(const graph& g, const layout_block& block, value_id v, const shape& dims,
+                                  std::size_t packed) {
+  const shape& own = *g.facts(v).dims;
+  if (own == dims) return true;
+  const bool resampled = std::any_of(block.members.begin(), block.members.end(), [&](node_id id) {
+    return g.node_at(id).op->kind == computation_kind::resampling;
+  });
+  return resampled && own.size() == dims.size() && packed + 2 < dims.size() &&
+         std::equal(own.begin(), own.end() - 2, dims.begin());
+}
+
 }  // namespace detail
 
 /// Chooses the packed dim of each of `candidates` (values between blocks). A candidate that nobody reduces takes the
-/// choice of a tensor of the same dims that a block reads or writes with it; candidates that nothing reaches have no
+/// choice of a tensor that a block reads or writes with it (detail::follows); candidates that nothing reaches have no
 /// choice. Texels have two directions of direct access, the packed dim and the last; `directions` counts those served.
 /// Preconditions: the dims of candidates are numbers. O(uses * rank^2) beyond the views' own index maps.
 [[nodiscard]] inline std::vector<layout_choice> select_layouts(const graph& g, std::span<const layout_block> blocks,
@@ -215,7 +228,8 @@ inline void collect_needs(const graph& g, const layout_block& block, value_id v,
         std::optional<std::size_t> found;
         const auto consider = [&](value_id other) {
           const auto known = packed.find(other);
-          if (known != packed.end() && *g.facts(other).dims == *g.facts(v).dims && !found) found = known->second;
+          if (!found && known != packed.end() && detail::follows(g, block, v, *g.facts(other).dims, known->second))
+            found = known->second;
         };
         for (const node_id id : block.members)
           for (const value_id in : g.node_at(id).inputs | views::present) {

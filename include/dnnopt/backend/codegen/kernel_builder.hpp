@@ -234,6 +234,17 @@ class kernel_builder {
     return test;
   }
 
+  /// A test that an entry of an index lies within its dim, and whether what it leaves open is still such an index.
+  struct border_test {
+    std::string text;     ///< empty: nothing to test
+    bool bounded = true;  ///< false: entries outside pass it, and the border of an image answers them
+  };
+  /// The test that entry `e` of an index in `id` lies within dim `d`, for reads that shall give zero outside: without
+  /// the sides on which the value's image has its border, which is (0, 0, 0, 0) of CL_RGBA (of channel orders without
+  /// alpha it would be 1 in alpha). Rows of an image end at a border; the rows of a plane do where planes are layers of
+  /// an image2d_array, or where there is one plane. Which ends were relied on is noted at the argument.
+  [[nodiscard]] border_test within_or_zero(value_id id, std::size_t d, const index_expr& e);
+
   // --- elements ---
 
   /// The element of value `id` at `index` (as many entries as its rank), of its compute type. Statements are appended
@@ -287,6 +298,20 @@ class kernel_builder {
   [[nodiscard]] std::string load_element(value_id id, std::span<const index_expr> index);
   /// Reads the texel of a value at an index whose packed entry counts texels.
   [[nodiscard]] std::string read_texel(value_id id, std::span<const index_expr> index);
+  /// Whether planes of a value lie apart from each other in an image, so that neither a row's end nor a plane's has
+  /// another one's texels beside it where the image ends with the value.
+  [[nodiscard]] bool planes_apart(value_id id);
+  /// Reads between the texels of a value by the image's linear filter, clamped to the edges, for the element of
+  /// `result` at `index` (packed entry counting texels; dims before the last two are those of `id`). `coordinates()`
+  /// returns where in its plane, as floats in OpenCL C: along a row, and the row (0 in the middle of the first). One
+  /// read is written for elements of one texel. Precondition: planes_apart(id).
+  template <class Coordinates>
+  [[nodiscard]] std::string read_between(value_id id, value_id result, std::span<const index_expr> index,
+                                         Coordinates&& coordinates);
+  /// Adds to kernel_plan::notes, once.
+  void note(std::string text) {
+    if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(std::move(text));
+  }
   /// Writes the float4 `value` to the texel of a value at an index whose packed entry counts texels.
   void write_texel(value_id id, std::span<const index_expr> index, std::string_view value);
   /// The C name of a scratch argument that holds texels.
@@ -483,6 +508,7 @@ class kernel_builder {
     plan.version = version;
     plan.entry = "dnnopt_" + plan.version;
     plan.pointers = pointers_;
+    plan.notes = notes_;
     plan.expressions = context_;
     return plan;
   }
@@ -639,6 +665,7 @@ class kernel_builder {
   std::vector<scope> scopes_;
   std::vector<std::vector<scope>> held_;
   std::vector<element_load> loads_;
+  std::vector<std::string> notes_;
   access_log accesses_;
   std::size_t counter_ = 0;
   std::optional<row_moments> moments_;

@@ -24,6 +24,10 @@ struct pointer_argument {
   bool written = false;
   dtype type = dtype::float32;
   memory_object object = memory_object::buffer;
+  /// Of an image: reads beyond the value's last texel of a row, or beyond the last row of its planes, must find the
+  /// image's border, so the image may be no larger than the value in that direction.
+  bool ends_rows = false;
+  bool ends_planes = false;
 };
 
 /// Permission to give an output the memory of an input (both index kernel_plan::pointers): element i of the input is
@@ -63,6 +67,7 @@ struct kernel_plan {
   std::vector<std::uint32_t> parameter_symbols;
   std::shared_ptr<expr_context> expressions;  ///< keeps the kernel's own symbols alive
   index_expr flops = 0;                       ///< over the kernel's own symbols
+  std::vector<std::string> notes;             ///< what an image would have given the kernel and could not, and why
   std::string tuning;   ///< shape class that a tuning_table may hold; empty where nothing is to choose
   std::string version;  ///< name of the kernel family and version, for logs and tests
 

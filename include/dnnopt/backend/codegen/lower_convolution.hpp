@@ -112,33 +112,29 @@ struct texel_channels {
 };
 
 /// Declares `float4 four` and fills it with four channels of an element of a patch: that of output `position` at
-/// `window_at`; zero in padding. An image gives zero before the start of its rows, so no test is needed there.
+/// `window_at`; zero in padding, by the border of an image where there is one (kernel_builder::within_or_zero).
 inline void emit_texel_patch(kernel_builder& b, const element_site& s, const convolution_shape& c,
                              const texel_channels& from, const index_expr& position,
                              std::span<const index_expr> window_at) {
   const value_id x = s.n().inputs[0];
   const bool member = b.is_member_value(x);
-  const auto& texels = b.g().facts(x).texels;
-  // Objects shared by several tensors may have longer rows, so only their start is a border.
-  const bool bordered = !member && texels && !c.pointwise && texels->packed + 1 < s.dims(0).size() &&
-                        c.axes[2].input.range().low > 1 &&
-                        (texels->object == memory_object::image2d || texels->object == memory_object::image2d_array);
   const std::vector<index_expr> out_at =
       b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output}, position);
   b.line("float4 four = (float4)(0.0f);");
   std::string test;
   std::array<index_expr, 3> own;
+  std::array<bool, 3> bounded{true, true, true};
   for (std::size_t i = 0; i < 3; ++i) {
     const window_axis& a = c.axes[i];
     own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
-    if (!(bordered && i == 2))
-      test = both(std::move(test), kernel_builder::within(own[i], a.input));
-    else if ((a.input - own[i]).range().low <= 0)
-      test = both(std::move(test), index_source(own[i]) + " < " + index_source(a.input));
+    kernel_builder::border_test within{kernel_builder::within(own[i], a.input)};
+    if (!c.pointwise && i + c.rank >= 3) within = b.within_or_zero(x, 2 + i + c.rank - 3, own[i]);
+    test = both(std::move(test), within.text);
+    bounded[i] = within.bounded;
   }
   s.when(test, [&] {
     for (std::size_t i = 0; i < 3; ++i)
-      if (!(bordered && i == 2)) own[i] = b.define_index("x", own[i], c.axes[i].input);
+      if (bounded[i]) own[i] = b.define_index("x", own[i], c.axes[i].input);
     std::vector<index_expr> at{from.image, 0};
     if (c.pointwise) {
       const shape& d = s.dims(0);

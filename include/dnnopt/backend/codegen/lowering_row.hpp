@@ -22,6 +22,7 @@ struct lowering_row;
 /// What a user or the caller decides about lowering.
 struct lower_options {
   const device_info* device = nullptr;              ///< null: nothing is assumed of the device
+  const device_facts* facts = nullptr;              ///< null: nothing was measured of the device
   std::span<const emitter_row> emitters;            ///< element expressions by operator
   const tuning_table* tuned = nullptr;              ///< what a tuner chose; null: the default choices
   memory_objects memory = memory_objects::buffers;  ///< `automatic` counts as buffers: the caller knows the facts

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,11 +18,14 @@
 
 namespace dnnopt::codegen {
 
-/// A texel of an image of `width` texels in a row: texel `x` of row `y`.
+/// A texel of an image of `width` texels in a row: texel `x` of row `y`, which is row `row` of a plane of `rows`.
 struct texel_place {
   index_expr x;
   index_expr y;
   index_expr width;
+  index_expr row = 0;
+  index_expr plane = 0;
+  index_expr rows = 0;  ///< 0: rows are not told apart by planes
 
   [[nodiscard]] index_expr linear() const { return y * width + x; }
 };
@@ -30,13 +34,24 @@ struct texel_place {
 [[nodiscard]] inline texel_place place_in(const shape& texels, std::span<const index_expr> index) {
   texel_place place{0, 0, 1};
   if (texels.empty()) return place;
-  place.width = texels.back();
-  index_expr stride = 1;
-  for (std::size_t d = texels.size() - 1; d-- > 0;) {
-    if (!(texels[d] == index_expr(1))) place.y += index[d] * stride;
-    stride *= texels[d];
+  const std::size_t last = texels.size() - 1;
+  const auto count = [&](std::size_t dims) {
+    index_expr at = 0;
+    index_expr stride = 1;
+    for (std::size_t d = dims; d-- > 0;) {
+      if (!(texels[d] == index_expr(1))) at += index[d] * stride;
+      stride *= texels[d];
+    }
+    return at;
+  };
+  place.width = texels[last];
+  place.y = count(last);
+  if (last > 0) {
+    place.rows = texels[last - 1];
+    place.plane = count(last - 1);
+    if (!(place.rows == index_expr(1))) place.row = index[last - 1];
   }
-  if (!(texels.back() == index_expr(1))) place.x = index[texels.size() - 1];
+  if (!(place.width == index_expr(1))) place.x = index[last];
   return place;
 }
 
@@ -53,9 +68,12 @@ struct texel_place {
   switch (object) {
     case memory_object::image2d:
       return "(int2)(" + narrow(at.x) + ", " + narrow(at.y) + ")";
-    case memory_object::image2d_array:
-      return "(int4)(" + narrow(at.x) + ", " + narrow(mod(at.y, layer_rows)) + ", " +
-             narrow(floordiv(at.y, layer_rows)) + ", 0)";
+    case memory_object::image2d_array: {
+      // A row outside its plane stays outside its layer, where the border is, instead of in the next layer.
+      const bool planes = at.rows == index_expr(layer_rows);
+      return "(int4)(" + narrow(at.x) + ", " + narrow(planes ? at.row : mod(at.y, layer_rows)) + ", " +
+             narrow(planes ? at.plane : floordiv(at.y, layer_rows)) + ", 0)";
+    }
     default:
       return narrow(at.linear());
   }
@@ -70,6 +88,17 @@ struct texel_place {
   if (object != memory_object::buffer) return "read_imagef(" + from + ", dnnopt_texels, " + where + ")";
   return type == dtype::float16 ? "vload_half4(" + where + ", " + from + ")"
                                 : "((__global const float4*)" + from + ")[" + where + "]";
+}
+
+/// A float4 expression that reads between the texels of the argument `name`, an image2d of one plane or an
+/// image2d_array whose layers are planes: `x` and `row` are floats in OpenCL C, the middle of texel 0 at 0.5.
+[[nodiscard]] inline std::string texel_between(std::string_view name, std::string_view x, std::string_view row,
+                                               const index_expr& plane, memory_object object) {
+  const std::string where = std::string(x) + ", " + std::string(row);
+  return "read_imagef(" + std::string(name) + ", dnnopt_between_texels, " +
+         (object == memory_object::image2d ? "(float2)(" + where + ")"
+                                           : "(float4)(" + where + ", (float)" + index_source(plane) + ", 0.0f)") +
+         ")";
 }
 
 /// A statement that writes the float4 `value` to a texel of the argument `name`.
@@ -121,6 +150,24 @@ struct texel_place {
   }
   why = "an image of " + std::to_string(extents.width.range().high) + " x " +
         std::to_string(extents.height.range().high) + " texels is beyond the device's limits";
+  return storage;
+}
+
+/// The same texels in an image2d_array whose layers are planes of `rows` rows, so that what lies above and below a
+/// plane is border; nothing where they lie in no image or the device's limits do not allow it.
+[[nodiscard]] inline std::optional<texel_storage> planes_as_layers(texel_storage storage, std::int64_t rows,
+                                                                   const device_info* device) {
+  if (device == nullptr || storage.object == memory_object::buffer || rows < 1 ||
+      !storage.extents.width.is_constant() || !storage.extents.height.is_constant() ||
+      storage.extents.height.constant() % rows != 0)
+    return std::nullopt;
+  const image_limits& limits = device->images;
+  if (static_cast<std::size_t>(storage.extents.width.constant()) > limits.max_width_2d ||
+      static_cast<std::size_t>(rows) > limits.max_height_2d ||
+      static_cast<std::size_t>(storage.extents.height.constant() / rows) > limits.max_array_layers)
+    return std::nullopt;
+  storage.object = memory_object::image2d_array;
+  storage.layer_rows = rows;
   return storage;
 }
 

@@ -14,6 +14,7 @@ static inline long dnnopt_floormod(long a, long b) { return a - b * dnnopt_floor
 // Texels of images: what lies outside is zero.
 #ifdef __IMAGE_SUPPORT__
 __constant sampler_t dnnopt_texels = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+__constant sampler_t dnnopt_between_texels = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_LINEAR;
 #endif
 
 // Component i of a texel.

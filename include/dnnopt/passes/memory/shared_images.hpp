@@ -27,6 +27,7 @@ struct image_usage {
   std::int64_t lower = 0;
   std::int64_t upper = 0;
   extents<Rank> size{};
+  std::array<bool, Rank> ends{};  ///< along these dimensions the object must end where the tensor does
 };
 
 /// Which object every tensor gets, in the order of the records, and the extents of every object.
@@ -56,11 +57,11 @@ template <std::size_t Rank>
   return count;
 }
 
-/// Whether an object of extents `object` holds a tensor of extents `tensor`.
+/// Whether an object of extents `object` holds a tensor.
 template <std::size_t Rank>
-[[nodiscard]] constexpr bool covers(const extents<Rank>& object, const extents<Rank>& tensor) noexcept {
+[[nodiscard]] constexpr bool covers(const extents<Rank>& object, const image_usage<Rank>& tensor) noexcept {
   for (std::size_t d = 0; d < Rank; ++d) {
-    if (object[d] < tensor[d]) return false;
+    if (object[d] < tensor.size[d] || (tensor.ends[d] && object[d] != tensor.size[d])) return false;
   }
   return true;
 }
@@ -86,7 +87,7 @@ template <std::size_t Rank, class Choose>
   const auto records = lifetimes_of(usages);
   for (const std::uint32_t tensor : order_by_begin(records)) {
     in_use.before(usages[tensor].lower, [&](std::size_t object) { pool.push_back(object); });
-    const auto chosen = choose(pool, plan.object_sizes, usages[tensor].size);
+    const auto chosen = choose(pool, plan.object_sizes, usages[tensor]);
     std::size_t object = plan.object_sizes.size();
     if (chosen == pool.end()) {
       plan.object_sizes.push_back(usages[tensor].size);
@@ -108,33 +109,33 @@ template <std::size_t Rank>
 [[nodiscard]] image_plan<Rank> plan_images(std::span<const image_usage<Rank>> usages, image_strategy strategy) {
   using sizes = std::vector<extents<Rank>>;
   using free_list = std::list<std::size_t>;
+  using usage = image_usage<Rank>;
   image_plan<Rank> plan;
   switch (strategy) {
     case image_strategy::naive:
-      for (const auto& usage : usages) {
+      for (const auto& one : usages) {
         plan.object_ids.push_back(plan.object_ids.size());
-        plan.object_sizes.push_back(usage.size);
+        plan.object_sizes.push_back(one.size);
       }
       break;
     case image_strategy::equality:
     case image_strategy::equality_lowest:
-      plan =
-          detail::images_in_order(usages, [&](free_list& pool, const sizes& object_sizes, const extents<Rank>& size) {
-            auto chosen = pool.end();
-            for (auto at = pool.begin(); at != pool.end(); ++at) {
-              if (object_sizes[*at] != size) continue;
-              if (chosen == pool.end() || strategy == image_strategy::equality || *at < *chosen) chosen = at;
-            }
-            return chosen;
-          });
+      plan = detail::images_in_order(usages, [&](free_list& pool, const sizes& object_sizes, const usage& tensor) {
+        auto chosen = pool.end();
+        for (auto at = pool.begin(); at != pool.end(); ++at) {
+          if (object_sizes[*at] != tensor.size) continue;
+          if (chosen == pool.end() || strategy == image_strategy::equality || *at < *chosen) chosen = at;
+        }
+        return chosen;
+      });
       break;
     case image_strategy::greedy_in_order:
-      plan = detail::images_in_order(usages, [](free_list& pool, const sizes& object_sizes, const extents<Rank>& size) {
+      plan = detail::images_in_order(usages, [](free_list& pool, const sizes& object_sizes, const usage& tensor) {
         auto chosen = pool.end();
         std::int64_t spare = std::numeric_limits<std::int64_t>::max();
         for (auto at = pool.begin(); at != pool.end(); ++at) {
-          if (!covers(object_sizes[*at], size)) continue;
-          const std::int64_t more = element_count(object_sizes[*at]) - element_count(size);
+          if (!covers(object_sizes[*at], tensor)) continue;
+          const std::int64_t more = element_count(object_sizes[*at]) - element_count(tensor.size);
           if (more < spare) {
             spare = more;
             chosen = at;
@@ -150,7 +151,7 @@ template <std::size_t Rank>
       for (const std::uint32_t tensor : order_by_size(records)) {
         std::size_t chosen = detail::object_table::none;
         for (std::size_t object = 0; object < table.size(); ++object) {
-          if (!covers(plan.object_sizes[object], usages[tensor].size) || !table.suits(object, tensor)) continue;
+          if (!covers(plan.object_sizes[object], usages[tensor]) || !table.suits(object, tensor)) continue;
           if (chosen == detail::object_table::none || table.bytes_of(object) < table.bytes_of(chosen)) chosen = object;
         }
         if (chosen == detail::object_table::none) {

@@ -37,42 +37,53 @@ namespace dnnopt::codegen {
   return windows(s.attributes(), spatial, kernel_extents(s, weight_slot));
 }
 
-/// Loops over the input elements of a window: calls `body(input spatial index, kernel index)` where they are inside.
+/// Loops over the elements of input 0 of a window: calls `body(input spatial index, kernel index)` where they are
+/// inside. With `zero_outside` the body may be called elsewhere too, where input 0 gives zero by itself.
 template <class Body>
 void window_loops(const element_site& s, std::span<const window_axis> axes, std::span<const index_expr> output,
-                  Body&& body) {
+                  Body&& body, bool zero_outside = false) {
   std::vector<index_expr> extents;
   for (const window_axis& axis : axes) extents.emplace_back(axis.kernel);
   s.loops("w", extents, [&](const std::vector<index_expr>& k) {
     std::string test;
     std::vector<index_expr> at;
+    std::vector<bool> bounded;
     for (std::size_t i = 0; i < axes.size(); ++i) {
       at.push_back(output[i] * axes[i].stride + k[i] * axes[i].dilation - axes[i].pad_begin);
-      test = both(std::move(test), kernel_builder::within(at[i], axes[i].input));
+      const kernel_builder::border_test within =
+          zero_outside ? s.b.within_or_zero(s.n().inputs[0], 2 + i, at[i])
+                       : kernel_builder::border_test{kernel_builder::within(at[i], axes[i].input)};
+      test = both(std::move(test), within.text);
+      bounded.push_back(within.bounded);
     }
     s.when(test, [&] {
-      for (std::size_t i = 0; i < axes.size(); ++i) at[i] = s.b.define_index("x", at[i], axes[i].input);
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        if (bounded[i]) at[i] = s.b.define_index("x", at[i], axes[i].input);
       body(std::as_const(at), k);
     });
   });
 }
 
-/// Sums `term(x index, w index)` over the inputs of output element s.index; `weight_slot` is the weights' input.
+/// Sums `term(x index, w index)` over the inputs of output element s.index; `weight_slot` is the weights' input;
+/// `zero_outside` as in window_loops.
 template <class Term>
-void convolution_loops(const element_site& s, std::size_t weight_slot, Term&& term) {
+void convolution_loops(const element_site& s, std::size_t weight_slot, Term&& term, bool zero_outside = false) {
   const std::int64_t group = s.attributes().get_int("group", 1);
   const shape& w = s.dims(weight_slot);
   const std::vector<window_axis> axes = windows_of(s, weight_slot);
   const std::vector<index_expr> spatial(s.index.begin() + 2, s.index.end());
   const index_expr first = group == 1 ? index_expr(0) : floordiv(s.index[1], floordiv(w[0], group)) * w[1];
   s.loop("c", w[1], [&](const index_expr& c) {
-    window_loops(s, axes, spatial, [&](const std::vector<index_expr>& at, const std::vector<index_expr>& k) {
-      std::vector<index_expr> xi{s.index[0], first + c};
-      std::vector<index_expr> wi{s.index[1], c};
-      xi.insert(xi.end(), at.begin(), at.end());
-      wi.insert(wi.end(), k.begin(), k.end());
-      term(std::as_const(xi), std::as_const(wi));
-    });
+    window_loops(
+        s, axes, spatial,
+        [&](const std::vector<index_expr>& at, const std::vector<index_expr>& k) {
+          std::vector<index_expr> xi{s.index[0], first + c};
+          std::vector<index_expr> wi{s.index[1], c};
+          xi.insert(xi.end(), at.begin(), at.end());
+          wi.insert(wi.end(), k.begin(), k.end());
+          term(std::as_const(xi), std::as_const(wi));
+        },
+        zero_outside);
   });
 }
 
@@ -80,10 +91,13 @@ inline std::string emit_convolution(kernel_builder& b, node_id id, std::size_t o
                                     std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string a = b.variable(s.compute(), s.has(2) ? s.read(2, {s.index[1]}) : "0");
-  convolution_loops(s, 1, [&](const std::vector<index_expr>& x, const std::vector<index_expr>& w) {
-    const std::string element = s.read(0, x);
-    b.line(a + " += " + element + " * " + s.read(1, w) + ";");
-  });
+  convolution_loops(
+      s, 1,
+      [&](const std::vector<index_expr>& x, const std::vector<index_expr>& w) {
+        const std::string element = s.read(0, x);
+        b.line(a + " += " + element + " * " + s.read(1, w) + ";");
+      },
+      true);
   return s.result(a);
 }
 

@@ -81,10 +81,12 @@ inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t 
   const std::vector<window_axis> axes = pool_windows(s);
   const compute_type type = s.compute();
   const std::string sum = b.variable(type, "0");
-  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2),
-               [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
-                 b.line(sum + " += " + s.read(0, pixel(s, at)) + ";");
-               });
+  window_loops(
+      s, axes, std::span<const index_expr>(s.index).subspan(2),
+      [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
+        b.line(sum + " += " + s.read(0, pixel(s, at)) + ";");
+      },
+      true);
   return s.result(sum + " / (" + pooled_count(s, axes, std::span<const index_expr>(s.index).subspan(2)) + ")");
 }
 
@@ -94,10 +96,12 @@ inline std::string emit_lp_pool(kernel_builder& b, node_id id, std::size_t outpu
   const compute_type type = s.compute();
   const std::string p = literal(type, static_cast<double>(s.attributes().get_int("p", 2)));
   const std::string sum = b.variable(type, "0");
-  window_loops(s, axes, std::span<const index_expr>(s.index).subspan(2),
-               [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
-                 b.line(sum + " += pow(fabs(" + s.read(0, pixel(s, at)) + "), " + p + ");");
-               });
+  window_loops(
+      s, axes, std::span<const index_expr>(s.index).subspan(2),
+      [&](const std::vector<index_expr>& at, const std::vector<index_expr>&) {
+        b.line(sum + " += pow(fabs(" + s.read(0, pixel(s, at)) + "), " + p + ");");
+      },
+      true);
   return s.result("pow(" + sum + ", 1 / " + p + ")");
 }
 

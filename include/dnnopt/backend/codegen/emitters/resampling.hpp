@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <span>
 #include <string>
@@ -179,6 +180,54 @@ struct resample_taps {
                                               : std::max<std::int64_t>(extent.range().high - 1, 0)};
 }
 
+/// Why no image's linear filter computes a linear interpolation along `axes`; empty where one does: of a tensor in an
+/// image whose planes lie apart, along rows and columns, on a device whose filter is as exact as sums in fp32.
+[[nodiscard]] inline std::string reject_filter(const element_site& s, std::span<const resized_axis> axes) {
+  constexpr double needed = 20;  // errs by less than 1e-6
+  const value_id x = s.n().inputs[0];
+  const auto& texels = s.b.g().facts(x).texels;
+  if (s.b.is_member_value(x)) return "the same kernel computes what it reads";
+  if (!texels) return "what it reads lies in rows";
+  if (texels->object == memory_object::buffer || texels->object == memory_object::image1d_buffer)
+    return "what it reads lies in an object without samplers: " + std::string(name_of(texels->object));
+  if (texels->filter_bits < needed) {
+    char bits[32];
+    std::snprintf(bits, sizeof(bits), "%.1f", texels->filter_bits);
+    return texels->filter_bits <= 0 ? "how exact the device's filter is is not known"
+                                    : "the device's filter is exact to " + std::string(bits) + " bits, 20 are needed";
+  }
+  for (const char* const other : {"antialias", "exclude_outside"})
+    if (s.attributes().get_int(other, 0) != 0) return "a filter knows no " + std::string(other);
+  if (s.attributes().get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize")
+    return "a filter knows no value beyond a crop";
+  const std::size_t rank = s.dims(0).size();
+  for (const resized_axis& a : axes)
+    if (a.axis + 2 < rank) return "it interpolates along other dims than rows and columns";
+  if (texels->packed + 2 >= rank) return "it interpolates along the packed dim";
+  if (!s.b.planes_apart(x)) return "rows of other planes lie beside a plane's own in the image";
+  return {};
+}
+
+/// The element of a linear interpolation that an image's filter computes. Precondition: reject_filter says nothing.
+[[nodiscard]] inline std::string emit_filtered(const element_site& s, std::span<const resized_axis> axes) {
+  kernel_builder& b = s.b;
+  const value_id x = s.n().inputs[0];
+  const std::size_t packed = b.g().facts(x).texels->packed;
+  std::vector<index_expr> at = s.index;
+  at[packed] = floordiv(at[packed], texel_width);
+  const std::string texel = b.read_between(x, s.n().outputs.at(s.output), at, [&] {
+    const std::size_t rank = at.size();
+    std::pair<std::string, std::string> place{"(float)" + index_source(at[rank - 1]),
+                                              "(float)" + index_source(at[rank - 2])};
+    for (const resized_axis& a : axes) (a.axis + 1 == rank ? place.first : place.second) = original_coordinate(s, a);
+    return place;
+  });
+  const index_expr component = mod(s.index[packed], texel_width);
+  return component.is_constant()
+             ? texel + ".s" + std::to_string(component.constant())
+             : b.let(compute_type::real, "dnnopt_component(" + texel + ", " + index_source(component) + ")");
+}
+
 inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string mode = s.attributes().get_string("mode", "nearest");
@@ -193,6 +242,11 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
   }
   const compute_type type = s.compute();
   const std::vector<resized_axis> axes = resized_axes(s);
+  if (mode == "linear" && !axes.empty()) {
+    const std::string why = reject_filter(s, axes);
+    if (why.empty()) return emit_filtered(s, axes);
+    b.note("'" + s.n().name + "' interpolates without an image's filter: " + why);
+  }
   std::vector<index_expr> at = s.index;
   std::string outside;
   std::vector<resample_taps> taps;
