@@ -440,10 +440,7 @@ int copies_command(bench_device& device) {
       "the "
       "command (a pause of more than %.0f ns%s)\n",
       empty.ns_per_copy, empty.low_ns, empty.high_ns, gap, bias.busy_ns, bias.deep_ns, bias.depth, bias.starved_ns,
-      1.25 * bias.pause_ns,
-      bias.arrival
-          ? ("; it begins " + std::to_string(bias.arrival->after_call_ns) + " ns after its enqueue call").c_str()
-          : "");
+      1.25 * bias.pause_ns, bias.arrival_ns ? ", more or less by when its enqueue call returned" : "");
   std::printf("profiled times against copies less the gap, us; in brackets how many of them the device waited for\n");
   std::printf("%10s %18s %24s %24s %24s\n", "copies", "95%% interval", "behind a long kernel", "as enqueued", "apart");
   device.items = 1 << 14;
@@ -473,6 +470,7 @@ int copies_command(bench_device& device) {
       options.clock = device.clock();
       options.clock.bias = bias;
       profiler profile(options);
+      injector.inject(queue, profile, profile.probes_wanted());
       const std::uint32_t layer = profile.describe({.name = "layer", .ops = {{"layer", "Conv"}}});
       const std::uint32_t wait = profile.describe({.name = "wait", .work = work_class::not_of_model});
       command_timer timer(profile);

@@ -7,6 +7,7 @@
 
 #include <dnnopt/profile/clock_regression.hpp>
 #include <dnnopt/profile/clock_sync.hpp>
+#include <dnnopt/profile/command_arrival.hpp>
 #include <dnnopt/profile/simulated_clock.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
@@ -350,68 +351,57 @@ TEST_CASE("what is behind a command decides its event's bias, unless the device 
 }
 
 TEST_CASE("a kernel that the device waited for begins when its enqueue call has handed it over", "[profile][clock]") {
-  // A device's clock that is 5 ms behind the host's steady one; the map itself may be off by what enqueues cannot tell.
-  constexpr std::int64_t behind_host = 5'000'000;
-  const host_clock_anchor anchor = read_host_clock_anchor();
-  const event_bias bias{.busy_ns = 2000.0,
-                        .starved_ns = 4000.0,
-                        .pause_ns = 1000.0,
-                        .deep_ns = 3000.0,
-                        .depth = 9,
-                        .arrival = event_arrival{1500.0, anchor, anchor.clock_ns[0] - behind_host}};
-  CHECK(bias.of(20'000.0, 5000.0, 0, 2500.0) == 4000.0);
-  CHECK(bias.of(20'000.0, 5000.0, 0, 8500.0) == 10'000.0);
-  // It was there in time, whatever the pause says: before START, or less late than an event's own part.
-  CHECK(bias.of(20'000.0, 5000.0, 0, -60'000.0) == 2000.0);
-  CHECK(bias.of(20'000.0, 5000.0, 9, 1000.0) == 3000.0);
-  // A short kernel that ran as soon as it could.
-  CHECK(bias.of(20'000.0, 5000.0, 0, 18'300.0) == 19'800.0);
-  // The host was interrupted after the command had been handed over.
-  CHECK(bias.of(20'000.0, 5000.0, 0, 40'000.0) == 4000.0);
-  CHECK(bias.of(20'000.0, 1000.0, 9, 40'000.0) == 3000.0);
+  const event_bias bias{
+      .busy_ns = 2000.0, .starved_ns = 4000.0, .pause_ns = 1000.0, .deep_ns = 3000.0, .depth = 9, .arrival_ns = 1500.0};
+  // A device's clock that is ahead by an epoch and gains 2 us a second; calls of 20 us, empty kernels are QUEUED
+  // after 5.
+  constexpr std::int64_t epoch = 1'795'000'000'000'000'000;
+  const auto device = [&](std::int64_t host) { return host + epoch + host / 500'000; };
+  command_arrival arrival;
+  std::int64_t now = 1'000'000'000;
+  for (std::size_t i = 0; i < command_arrival::probes_wanted; ++i, now += 30'000) {
+    const std::int64_t jitter = static_cast<std::int64_t>(i % 5) * 100 - 200;
+    arrival.probe({now, now + 20'000, device(now + 5000 + jitter)});
+  }
+  // A command of launch 3 that is QUEUED after 6 us, STARTs `start` after its call and lasts `whole`. At the offset of
+  // empty kernels' QUEUED all of the device's stamps seem 5 us earlier: a call of 20 us returns 25 us after its begin.
+  const auto part = [&](std::int64_t start, std::int64_t whole, std::int64_t pause, std::int32_t behind) {
+    raw_event raw;
+    raw.launch = 3;
+    raw.host_begin_ns = now;
+    raw.host_end_ns = now + 20'000;
+    raw.queued_ns = device(now + 6000);
+    raw.start_ns = device(now + start);
+    raw.end_ns = raw.start_ns + whole;
+    raw.pause_ns = pause;
+    raw.behind = behind;
+    now += 100'000;
+    return arrival.part(bias, raw);
+  };
+  CHECK(part(22'000, 20'000, 5000, 0) == Approx(4500.0).margin(10.0));
+  CHECK(part(16'000, 20'000, 5000, 0) == Approx(10'500.0).margin(10.0));
+  // There in time, whatever the pause says: its call returned before START, or it waited less than its own part.
+  CHECK(part(80'000, 20'000, 5000, 0) == 2000.0);
+  CHECK(part(23'600, 20'000, 1500, 9) == 3000.0);
+  // A short kernel that ran as soon as it could; and a host that was interrupted after the command had run.
+  CHECK(part(6700, 20'000, 5000, 0) == Approx(19'800.0).margin(10.0));
+  CHECK(part(-30'000, 20'000, 5000, 0) == 4000.0);
+  CHECK(part(-30'000, 20'000, 1000, 9) == 3000.0);
   CHECK(bias.waited(4000.0));
   CHECK_FALSE(bias.waited(3000.0));
-
-  clock_synchronizer sync({.regression = false, .bias = bias});
-  sync.refresh();
-  CHECK(sync.constant_clock() == nullptr);
-  const std::int64_t now = host_now_ns();
-  // QUEUED early in calls of 20 us: the middle of the bounds is 2 us off, which must not show.
-  for (int i = 0; i < 20; ++i) {
-    const std::int64_t begin = now + 30'000 * i;
-    sync.add({begin, begin + 20'000, begin + 8000 - behind_host});
+  // After 20 s the clocks are 40 us further apart.
+  for (int i = 0; i < 200'000; ++i) {
+    const double now_part = part(22'000, 20'000, 5000, 0);
+    REQUIRE(now_part == Approx(4500.0).margin(60.0));
   }
-  REQUIRE(sync.constant_clock() != nullptr);
+  // Without probes, or where no arrival was measured, the pause decides.
+  command_arrival unknown;
   raw_event raw;
-  const auto duration = [&](std::int64_t start, std::int64_t end, std::int64_t returned) {
-    raw.host_begin_ns = now;
-    raw.host_end_ns = now + returned;
-    return sync
-        .place(raw, now - behind_host + 1000, now - behind_host + 1500, now - behind_host + start,
-               now - behind_host + end, sync.map())
-        .duration_ns();
-  };
-  // Reading the clocks side by side errs by some ten nanoseconds.
-  CHECK(duration(10'000, 30'000, 15'000) == Approx(13'500.0).margin(300.0));
-  CHECK(duration(10'000, 30'000, 9000) == 18'000.0);
-  CHECK(duration(10'000, 30'000, 28'300) == 500.0);
   raw.pause_ns = 5000;
-  CHECK(duration(10'000, 30'000, 60'000) == 16'000.0);
-
-  // Where the clocks have drifted apart since, or by no known clock, the pause decides.
-  event_bias elsewhere = bias;
-  elsewhere.arrival->device_ns += 20'000;
-  clock_synchronizer drifted({.regression = false, .bias = elsewhere});
-  drifted.refresh();
-  for (int i = 0; i < 20; ++i) {
-    const std::int64_t begin = now + 30'000 * i;
-    drifted.add({begin, begin + 20'000, begin + 8000 - behind_host});
-  }
-  raw.host_end_ns = now + 15'000;
-  CHECK(drifted
-            .place(raw, now - behind_host + 1000, now - behind_host + 1500, now - behind_host + 10'000,
-                   now - behind_host + 30'000, drifted.map())
-            .duration_ns() == 16'000.0);
+  CHECK(unknown.part(bias, raw) == 4000.0);
+  event_bias unmeasured = bias;
+  unmeasured.arrival_ns.reset();
+  CHECK(arrival.part(unmeasured, raw) == 4000.0);
 }
 
 TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {

@@ -123,19 +123,8 @@ class known_clock_offset final : public clock_method {
     return lower_ + (upper_ - lower_) / 2;
   }
 
-  /// How far apart the bounds of the constant are.
-  [[nodiscard]] std::int64_t room_ns() const noexcept { return upper_ - lower_; }
-
-  /// The same moment's reading of the known clock.
-  [[nodiscard]] std::int64_t of(const host_clock_anchor& anchor) const noexcept {
-    return anchor.clock_ns[static_cast<std::size_t>(clock_)];
-  }
-
-  [[nodiscard]] affine_clock_map map() const noexcept override { return map_with(constant_ns()); }
-
-  /// The map that another constant gives, one that was measured before.
-  [[nodiscard]] affine_clock_map map_with(std::int64_t constant) const noexcept {
-    const std::int64_t anchored = of(latest_) - constant;
+  [[nodiscard]] affine_clock_map map() const noexcept override {
+    const std::int64_t anchored = latest_.clock_ns[static_cast<std::size_t>(clock_)] - constant_ns();
     // Half a tick: a stamp is cut to whole ticks, the event happened somewhere within the tick.
     return {anchored, latest_.host_ns - anchored, -rate(), 0.5 * static_cast<double>(tick_ns_ - 1) + 0.5};
   }
@@ -144,7 +133,7 @@ class known_clock_offset final : public clock_method {
   static constexpr std::int64_t slack_ns = 200;
 
   [[nodiscard]] std::int64_t difference(const host_clock_anchor& anchor) const noexcept {
-    return of(anchor) - anchor.host_ns;
+    return anchor.clock_ns[static_cast<std::size_t>(clock_)] - anchor.host_ns;
   }
   /// Gain of the known clock on the steady clock per nanosecond; the steady clock has none on itself.
   [[nodiscard]] double rate() const noexcept {

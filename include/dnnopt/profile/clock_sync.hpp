@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,13 +146,6 @@ class clock_synchronizer {
     return latest_ == nullptr ? affine_clock_map{} : latest_->map_past(device_ns);
   }
 
-  /// A host's clock that the device's is, but for a constant; null where none is known to be.
-  [[nodiscard]] const known_clock_offset* constant_clock() const noexcept {
-    for (const known_clock_offset* method : known_)
-      if (method->ready()) return method;
-    return nullptr;
-  }
-
   /// A stamp of the command that `add` was just called for, unwrapped.
   [[nodiscard]] std::int64_t beside(std::int64_t device_ns) const noexcept { return unwrapper_.beside(device_ns); }
 
@@ -224,14 +216,16 @@ class clock_synchronizer {
       event.end_ns = raw.host_end_ns;
       return event;
     }
+    if (counts_as_kernel(raw.kind))
+      event.bias_ns = raw.bias_ns >= 0.0F
+                          ? raw.bias_ns
+                          : static_cast<float>(options_.bias.of(static_cast<double>(raw.pause_ns), raw.behind));
     event.device_start_ns = start;
     event.device_end_ns = end;
     event.queued_ns = to_host(queued);
     event.submit_ns = to_host(submit);
     event.start_ns = to_host(start);
     event.end_ns = to_host(end);
-    if (counts_as_kernel(raw.kind))
-      event.bias_ns = static_cast<float>(bias_of(raw, start, static_cast<double>(end - start)));
     bool moved = submit < queued || start < submit || end < start;
     // A command cannot have been queued before the call that queued it; a tick's width is the stamp's own uncertainty.
     if (event.queued_ns < raw.host_begin_ns) {
@@ -246,37 +240,6 @@ class clock_synchronizer {
   }
 
  private:
-  /// What the event of a command that STARTed at `start` and took `whole` nanoseconds to END has too much.
-  [[nodiscard]] double bias_of(const raw_event& raw, std::int64_t start, double whole) const noexcept {
-    const std::optional<affine_clock_map> then = map_of_arrival();
-    if (!then) return options_.bias.of(static_cast<double>(raw.pause_ns), raw.behind);
-    return options_.bias.of(whole, static_cast<double>(raw.pause_ns), raw.behind,
-                            static_cast<double>(raw.host_end_ns - (*then)(start)));
-  }
-
-  /// An arrival goes with the offset of the clocks that it was measured with, not with the one that is known by now,
-  /// which may be some microseconds beside it. It holds on for the host's clock that the device follows: the one by
-  /// which that offset lies nearest to the middle of what is possible now. Empty where it lies in the middle by none.
-  [[nodiscard]] std::optional<affine_clock_map> map_of_arrival() const noexcept {
-    if (!options_.bias.arrival) return std::nullopt;
-    const event_arrival& arrival = *options_.bias.arrival;
-    const known_clock_offset* best = nullptr;
-    std::int64_t constant = 0;
-    std::int64_t least = 0;
-    for (const known_clock_offset* method : known_) {
-      if (!method->ready()) continue;
-      const std::int64_t then = method->of(arrival.anchor) - arrival.device_ns;
-      const std::int64_t apart =
-          then > method->constant_ns() ? then - method->constant_ns() : method->constant_ns() - then;
-      if (apart > method->room_ns() / 3 || (best != nullptr && apart >= least)) continue;
-      best = method;
-      constant = then;
-      least = apart;
-    }
-    if (best == nullptr) return std::nullopt;
-    return best->map_with(constant);
-  }
-
   struct entry {
     std::unique_ptr<clock_method> method;
     quantile_sketch absolute{};  ///< |residual| against the middle of the call

@@ -116,6 +116,7 @@ struct raw_event {
   std::int64_t end_ns = 0;
   std::int64_t pause_ns = -1;                 ///< device time since the queue's former command; the profiler sets it
   std::int32_t behind = -1;                   ///< timed commands enqueued behind it when it ended; -1 where unknown
+  float bias_ns = -1.0F;                      ///< what the event has too much; the profiler sets it, -1 where unknown
   std::int64_t host_begin_ns = 0;             ///< host clock just before the enqueue call (or the interval's begin)
   std::int64_t host_end_ns = 0;               ///< host clock just after it returned (or the interval's end)
   std::array<std::uint64_t, 3> gws{0, 0, 0};  ///< global work size, zeros for commands without one

@@ -15,7 +15,8 @@
 #include <dnnopt/backend/cl_status.hpp>
 #include <dnnopt/backend/command_queue.hpp>
 #include <dnnopt/backend/opencl_loader.hpp>
-#include <dnnopt/profile/clock_sync.hpp>
+#include <dnnopt/profile/clock_map.hpp>
+#include <dnnopt/profile/command_arrival.hpp>
 #include <dnnopt/profile/event_bias.hpp>
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_clock.hpp>
@@ -29,7 +30,7 @@ namespace dnnopt::profile {
 class kernel_injector {
  public:
   /// Builds the kernel. Throws errc::opencl_call.
-  kernel_injector(cl_context context, cl_device_id device) : device_(device) {
+  kernel_injector(cl_context context, cl_device_id device) {
     const char* source =
         "__kernel void dnnopt_empty(void) {}\n"
         "__kernel void dnnopt_spin(__global float* x, int rounds) {\n"
@@ -259,48 +260,38 @@ class kernel_injector {
   /// `apart_ns` apart and the same behind a long kernel.
   void measure_arrival(opencl::command_queue& queue, cl_int long_rounds, const std::array<cl_int, 3>& lengths,
                        std::int64_t apart_ns, event_bias& found) {
-    clock_synchronizer clock(clock_options_of(device_));
-    clock.refresh();
-    // Empty kernels have the shortest calls, which tell the clocks' offset best, here as in a profiler.
-    for (const clock_pair& pair : probe(queue, 64)) clock.add(pair);
-    struct ended {
-      std::size_t length;
-      std::int64_t host_ns;    // the enqueue call returned
-      std::int64_t device_ns;  // END, unwrapped
-    };
-    std::vector<ended> ends;
-    std::array<double, 3> own{};
+    std::array<std::vector<double>, 3> after;  // from the call's return to END
+    std::vector<double> own;
     std::vector<double> more;
+    std::int64_t base = 0;
     for (std::size_t length = 0; length < lengths.size(); ++length) {
       std::vector<double> held, alone;
       for (int round = 0; round < 8; ++round) {
         stream_events(queue, long_rounds, lengths[length], 0, held, nullptr);
+        std::vector<double> offsets;
+        for (const clock_pair& pair : probe(queue, command_arrival::probes_wanted)) {
+          if (base == 0) base = pair.device_ns - pair.host_begin_ns;
+          offsets.push_back(static_cast<double>(pair.device_ns - pair.host_begin_ns - base));
+        }
+        const double offset = exact_quantile(offsets, 0.5);
         std::vector<raw_event> events;
         stream_events(queue, 0, lengths[length], apart_ns, alone, nullptr, stream_length, stream_tail, &events);
-        for (const raw_event& raw : events) {
-          clock.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
-          ends.push_back({length, raw.host_end_ns, clock.beside(raw.end_ns)});
-        }
+        for (const raw_event& raw : events)
+          after[length].push_back(static_cast<double>(raw.end_ns - raw.host_end_ns - base) - offset);
       }
-      own[length] = middle_mean(held) - found.deep_ns;
+      own.push_back(middle_mean(held) - found.deep_ns);
       more.push_back(middle_mean(alone) - middle_mean(held));
     }
     std::sort(more.begin(), more.end());
     // What differs by as much from length to length is no constant.
     const bool certain = more.front() > 0.0 && more.back() - more.front() < more[1];
     found.starved_ns = std::max(found.busy_ns, found.deep_ns + (certain ? more[1] : 0.0));
-    const known_clock_offset* constant = clock.constant_clock();
-    if (!certain || constant == nullptr) return;
-    const affine_clock_map to_host = constant->map();
-    std::array<std::vector<double>, 3> after;
-    for (const ended& one : ends)
-      after[one.length].push_back(static_cast<double>(to_host(one.device_ns) - one.host_ns) - own[one.length]);
+    if (!certain) return;
     std::vector<double> arrivals;
-    for (std::vector<double>& times : after) arrivals.push_back(middle_mean(times));
+    for (std::size_t length = 0; length < lengths.size(); ++length)
+      arrivals.push_back(middle_mean(after[length]) - own[length]);
     std::sort(arrivals.begin(), arrivals.end());
-    if (arrivals.back() - arrivals.front() >= more[1]) return;
-    const host_clock_anchor anchor = read_host_clock_anchor();
-    found.arrival = event_arrival{arrivals[1], anchor, constant->of(anchor) - constant->constant_ns()};
+    if (arrivals.back() - arrivals.front() < more[1]) found.arrival_ns = arrivals[1];
   }
 
   /// Adds START to END of `count` spinning kernels but the first, and the pauses between them where wanted: behind one
@@ -378,7 +369,6 @@ class kernel_injector {
     while (spin_by_events(queue) < least_ns && rounds < (1 << 22)) set_spin_rounds(rounds *= 2);
   }
 
-  cl_device_id device_;
   cl::Program program_;
   cl::Kernel kernel_;
   cl::Kernel spin_;

@@ -21,6 +21,7 @@
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/profile/clock_sync.hpp>
+#include <dnnopt/profile/command_arrival.hpp>
 #include <dnnopt/profile/event_queue.hpp>
 #include <dnnopt/profile/events.hpp>
 #include <dnnopt/profile/host_clock.hpp>
@@ -177,7 +178,10 @@ class profiler {
   }
 
   /// Empty kernels that the executor should enqueue and report by `record_probe` before the first inference.
-  [[nodiscard]] std::size_t probes_wanted() const noexcept { return enabled() ? options_.injected_kernels : 0; }
+  [[nodiscard]] std::size_t probes_wanted() const noexcept {
+    const std::size_t arrivals = options_.clock.bias.arrival_ns ? command_arrival::probes_wanted : 0;
+    return enabled() ? std::max(options_.injected_kernels, arrivals) : 0;
+  }
   /// The stamps of an empty kernel: they feed the clock and nothing else.
   void record_probe(const clock_pair& pair) noexcept {
     raw_event event;
@@ -310,7 +314,8 @@ class profiler {
       return;
     }
     if (raw.launch == probe_launch) {
-      clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
+      const std::int64_t queued = clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
+      arrivals_.probe({raw.host_begin_ns, raw.host_end_ns, queued});
       return;
     }
     if (raw.launch >= launches_.size()) {
@@ -329,7 +334,11 @@ class profiler {
         unwrapped.pause_ns = std::max<std::int64_t>(0, unwrapped.start_ns - former->second);
         former->second = std::max(former->second, unwrapped.end_ns);
       }
+      // Of commands repeated back to back one event has the last one's call, and the first one's START.
+      if (counts_as_kernel(raw.kind) && raw.repeats == 1)
+        unwrapped.bias_ns = static_cast<float>(arrivals_.part(options_.clock.bias, unwrapped));
       timed.pause_ns = unwrapped.pause_ns;
+      timed.bias_ns = unwrapped.bias_ns;
     }
     const kernel_event event = clock_.to_host(timed);
     launch_state& launch = launches_[raw.launch];
@@ -396,6 +405,7 @@ class profiler {
 
   std::mutex sampler_mutex_;  // guards the sampler; taken once per run
   clock_synchronizer clock_;
+  command_arrival arrivals_;
   monitor_sampler sampler_;
   double measured_event_cost_ = 0.0;
 

@@ -153,7 +153,6 @@ namespace dnnopt::profile {
   result["event_bias_us"] = report.bias.busy_ns * 1e-3;
   result["starved_event_bias_us"] = report.bias.starved_ns * 1e-3;
   result["deep_event_bias_us"] = report.bias.deep_ns * 1e-3;
-  if (report.bias.arrival) result["event_arrival_us"] = report.bias.arrival->after_call_ns * 1e-3;
   result["starved"] = report.starved;
   result["overhead"] = report.overhead;
   if (const roofline roof = roofline_of(report); roof.measured()) result["roofline"] = to_json(roof);
