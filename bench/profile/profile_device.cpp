@@ -438,9 +438,10 @@ int copies_command(bench_device& device) {
       "an empty kernel adds %.0f ns [%.0f, %.0f] to a busy device, gap between kernels %.0f ns\n"
       "an event is %.0f ns too long, %.0f ns with %d commands or more behind it, %.0f ns where the device waits for "
       "the "
-      "command (a pause of more than %.0f ns%s)\n",
+      "command (a pause of more than %.0f ns, then more or less by when its "
+      "enqueue call returned)\n",
       empty.ns_per_copy, empty.low_ns, empty.high_ns, gap, bias.busy_ns, bias.deep_ns, bias.depth, bias.starved_ns,
-      1.25 * bias.pause_ns, bias.arrival_ns ? ", more or less by when its enqueue call returned" : "");
+      1.25 * bias.pause_ns);
   std::printf("profiled times against copies less the gap, us; in brackets how many of them the device waited for\n");
   std::printf("%10s %18s %24s %24s %24s\n", "copies", "95%% interval", "behind a long kernel", "as enqueued", "apart");
   device.items = 1 << 14;

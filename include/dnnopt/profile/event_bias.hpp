@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 namespace dnnopt::profile {
 
@@ -16,9 +15,6 @@ struct event_bias {
   double deep_ns = 0.0;     ///< of a command that was there and had `depth` commands or more behind it when it ended
   std::int32_t depth = 0;   ///< 0 where what is behind a command makes no difference
   double launch_ns = 0.0;   ///< an empty kernel's slope, which the figures above were measured with
-  /// From the enqueue call's return to END of a command that the device waited for, its execution taken off, by the
-  /// offset of the clocks at which an empty kernel is QUEUED when its call begins; empty where that was not seen.
-  std::optional<double> arrival_ns{};
 
   /// Whether the device had waited for a command that started `pause` nanoseconds after the one before it had ended;
   /// not known where negative. A pause varies by some percent; beyond a quarter nothing but waiting was seen.

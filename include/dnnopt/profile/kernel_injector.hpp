@@ -16,7 +16,6 @@
 #include <dnnopt/backend/command_queue.hpp>
 #include <dnnopt/backend/opencl_loader.hpp>
 #include <dnnopt/profile/clock_map.hpp>
-#include <dnnopt/profile/command_arrival.hpp>
 #include <dnnopt/profile/event_bias.hpp>
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_clock.hpp>
@@ -141,8 +140,7 @@ class kernel_injector {
   /// kernel adds (`launch_ns`), both by the device's stamps and in turns:
   ///   - of commands with others behind them, of those at the queue's end, and from how many on;
   ///   - of commands that the device waits for, which START is stamped for before they have arrived as a whole: kernels
-  ///     enqueued `least_ns` apart against the same ones behind a long kernel, and how long after its enqueue call had
-  ///     returned such a kernel began.
+  ///     enqueued `least_ns` apart against the same ones behind a long kernel.
   /// Kernels take an eighth of `least_ns` and less. Zeros where events cost next to nothing, and where turns differ by
   /// as much, as on a device that has other work too. Takes about half a second. Errors: opencl_call.
   [[nodiscard]] event_bias measure_event_bias(opencl::command_queue& queue, double least_ns = 30e3) {
@@ -154,9 +152,19 @@ class kernel_injector {
     };
     if (!measure_deep_bias(queue, long_rounds, rounds_of(0.12 * least_ns), 0.25 * least_ns, found)) return {};
     measure_depth(queue, long_rounds, rounds_of(0.12 * least_ns), found);
-    measure_arrival(queue, long_rounds,
-                    {rounds_of(0.03 * least_ns), rounds_of(0.06 * least_ns), rounds_of(0.12 * least_ns)},
-                    static_cast<std::int64_t>(least_ns), found);
+    std::vector<double> more;
+    for (const double share : {0.03, 0.06, 0.12}) {
+      std::vector<double> held, alone;
+      for (int round = 0; round < 8; ++round) {
+        stream_events(queue, long_rounds, rounds_of(share * least_ns), 0, held, nullptr);
+        stream_events(queue, 0, rounds_of(share * least_ns), static_cast<std::int64_t>(least_ns), alone, nullptr);
+      }
+      more.push_back(middle_mean(alone) - middle_mean(held));
+    }
+    std::sort(more.begin(), more.end());
+    // What differs by as much from length to length is no constant.
+    const bool certain = more.front() > 0.0 && more.back() - more.front() < more[1];
+    found.starved_ns = std::max(found.busy_ns, found.deep_ns + (certain ? more[1] : 0.0));
     return found;
   }
 
@@ -256,50 +264,12 @@ class kernel_injector {
     found.busy_ns = std::max(0.0, found.deep_ns - step);
   }
 
-  /// The part of `measure_event_bias` of commands that the device waits for, from kernels of three lengths enqueued
-  /// `apart_ns` apart and the same behind a long kernel.
-  void measure_arrival(opencl::command_queue& queue, cl_int long_rounds, const std::array<cl_int, 3>& lengths,
-                       std::int64_t apart_ns, event_bias& found) {
-    std::array<std::vector<double>, 3> after;  // from the call's return to END
-    std::vector<double> own;
-    std::vector<double> more;
-    std::int64_t base = 0;
-    for (std::size_t length = 0; length < lengths.size(); ++length) {
-      std::vector<double> held, alone;
-      for (int round = 0; round < 8; ++round) {
-        stream_events(queue, long_rounds, lengths[length], 0, held, nullptr);
-        std::vector<double> offsets;
-        for (const clock_pair& pair : probe(queue, command_arrival::probes_wanted)) {
-          if (base == 0) base = pair.device_ns - pair.host_begin_ns;
-          offsets.push_back(static_cast<double>(pair.device_ns - pair.host_begin_ns - base));
-        }
-        const double offset = exact_quantile(offsets, 0.5);
-        std::vector<raw_event> events;
-        stream_events(queue, 0, lengths[length], apart_ns, alone, nullptr, stream_length, stream_tail, &events);
-        for (const raw_event& raw : events)
-          after[length].push_back(static_cast<double>(raw.end_ns - raw.host_end_ns - base) - offset);
-      }
-      own.push_back(middle_mean(held) - found.deep_ns);
-      more.push_back(middle_mean(alone) - middle_mean(held));
-    }
-    std::sort(more.begin(), more.end());
-    // What differs by as much from length to length is no constant.
-    const bool certain = more.front() > 0.0 && more.back() - more.front() < more[1];
-    found.starved_ns = std::max(found.busy_ns, found.deep_ns + (certain ? more[1] : 0.0));
-    if (!certain) return;
-    std::vector<double> arrivals;
-    for (std::size_t length = 0; length < lengths.size(); ++length)
-      arrivals.push_back(middle_mean(after[length]) - own[length]);
-    std::sort(arrivals.begin(), arrivals.end());
-    if (arrivals.back() - arrivals.front() < more[1]) found.arrival_ns = arrivals[1];
-  }
-
   /// Adds START to END of `count` spinning kernels but the first, and the pauses between them where wanted: behind one
   /// of `long_rounds`, unless that is 0, at least `apart_ns` from one enqueue to the next, and with `tail` more kernels
-  /// behind them. `kept` receives the same kernels' stamps.
+  /// behind them.
   void stream_events(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds, std::int64_t apart_ns,
                      std::vector<double>& times, std::vector<double>* pauses, int count = stream_length,
-                     int tail = stream_tail, std::vector<raw_event>* kept = nullptr) {
+                     int tail = stream_tail) {
     pair_sink sink;
     if (long_rounds > 0) {
       set_spin_rounds(long_rounds);
@@ -320,7 +290,6 @@ class kernel_injector {
       if (former != 0) {
         times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
         if (pauses != nullptr) pauses->push_back(static_cast<double>(raw.start_ns - former));
-        if (kept != nullptr) kept->push_back(raw);
       }
       former = raw.end_ns;
     }

@@ -178,10 +178,7 @@ class profiler {
   }
 
   /// Empty kernels that the executor should enqueue and report by `record_probe` before the first inference.
-  [[nodiscard]] std::size_t probes_wanted() const noexcept {
-    const std::size_t arrivals = options_.clock.bias.arrival_ns ? command_arrival::probes_wanted : 0;
-    return enabled() ? std::max(options_.injected_kernels, arrivals) : 0;
-  }
+  [[nodiscard]] std::size_t probes_wanted() const noexcept { return enabled() ? options_.injected_kernels : 0; }
   /// The stamps of an empty kernel: they feed the clock and nothing else.
   void record_probe(const clock_pair& pair) noexcept {
     raw_event event;
@@ -314,8 +311,7 @@ class profiler {
       return;
     }
     if (raw.launch == probe_launch) {
-      const std::int64_t queued = clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
-      arrivals_.probe({raw.host_begin_ns, raw.host_end_ns, queued});
+      clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
       return;
     }
     if (raw.launch >= launches_.size()) {
@@ -336,7 +332,10 @@ class profiler {
       }
       // Of commands repeated back to back one event has the last one's call, and the first one's START.
       if (counts_as_kernel(raw.kind) && raw.repeats == 1)
-        unwrapped.bias_ns = static_cast<float>(arrivals_.part(options_.clock.bias, unwrapped));
+        unwrapped.bias_ns = static_cast<float>(
+            arrivals_.part(options_.clock.bias, static_cast<double>(unwrapped.end_ns - unwrapped.start_ns),
+                           static_cast<double>(unwrapped.pause_ns), raw.behind,
+                           static_cast<double>(raw.host_end_ns - clock_.map()(unwrapped.start_ns))));
       timed.pause_ns = unwrapped.pause_ns;
       timed.bias_ns = unwrapped.bias_ns;
     }
