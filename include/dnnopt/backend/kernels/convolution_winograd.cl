@@ -327,7 +327,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
       if (c_begin + count < DNNOPT_C) continue;
       for (int t = 0; t < high; ++t) {
         const int h = (row + t) * DNNOPT_TILE;
-        const int w = column * DNNOPT_TILE;
         const int rows = min(DNNOPT_TILE, DNNOPT_OH - h);
         for (int v = 0; v < DNNOPT_VECTORS; ++v) {
           dnnopt_back(own + t * wide * DNNOPT_COLUMNS + v * DNNOPT_VECTOR, results, wide, width);
@@ -336,11 +335,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
             float* line = results + i * DNNOPT_RESULTS;
             const int channel = m + v * DNNOPT_VECTOR + i;
 #if DNNOPT_WINDOW_COLUMNS
-            dnnopt_store_windows(DNNOPT_ARGUMENTS, z, channel, h, w, rows, width, line);
+            dnnopt_store_windows(DNNOPT_ARGUMENTS, z, channel, h, column * DNNOPT_TILE, rows, width, line);
 #elif DNNOPT_TILES_WIDE * DNNOPT_TILE >= DNNOPT_OW
             DNNOPT_STORE_RUN(z, channel, h * DNNOPT_OW, rows * DNNOPT_OW, line);
 #else
-            for (int r = 0; r < rows; ++r) DNNOPT_STORE_RUN(z, channel, (h + r) * DNNOPT_OW + w, width, line + r * width);
+            for (int r = 0; r < rows; ++r) DNNOPT_STORE_RUN(z, channel, (h + r) * DNNOPT_OW + column * DNNOPT_TILE, width, line + r * width);
 #endif
           }
         }
