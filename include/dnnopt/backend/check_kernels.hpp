@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -397,11 +396,11 @@ class kernel_checker {
     std::vector<double> times, gaps;
     copied_->take_times(result_.bias, times, gaps);
     if (gaps.empty()) return;
-    const auto mean = [](const std::vector<double>& of) {
-      return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
-    };
-    one.times.push_back(mean(times));
-    one.gaps.push_back(mean(gaps));
+    for (const auto& [singles, means] : {std::pair(&times, &one.times), std::pair(&gaps, &one.gaps)}) {
+      profile::running_moments sum;
+      for (const double single : *singles) sum.add(single);
+      means->push_back(sum.mean());
+    }
   }
 
   void judge(measured& one) {

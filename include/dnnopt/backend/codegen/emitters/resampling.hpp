@@ -183,18 +183,18 @@ struct resample_taps {
 /// Why no image's linear filter computes a linear interpolation along `axes`; empty where one does: of a tensor in an
 /// image whose planes lie apart, along rows and columns, on a device whose filter is as exact as sums in fp32.
 [[nodiscard]] inline std::string reject_filter(const element_site& s, std::span<const resized_axis> axes) {
-  constexpr double needed = 20;  // errs by less than 1e-6
+  constexpr int needed = 20;  // errs by less than 1e-6
   const value_id x = s.n().inputs[0];
   const auto& texels = s.b.g().facts(x).texels;
   if (s.b.is_member_value(x)) return "the same kernel computes what it reads";
   if (!texels) return "what it reads lies in rows";
   if (texels->object == memory_object::buffer || texels->object == memory_object::image1d_buffer)
     return "what it reads lies in an object without samplers: " + std::string(name_of(texels->object));
+  if (texels->filter_bits <= 0) return "how exact the device's filter is is not known";
   if (texels->filter_bits < needed) {
     char bits[32];
     std::snprintf(bits, sizeof(bits), "%.1f", texels->filter_bits);
-    return texels->filter_bits <= 0 ? "how exact the device's filter is is not known"
-                                    : "the device's filter is exact to " + std::string(bits) + " bits, 20 are needed";
+    return "the device's filter is exact to " + std::string(bits) + " bits, " + std::to_string(needed) + " are needed";
   }
   for (const char* const other : {"antialias", "exclude_outside"})
     if (s.attributes().get_int(other, 0) != 0) return "a filter knows no " + std::string(other);
