@@ -21,6 +21,7 @@ struct options {
   bool require_device = false;
   std::string precision = "fp32";
   std::string memory_objects = "automatic";
+  std::vector<std::string> texels;  ///< NAME=1:image2d
   std::string wait = "blocking";
   std::vector<std::string> shapes;  ///< NAME=2x3x224x224
   std::vector<std::string> dims;    ///< batch=2

@@ -54,6 +54,11 @@ void add_common(CLI::App& command, tool::options& o) {
                   "suits the device")
       ->check(CLI::IsMember({"buffers", "packed", "images", "automatic"}))
       ->capture_default_str();
+  command
+      .add_option("--texels", o.texels,
+                  "NAME=DIM[:OBJECT[:ROWS]]: an input or output that lies as texels of four elements along DIM, in a "
+                  "buffer, image2d, image2d_array (layers of ROWS, or planes) or image1d_buffer")
+      ->allow_extra_args(false);
   command.add_option("--shape", o.shapes, "NAME=2x3x224x224: shape of an input with symbolic dims")
       ->allow_extra_args(false);
   command.add_option("--dim", o.dims, "batch=2: value of a symbolic dim")->allow_extra_args(false);

@@ -117,7 +117,8 @@ int optimize(const options& o) {
     const auto begin = std::chrono::steady_clock::now();
     dnnopt::codegen::lower_options lowering = dnnopt::codegen::default_lower_options(&device.info);
     lowering.memory = dnnopt::chosen_memory(compiling.memory_objects);
-    dnnopt::stored_program stored = dnnopt::make_stored_program(g, compiling.precision, lowering, o.require_device);
+    dnnopt::stored_program stored =
+        dnnopt::make_stored_program(g, compiling.precision, lowering, o.require_device, compiling.texels);
     dnnopt::program& placed = stored.placed;
     storage = std::move(stored.figures);
     lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -126,16 +127,18 @@ int optimize(const options& o) {
     arranged = dnnopt::arrange_memory(placed, alignment, compiling.memory, static_cast<std::int64_t>(o.memory_limit));
     kernels = placed.kernel_count();
     host_ops = placed.host_count();
+    // Conversions of what the caller exchanges as texels are nodes of the placed graph alone.
+    const dnnopt::graph& run = *placed.g;
     for (const dnnopt::placed_node& step : placed.steps) {
-      const dnnopt::node& n = g->node_at(step.id);
+      const dnnopt::node& n = run.node_at(step.id);
       if (step.where == dnnopt::placement::host) {
         late = true;
-        if (is_layout_step(*g, step)) ++layout_after;
+        if (is_layout_step(run, step)) ++layout_after;
       }
       for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
-        if (is_layout_step(*g, step)) ++layout_after;
+        if (is_layout_step(run, step)) ++layout_after;
         json ops = json::array();
-        for (const dnnopt::node_id id : step.members) ops.push_back(std::string(g->node_at(id).op->name));
+        for (const dnnopt::node_id id : step.members) ops.push_back(std::string(run.node_at(id).op->name));
         launches.push_back({{"name", n.name + (step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k))},
                             {"ops", ops},
                             {"version", step.lowered.kernels[k].version},
@@ -167,6 +170,8 @@ int optimize(const options& o) {
   result["arena_lower_bound_bytes"] = memory.lower_bound_bytes;
   result["storage"] = {{"narrowed_intermediates", storage.narrowed_intermediates},
                        {"narrowed_constants", storage.narrowed_constants},
+                       {"exchanged_values", storage.exchanged_values},
+                       {"conversions", storage.conversions},
                        {"packed_values", storage.packed_values},
                        {"image_values", storage.image_values},
                        {"copy_bytes", storage.copy_bytes},

@@ -51,6 +51,11 @@ int run(const options& o) {
             dnnopt::to_string(content.dims()) + (file.empty() ? "" : "  -> " + file) + "\n";
     ++position;
   }
+  // Who states layouts wants to know what converts them.
+  if (!o.texels.empty()) {
+    result["conversions"] = session.report().storage.conversions;
+    for (const std::string& note : session.report().storage.notes) text += note + "\n";
+  }
   result["wait"] = wait_of(session);
   result["kernels"] = session.kernels();
   result["host_ops"] = session.host_ops();

@@ -44,6 +44,33 @@ namespace tool {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+/// The layout that --texels states behind NAME=: "DIM[:OBJECT[:ROWS]]". Errors: usage, naming `whole`.
+[[nodiscard]] inline dnnopt::texel_layout parse_texels(const std::string& whole, std::string_view text) {
+  const auto part = [&text] {
+    const std::size_t cut = text.find(':');
+    const std::string_view first = text.substr(0, cut);
+    text.remove_prefix(cut == std::string_view::npos ? text.size() : cut + 1);
+    return first;
+  };
+  const auto number = [&](std::string_view digits) {
+    const dnnopt::dim_list dims = parse_dims(digits);
+    if (dims.size() != 1) throw dnnopt::error(dnnopt::errc::usage, "--texels " + whole + ": one number is needed");
+    return dims[0];
+  };
+  dnnopt::texel_layout layout;
+  layout.packed = static_cast<std::size_t>(number(part()));
+  if (!text.empty()) {
+    const std::string_view object = part();
+    const auto found = dnnopt::find_memory_object(object);
+    if (!found)
+      throw dnnopt::error(dnnopt::errc::usage,
+                          "--texels " + whole + ": '" + std::string(object) + "' is no memory object");
+    layout.object = *found;
+  }
+  if (!text.empty()) layout.layer_rows = number(text);
+  return layout;
+}
+
 /// The memory plans in the file that --cache names, or none yet. Errors: bad_file.
 [[nodiscard]] std::shared_ptr<dnnopt::memory::plan_store> plans_of(const options& o);
 /// Writes the plans back beside whatever else the file holds; nothing without --cache.
@@ -85,6 +112,10 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   for (const std::string& text : o.shapes) {
     const auto [name, dims] = parse_pair(text);
     result.shapes[name] = parse_dims(dims);
+  }
+  for (const std::string& text : o.texels) {
+    const auto [name, layout] = parse_pair(text);
+    result.texels[name] = parse_texels(text, layout);
   }
   use_profiles(o, result);
   return result;

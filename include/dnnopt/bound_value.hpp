@@ -23,14 +23,15 @@ enum class bound_use : std::uint8_t {
   return names[static_cast<unsigned>(use)];
 }
 
-/// An input or output whose elements lie in the caller's buffer, dense and row-major.
+/// An input or output whose elements lie in memory of the caller: dense rows in a buffer, or the texels that
+/// compile_options::texels states.
 struct bound_value {
   std::string name;
   bool is_output = false;
   dtype type = dtype::undefined;  ///< of the elements: the model's, whatever precision the session stores
   bound_use use = bound_use::in_place;
   std::string reason;              ///< why it is copied; empty in place
-  std::uint64_t bytes = 0;         ///< that the memory has; its elements take the first of them
+  std::uint64_t bytes = 0;         ///< that the memory has; elements take the first of a buffer's
   std::optional<dim_list> dims{};  ///< the value's dims where the model or the last inference tells them
 };
 

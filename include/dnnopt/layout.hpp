@@ -45,6 +45,14 @@ enum class memory_object : std::uint8_t { buffer, image2d, image2d_array, image1
   return names[static_cast<unsigned>(object)];
 }
 
+/// The memory object of that name; nothing for other names.
+[[nodiscard]] constexpr std::optional<memory_object> find_memory_object(std::string_view name) noexcept {
+  for (const memory_object one :
+       {memory_object::buffer, memory_object::image2d, memory_object::image2d_array, memory_object::image1d_buffer})
+    if (name_of(one) == name) return one;
+  return std::nullopt;
+}
+
 /// Components of a texel (RGBA).
 inline constexpr std::int64_t texel_width = 4;
 
@@ -53,7 +61,7 @@ inline constexpr std::int64_t texel_width = 4;
 struct texel_layout {
   std::size_t packed = 0;
   memory_object object = memory_object::buffer;
-  std::int64_t layer_rows = 0;  ///< of an image2d_array: rows of one layer
+  std::int64_t layer_rows = 0;  ///< of an image2d_array: rows of one layer; 0 where a caller states it: a plane's
   double filter_bits = 0;       ///< of an image: those of the device's linear filter (device_facts), 0: not known
 
   friend bool operator==(const texel_layout&, const texel_layout&) = default;

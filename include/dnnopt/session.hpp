@@ -50,6 +50,10 @@ struct compile_options {
   dnnopt::precision precision = dnnopt::precision::fp32;
   /// What holds packed weights on an OpenCL device.
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::automatic;
+  /// Inputs and outputs that lie as texels in what the caller binds: an image, or a buffer of vectors of four. Their
+  /// dims must be known. Kernels use them as they are, or the report's notes say what converts them and why; tensors
+  /// given to run() and returned by it stay rows. The reference backend has rows alone, and says so.
+  std::map<std::string, texel_layout> texels{};
   bool require_device = false;     ///< a host fallback is an error naming the operators
   std::string passes = "default";  ///< "default", "none", "epilogue", or names separated by commas
   dim_bindings dims{};             ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
@@ -105,9 +109,10 @@ class session {
   [[nodiscard]] named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
 
   /// Makes the input or output `name` lie in the caller's OpenCL buffer from the next inference on: dense, row-major,
-  /// of the model's element type, in the session's own context (session::context()). The session keeps the buffer alive
-  /// until it is unbound or another one takes its place. The answer says whether kernels use it in place, or what makes
-  /// every inference copy it. Where an input has symbolic dims, `dims` says which ones it has in the buffer.
+  /// of the model's element type, in the session's own context (session::context()); or in the texels that
+  /// compile_options::texels states for it, in a buffer or an image (docs/texture_memory.md). The session keeps the
+  /// memory alive until it is unbound or another one takes its place. The answer says whether kernels use it in place,
+  /// or what makes every inference copy it. Where an input has symbolic dims, `dims` says which ones it has there.
   ///
   /// Synchronization: whatever the caller enqueued on the buffer, on whatever queue, must be done when run() is called,
   /// and nothing else may touch it before run() returns; then everything that the inference enqueued is done.

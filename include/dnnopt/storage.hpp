@@ -17,10 +17,12 @@ enum class precision : std::uint8_t { fp32, fp16 };
 struct storage_figures {
   std::size_t narrowed_intermediates = 0;  ///< values stored in fp16 (precision::fp16)
   std::size_t narrowed_constants = 0;
-  std::size_t packed_values = 0;   ///< intermediate tensors that hold texels
-  std::size_t image_values = 0;    ///< of them in images
-  std::uint64_t copy_bytes = 0;    ///< that second copies would take for readers whose reduction dim is not served
-  std::vector<std::string> notes;  ///< what lies in other memory than was asked for, and why
+  std::size_t exchanged_values = 0;  ///< inputs and outputs that the caller exchanges as texels
+  std::size_t conversions = 0;       ///< kernels that convert these to rows or back; notes say why
+  std::size_t packed_values = 0;     ///< intermediate tensors that hold texels
+  std::size_t image_values = 0;      ///< of them in images
+  std::uint64_t copy_bytes = 0;      ///< that second copies would take for readers whose reduction dim is not served
+  std::vector<std::string> notes;    ///< what lies in other memory than was asked for, and why
 };
 
 }  // namespace dnnopt

@@ -7,6 +7,7 @@
 #define DNNOPT_BACKEND_DEVICE_MEMORY_HPP
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -33,12 +34,35 @@ enum class memory_access : std::uint8_t { read_write, read_only, write_only };
 enum class memory_placement : std::uint8_t { device, host_visible, addressed };
 
 enum class image_kind : std::uint8_t { image2d, image2d_array, image1d_buffer };
-enum class texel_type : std::uint8_t { rgba_fp32, rgba_fp16 };
+/// What images are made of; those of the caller may also be of integers that kernels see as 0 to 1, as cameras give.
+enum class texel_type : std::uint8_t { rgba_fp32, rgba_fp16, rgba_unorm8, rgba_unorm16, bgra_unorm8 };
 
-/// Bytes of one texel of four components: 16 or 8.
-[[nodiscard]] constexpr std::size_t texel_bytes(texel_type texel) noexcept {
-  return texel == texel_type::rgba_fp32 ? 16 : 8;
+/// "RGBA fp32" and so on.
+[[nodiscard]] constexpr std::string_view name_of(texel_type texel) noexcept {
+  constexpr std::string_view names[] = {"RGBA fp32", "RGBA fp16", "RGBA unorm8", "RGBA unorm16", "BGRA unorm8"};
+  return names[static_cast<unsigned>(texel)];
 }
+
+/// Bytes of one texel of four components.
+[[nodiscard]] constexpr std::size_t texel_bytes(texel_type texel) noexcept {
+  constexpr std::size_t bytes[] = {16, 8, 4, 8, 4};
+  return bytes[static_cast<unsigned>(texel)];
+}
+
+/// OpenCL's words for a texel type.
+struct texel_format {
+  texel_type texel;
+  cl_channel_order order;
+  cl_channel_type type;
+};
+
+inline constexpr std::array texel_formats{
+    texel_format{texel_type::rgba_fp32, CL_RGBA, CL_FLOAT},
+    texel_format{texel_type::rgba_fp16, CL_RGBA, CL_HALF_FLOAT},
+    texel_format{texel_type::rgba_unorm8, CL_RGBA, CL_UNORM_INT8},
+    texel_format{texel_type::rgba_unorm16, CL_RGBA, CL_UNORM_INT16},
+    texel_format{texel_type::bgra_unorm8, CL_BGRA, CL_UNORM_INT8},
+};
 
 /// Extent of an image in texels. image1d_buffer uses `width` alone, image2d has one layer.
 struct image_shape {
@@ -49,6 +73,7 @@ struct image_shape {
   std::size_t layers = 1;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return width * height * layers * texel_bytes(texel); }
+  friend bool operator==(const image_shape&, const image_shape&) = default;
 };
 
 /// Figures of one allocator. Bytes are those asked of OpenCL: wrapped host memory and the user's own memory objects are
@@ -308,10 +333,10 @@ class device_memory {
     return result;
   }
 
-  /// The caller's own image of RGBA fp32 or fp16 texels, retained; errors as wrap().
-  [[nodiscard]] device_image wrap_image(cl_mem memory) const {
+  /// The caller's own image of one of the texel types, retained; errors as wrap(), and invalid_argument for others.
+  [[nodiscard]] device_image wrap_image(cl_mem memory, std::string_view name = {}) const {
     const cl_mem_object_type type = belongs_here(
-        memory, {CL_MEM_OBJECT_IMAGE2D, CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE1D_BUFFER}, "image");
+        memory, {CL_MEM_OBJECT_IMAGE2D, CL_MEM_OBJECT_IMAGE2D_ARRAY, CL_MEM_OBJECT_IMAGE1D_BUFFER}, "image", name);
     const auto number = [&](cl_image_info parameter) {
       std::size_t value = 0;
       check(::clGetImageInfo(memory, parameter, sizeof(value), &value, nullptr), "clGetImageInfo");
@@ -319,14 +344,19 @@ class device_memory {
     };
     cl_image_format format{};
     check(::clGetImageInfo(memory, CL_IMAGE_FORMAT, sizeof(format), &format, nullptr), "clGetImageInfo");
-    if (format.image_channel_order != CL_RGBA ||
-        (format.image_channel_data_type != CL_FLOAT && format.image_channel_data_type != CL_HALF_FLOAT)) {
-      throw error(errc::invalid_argument, "an image of the caller must be CL_RGBA with CL_FLOAT or CL_HALF_FLOAT");
+    const auto row = std::find_if(texel_formats.begin(), texel_formats.end(), [&](const texel_format& one) {
+      return one.order == format.image_channel_order && one.type == format.image_channel_data_type;
+    });
+    if (row == texel_formats.end()) {
+      throw error(errc::invalid_argument,
+                  "an image of the caller must be CL_RGBA of CL_FLOAT, CL_HALF_FLOAT, "
+                  "CL_UNORM_INT8 or CL_UNORM_INT16, or CL_BGRA of CL_UNORM_INT8" +
+                      of(name));
     }
     device_image result;
     result.handle_ = cl::Memory(memory, true);
     image_shape& shape = result.shape_;
-    shape.texel = format.image_channel_data_type == CL_FLOAT ? texel_type::rgba_fp32 : texel_type::rgba_fp16;
+    shape.texel = row->texel;
     shape.width = number(CL_IMAGE_WIDTH);
     if (type == CL_MEM_OBJECT_IMAGE1D_BUFFER) {
       shape.kind = image_kind::image1d_buffer;
@@ -387,6 +417,16 @@ class device_memory {
     }
     // Flags 0 inherit the buffer's access.
     return make_image(shape, buffer.handle(), shape.kind == image_kind::image2d ? pitch : 0, 0, name, false);
+  }
+
+  /// An image for people, as "image2d of 7 x 9 RGBA fp32 texels".
+  [[nodiscard]] static std::string describe(const image_shape& shape) {
+    constexpr std::string_view kinds[] = {"image2d", "image2d_array", "image1d_buffer"};
+    std::string text(kinds[static_cast<std::size_t>(shape.kind)]);
+    text += " of " + std::to_string(shape.width);
+    if (shape.kind != image_kind::image1d_buffer) text += " x " + std::to_string(shape.height);
+    if (shape.kind == image_kind::image2d_array) text += " x " + std::to_string(shape.layers) + " layers";
+    return text + " " + std::string(name_of(shape.texel)) + " texels";
   }
 
   /// Refuses every allocation that would bring live_bytes above `bytes` (errc::memory_limit); 0 is no limit.
@@ -490,17 +530,10 @@ class device_memory {
                 "the device has no shared virtual memory for " + std::to_string(bytes) + " bytes" + of(name));
   }
 
-  static std::string describe(const image_shape& shape) {
-    constexpr std::string_view kinds[] = {"image2d", "image2d_array", "image1d_buffer"};
-    std::string text(kinds[static_cast<std::size_t>(shape.kind)]);
-    text += " of " + std::to_string(shape.width);
-    if (shape.kind != image_kind::image1d_buffer) text += " x " + std::to_string(shape.height);
-    if (shape.kind == image_kind::image2d_array) text += " x " + std::to_string(shape.layers) + " layers";
-    return text + (shape.texel == texel_type::rgba_fp32 ? " RGBA fp32 texels" : " RGBA fp16 texels");
-  }
-
   void require_image(const image_shape& shape, std::string_view name) const {
-    if (!images_.supported || !(shape.texel == texel_type::rgba_fp32 ? images_.rgba_fp32 : images_.rgba_fp16)) {
+    const bool made = (shape.texel == texel_type::rgba_fp32 && images_.rgba_fp32) ||
+                      (shape.texel == texel_type::rgba_fp16 && images_.rgba_fp16);
+    if (!images_.supported || !made) {
       throw error(errc::unsupported, "the device has no " + describe(shape) + of(name));
     }
     const bool linear = shape.kind == image_kind::image1d_buffer;

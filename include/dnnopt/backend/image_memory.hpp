@@ -16,7 +16,8 @@
 
 namespace dnnopt {
 
-/// The images of a program's intermediate tensors. Their dims are numbers, so that all bindings of symbols share them.
+/// The images of a program's intermediate tensors; those of inputs and outputs are the caller's side. Their dims are
+/// numbers, so that all bindings of symbols share them.
 struct image_memory {
   std::vector<opencl::image_shape> objects;
   std::map<value_id, std::size_t> object_of;  ///< index into `objects`
@@ -52,7 +53,7 @@ struct image_memory {
   image_memory result;
   for (value_id v = 0; v < g.value_count(); ++v) {
     const value_facts& facts = g.facts(v);
-    if (!lies_in_image(facts) || storages.touched[v].first < 0) continue;
+    if (!lies_in_image(facts) || storages.touched[v].first < 0 || g.is_input(v) || g.is_output(v)) continue;
     const codegen::texel_storage storage = texel_storage_of(facts);
     std::int64_t width = storage.extents.width.evaluate(none);
     std::int64_t height = storage.extents.height.evaluate(none);

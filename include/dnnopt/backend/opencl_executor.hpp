@@ -32,6 +32,7 @@
 #include <dnnopt/backend/run_observer.hpp>
 #include <dnnopt/backend/run_values.hpp>
 #include <dnnopt/backend/texel_images.hpp>
+#include <dnnopt/backend/texel_transfers.hpp>
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/wait_mode.hpp>
 
@@ -122,12 +123,13 @@ class opencl_executor {
   [[nodiscard]] std::uint64_t weight_bytes() const { return weights_.bytes(); }
   /// Bytes of the images that hold intermediate tensors; they stay from run to run, outside the arena.
   [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_memory_.bytes; }
-  /// Bytes of buffers for the graph's inputs and outputs, of all values of the symbols that are kept; bound memory is
-  /// the caller's and counts nothing.
+  /// Bytes of buffers and images for the graph's inputs and outputs, of all values of the symbols that are kept; bound
+  /// memory is the caller's and counts nothing.
   [[nodiscard]] std::uint64_t caller_bytes() const {
     std::uint64_t bytes = 0;
     for (const instance& made : instances_)
       for (const planned_value& separate : made.memory.separate) bytes += made.buffers[separate.held].bytes();
+    for (const auto& [v, image] : callers_images_) bytes += image.bytes();
     return bytes;
   }
   /// The memory plan of the last run's binding.
@@ -163,8 +165,8 @@ class opencl_executor {
     }
     std::vector<tensor> outputs;
     for (std::size_t i = 0; i < g.outputs().size(); ++i) {
-      if (const opencl::device_buffer* const memory = bound_.output(i)) {
-        deliver(state, g.outputs()[i], *memory);
+      if (bound_.is_output_bound(i)) {
+        deliver(state, i);
         outputs.emplace_back();
       } else {
         outputs.push_back(fetch(state, g.outputs()[i], false));
@@ -210,11 +212,13 @@ class opencl_executor {
     // Commands under way read and write these: OpenCL keeps neither buffers nor host memory alive for them.
     std::vector<opencl::device_buffer> dying{};
     std::vector<tensor> dying_on_host{};
+    std::vector<std::vector<std::byte>> dying_texels{};
 
     /// Everything enqueued so far is done.
     void reached() {
       dying.clear();
       dying_on_host.clear();
+      dying_texels.clear();
     }
   };
 
@@ -240,6 +244,8 @@ class opencl_executor {
   void exchange_memory() {
     const std::set<value_id> changed = bound_.take_changed();
     if (changed.empty()) return;
+    for (const value_id root : changed)
+      if (bound_.image_of_root(root) != nullptr) callers_images_.erase(root);
     for (instance& made : instances_) {
       for (const value_id root : changed)
         if (bound_.of_root(root) != nullptr) made.buffers[root] = {};
@@ -389,7 +395,27 @@ class opencl_executor {
     return buffer;
   }
 
+  /// The image of an input or output: the caller's where it is bound.
+  const opencl::device_image& image_of(value_id v) {
+    if (const opencl::device_image* const bound = bound_.image_of_root(v)) return *bound;
+    opencl::device_image& own = callers_images_[v];
+    const value& held = program_->g->value_at(v);
+    if (own.empty())
+      own = where_->memory().allocate_image(image_shape_of(texel_storage_of(held.facts), symbol_values()), held.name);
+    return own;
+  }
+  /// Where the texels of an input or output lie.
+  texel_memory texels_of(run_state& state, value_id v) {
+    if (lies_in_image(program_->g->facts(v))) return {nullptr, &image_of(v), image_of(v).bytes()};
+    return {&buffer_of(state, v), nullptr, bytes_of(v, state.symbols)};
+  }
+
   void upload(run_state& state, value_id v, const tensor& content) {
+    if (const auto& layout = program_->g->facts(v).texels) {
+      state.dying_texels.push_back(upload_texels(state.queue, texels_of(state, v), content, layout->packed,
+                                                 sink_of(state, run_observer::direction::upload)));
+      return;
+    }
     // What the host computed may have another size at every run.
     const value_id root = program_->roots[v];
     opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
@@ -437,7 +463,9 @@ class opencl_executor {
                     }
                     if (pointer.object != memory_object::buffer) {
                       prepared.bytes += bytes_of(pointer.held, state.symbols);
-                      return images_[image_memory_.object_of.at(pointer.held)];
+                      const auto shared = image_memory_.object_of.find(pointer.held);
+                      if (shared == image_memory_.object_of.end()) return image_of(pointer.held);
+                      return images_[shared->second];
                     }
                     materialize(state, pointer.held);
                     prepared.bytes += bytes_of(pointer.held, state.symbols);
@@ -482,6 +510,11 @@ class opencl_executor {
     const value_facts& facts = program_->g->facts(v);
     tensor out(facts.type, evaluate(*facts.dims, state.symbols));
     if (out.size() == 0) return out;
+    if (facts.texels) {
+      download_texels(state.queue, texels_of(state, v), facts.texels->packed, out, wait_,
+                      sink_of(state, run_observer::direction::download));
+      return out;
+    }
     const bool polled = blocking && wait_ != wait_mode::blocking;
     state.queue.download(buffer_of(state, v), out.mutable_bytes(), 0, blocking && !polled,
                          sink_of(state, run_observer::direction::download));
@@ -489,10 +522,13 @@ class opencl_executor {
     return out;
   }
 
-  /// An output in the caller's memory: kernels wrote it there, or it is copied now, as bound_value::reason tells.
-  void deliver(run_state& state, value_id out, const opencl::device_buffer& memory) {
-    bound_.check_late(program_->roots[out], state.symbols);
-    if (bound_.of_root(program_->roots[out]) == &memory) return;
+  /// A bound output: kernels wrote it where it is bound, or it is copied now, as bound_value::reason tells.
+  void deliver(run_state& state, std::size_t position) {
+    const value_id out = program_->g->outputs()[position];
+    const value_id root = program_->roots[out];
+    bound_.check_late(root, state.symbols);
+    if (bound_.has_in_place(position)) return;
+    const opencl::device_buffer& memory = bound_.output(position);
     if (std::optional<tensor> held = on_host(state, out)) {
       state.queue.upload(memory, held->bytes(), 0, false, sink_of(state, run_observer::direction::upload));
       state.dying_on_host.push_back(std::move(*held));
@@ -556,7 +592,8 @@ class opencl_executor {
   device_weights weights_;
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   image_memory image_memory_;
-  std::vector<opencl::device_image> images_;  // by object
+  std::vector<opencl::device_image> images_;                 // by object
+  std::map<value_id, opencl::device_image> callers_images_;  // of inputs and outputs that are not bound
   opencl::memory_placement placement_of_arena_;
   opencl::arena arena_;  // before what holds shares of it
   bound_memory bound_;   // before the kernels that it is an argument of

@@ -41,6 +41,23 @@ namespace detail {
   return now.kernels.size() <= before.kernels.size() && maps(now) <= maps(before);
 }
 
+/// The kernels of a step whose values hold what `g` says, where they keep their frames; else nothing, and `why` says
+/// what stands against it. `step` was lowered with rows.
+[[nodiscard]] inline std::optional<codegen::lowered_node> lower_in_texels(const graph& g, const placed_node& step,
+                                                                          const codegen::lower_options& options,
+                                                                          std::string& why) {
+  try {
+    codegen::lowered_node now =
+        codegen::lower(codegen::block_view{g, step.members, step.outputs, step.anchor}, options);
+    if (keeps_frames(step.lowered, now)) return now;
+    why = "the kernel that reads or writes it has no form for texels there";
+  } catch (const error& e) {
+    if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch) throw;
+    why = e.what();
+  }
+  return std::nullopt;
+}
+
 }  // namespace detail
 
 /// A copy of `g` in which intermediate tensors between kernels hold texels: packed along the dim that layout selection
@@ -102,18 +119,8 @@ namespace detail {
     marked.erase(v);
     result.notes.push_back("'" + g->value_at(v).name + "' keeps its rows: " + why);
   };
-  const auto lowered = [&](std::size_t b, std::string& why) -> std::optional<codegen::lowered_node> {
-    const placed_node& step = rows.steps[step_of_block[b]];
-    try {
-      codegen::lowered_node now =
-          codegen::lower(codegen::block_view{*copy, step.members, step.outputs, step.anchor}, options);
-      if (detail::keeps_frames(step.lowered, now)) return now;
-      why = "the kernel that reads or writes it has no form for texels there";
-    } catch (const error& e) {
-      if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch) throw;
-      why = e.what();
-    }
-    return std::nullopt;
+  const auto lowered = [&](std::size_t b, std::string& why) {
+    return detail::lower_in_texels(*copy, rows.steps[step_of_block[b]], options, why);
   };
   const auto fails = [&](std::size_t b) -> std::optional<std::string> {
     std::string why;

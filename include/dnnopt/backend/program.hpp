@@ -91,13 +91,14 @@ struct program {
 namespace detail {
 
 /// Whether the node's only wanted output holds its first input's elements in the same row-major order and number, so
-/// that it can share the input's memory.
+/// that it can share the input's memory; never where one of them holds texels.
 [[nodiscard]] inline bool is_flat_view(const graph& g, node_id id) {
   const node& n = g.node_at(id);
   if (n.op->view == nullptr || n.outputs.size() != 1 || n.outputs[0] == no_value) return false;
   for (const value_id in : n.inputs)
     if (in != no_value && !g.facts(in).dims) return false;
   if (!g.facts(n.outputs[0]).dims || g.facts(n.outputs[0]).type != g.facts(n.inputs[0]).type) return false;
+  if (g.facts(n.outputs[0]).texels || g.facts(n.inputs[0]).texels) return false;
   const codegen::block_view block{g, {id}, {n.outputs[0]}};
   codegen::kernel_builder b(block, {});
   const shape out = b.dims(n.outputs[0]);

@@ -2,9 +2,12 @@
 #ifndef DNNOPT_BACKEND_STORED_PROGRAM_HPP
 #define DNNOPT_BACKEND_STORED_PROGRAM_HPP
 
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include <dnnopt/backend/exchange_texels.hpp>
 #include <dnnopt/backend/narrow_storage.hpp>
 #include <dnnopt/backend/pack_storage.hpp>
 #include <dnnopt/backend/program.hpp>
@@ -18,11 +21,20 @@ struct stored_program {
   storage_figures figures;
 };
 
-/// Narrows and packs as `wanted` and `how.memory` say, then lowers. `g` itself is not changed.
-/// Errors: no_kernel (with `require_device`).
+/// Lets the inputs and outputs named in `exchanged` hold the caller's texels, narrows and packs as `wanted` and
+/// `how.memory` say, then lowers. `g` itself is not changed.
+/// Errors: no_kernel (with `require_device`); those of exchange_texels.
 [[nodiscard]] inline stored_program make_stored_program(std::shared_ptr<const graph> g, precision wanted,
-                                                        const codegen::lower_options& how, bool require_device) {
+                                                        const codegen::lower_options& how, bool require_device,
+                                                        const std::map<std::string, texel_layout>& exchanged = {}) {
   storage_figures figures;
+  if (!exchanged.empty()) {
+    exchanged_graph made = exchange_texels(g, exchanged, how);
+    figures.exchanged_values = made.values;
+    figures.conversions = made.conversions;
+    figures.notes = std::move(made.notes);
+    g = std::move(made.g);
+  }
   if (wanted == precision::fp16) {
     narrowed_graph narrow = narrow_storage(g, how);
     figures.narrowed_intermediates = narrow.intermediates;
@@ -34,14 +46,14 @@ struct stored_program {
     figures.packed_values = packed.values;
     figures.image_values = packed.images;
     figures.copy_bytes = packed.copy_bytes;
-    figures.notes = std::move(packed.notes);
+    figures.notes.insert(figures.notes.end(), packed.notes.begin(), packed.notes.end());
     g = std::move(packed.g);
   }
   stored_program made{make_program(std::move(g), how, require_device), std::move(figures)};
   for (const placed_node& step : made.placed.steps)
     made.figures.notes.insert(made.figures.notes.end(), step.lowered.notes.begin(), step.lowered.notes.end());
   // Nobody who wants no images asks what they would have given.
-  if (how.memory == memory_objects::images)
+  if (how.memory == memory_objects::images || !exchanged.empty())
     for (const placed_node& step : made.placed.steps)
       for (const codegen::kernel_plan& plan : step.lowered.kernels)
         made.figures.notes.insert(made.figures.notes.end(), plan.notes.begin(), plan.notes.end());

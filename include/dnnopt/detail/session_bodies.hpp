@@ -2,6 +2,7 @@
 #ifndef DNNOPT_DETAIL_SESSION_BODIES_HPP
 #define DNNOPT_DETAIL_SESSION_BODIES_HPP
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -94,9 +95,10 @@ DNNOPT_BODY std::vector<placement_row> session::placements() const {
     }
     return rows;
   }
-  for (const placed_node& step : state_->executor->executed().steps)
+  const program& executed = state_->executor->executed();
+  for (const placed_node& step : executed.steps)
     for (const node_id id : step.members) {
-      const node& n = g.node_at(id);
+      const node& n = executed.g->node_at(id);
       rows.push_back({n.name, std::string(n.op->name), std::string(name_of(step.where)), step.reason});
     }
   return rows;
@@ -121,7 +123,7 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
       state_->executor ? state_->executor->run(ordered, observer) : reference::evaluate(g, ordered);
   named_tensors result;
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (!state_->executor || state_->executor->bound().output(i) == nullptr)
+    if (!state_->executor || !state_->executor->bound().is_output_bound(i))
       result.add(g.value_at(g.outputs()[i]).name, std::move(outputs[i]));
   return result;
 }
@@ -155,7 +157,11 @@ DNNOPT_BODY graph optimize(const model& source, const compile_options& options, 
 DNNOPT_BODY session compile(const model& source, const compile_options& options) {
   auto result = std::make_unique<session::state>();
   result->optimized = std::make_shared<const graph>(optimize(source, options, result->report));
-  if (options.device == "reference") return session(std::move(result));
+  if (options.device == "reference") {
+    for (const auto& [name, layout] : options.texels)
+      result->report.storage.notes.push_back("'" + name + "' keeps its rows: the reference backend has no texels");
+    return session(std::move(result));
+  }
   auto began = std::chrono::steady_clock::now();
   const auto lap = [&began] {
     const auto now = std::chrono::steady_clock::now();
@@ -169,14 +175,18 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   lowering.memory = chosen_memory(options.memory_objects);
   result->report.memory_objects = lowering.memory;
   std::string unmeasured;
-  if (lowering.memory == memory_objects::images && detail::resamples(*result->optimized)) {
+  const bool images = lowering.memory == memory_objects::images ||
+                      std::any_of(options.texels.begin(), options.texels.end(),
+                                  [](const auto& stated) { return stated.second.object != memory_object::buffer; });
+  if (images && detail::resamples(*result->optimized)) {
     try {
       lowering.facts = &device.facts();
     } catch (const error& e) {
       unmeasured = std::string("the device could not be measured: ") + e.what();
     }
   }
-  stored_program stored = make_stored_program(result->optimized, options.precision, lowering, options.require_device);
+  stored_program stored =
+      make_stored_program(result->optimized, options.precision, lowering, options.require_device, options.texels);
   result->report.storage = std::move(stored.figures);
   if (!unmeasured.empty()) result->report.storage.notes.push_back(std::move(unmeasured));
   auto made = std::make_shared<program>(std::move(stored.placed));

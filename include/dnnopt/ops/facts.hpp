@@ -34,7 +34,8 @@ struct value_facts {
   std::optional<std::vector<index_expr>>
       elements;           ///< integer tensors of few elements: each as an expression, row-major
   bool narrowed = false;  ///< float16 by our choice where the model says float32 (backend/narrow_storage.hpp)
-  std::optional<texel_layout> texels;  ///< packed by our choice (backend/pack_storage.hpp); nothing: row-major
+  std::optional<texel_layout>
+      texels;  ///< packed, by our choice (backend/pack_storage.hpp) or the caller's (exchange_texels.hpp); else rows
 
   [[nodiscard]] bool is_constant() const noexcept { return !constant.empty(); }
 };

@@ -19,8 +19,14 @@ inline std::string kernel_builder::read_texel(value_id id, std::span<const index
   accesses_.add_unknown(argument, false);
   const texel_place at = place_in(texel_dims(dims(id), layout.packed), index);
   std::string name = fresh("t");
-  line("const float4 " + name + " = " +
-       texel_read("b" + std::to_string(argument), at, layout.object, layout.layer_rows, block_.g.facts(id).type) + ";");
+  std::string read =
+      texel_read("b" + std::to_string(argument), at, layout.object, layout.layer_rows, block_.g.facts(id).type);
+  // What lies beyond the dim in texels of the caller may be anything: the alpha of a picture, say.
+  if (const index_expr& extent = dims(id)[layout.packed];
+      block_.g.is_input(id) && !(mod(extent, texel_width) == index_expr(0)))
+    read = "select((float4)(0.0f), " + read + ", (int4)(0, 1, 2, 3) < (int4)(" +
+           index_source(extent - index[layout.packed] * texel_width) + "))";
+  line("const float4 " + name + " = " + read + ";");
   scopes_.back().texels.emplace_back(std::move(key), name);
   return name;
 }

@@ -292,9 +292,10 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
     const int last = clamp(DNNOPT_POOL_IW - w, first, reach);
     // Whether the windows have all their rows in the plane.
     const int inside = d >= 0 && d + (DNNOPT_POOL_KD - 1) * DNNOPT_POOL_DD < DNNOPT_POOL_ID && h >= 0 && h + (DNNOPT_POOL_KH - 1) * DNNOPT_POOL_DH < DNNOPT_POOL_IH;
+    const int vectors = DNNOPT_POOL_IW >= 16;
     for (int k = 0; k < count; ++k) {
       const int c = k_begin + k;
-      if (inside && DNNOPT_POOL_IW >= 16 && first < last) {
+      if (inside && vectors && first < last) {
         // The last vector begins earlier where it would end beyond the plane's row.
         const int end = min(max(last, first + 16), DNNOPT_POOL_IW - w);
         for (int i = min(first, end - 16); i < end; i += 16) {
