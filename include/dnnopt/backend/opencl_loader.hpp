@@ -181,6 +181,10 @@ inline const function_table& functions() {
   return table;
 }
 
+/// A parameter that takes the status; null for others. No templates: this is parsed wherever OpenCL is.
+inline cl_int* status_in(cl_int* parameter) noexcept { return parameter; }
+inline cl_int* status_in(...) noexcept { return nullptr; }
+
 template <class F>
 struct signature;
 template <class R, class... A>
@@ -193,12 +197,9 @@ struct signature<R(CL_API_CALL*)(A...)> {
   /// last parameter where that is `cl_int*`.
   static R forward(R(CL_API_CALL* function)(A...), cl_int missing, A... arguments) {
     if (function != nullptr) return function(arguments...);
-    if constexpr (sizeof...(A) != 0) {
-      auto last = std::get<sizeof...(A) - 1>(std::tuple<A...>(arguments...));
-      if constexpr (std::is_same_v<decltype(last), cl_int*>) {
-        if (last != nullptr) *last = missing;
-      }
-    }
+    cl_int* last = nullptr;
+    ((last = status_in(arguments)), ...);
+    if (last != nullptr) *last = missing;
     if constexpr (std::is_same_v<R, cl_int>) {
       return missing;
     } else if constexpr (!std::is_void_v<R>) {
