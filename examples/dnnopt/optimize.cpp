@@ -1,11 +1,11 @@
 // dnnopt optimize
 #include <fstream>
+#include <optional>
 
-#include <dnnopt/backend/arrange_memory.hpp>
-#include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/device_lowering.hpp>
+#include <dnnopt/backend/fit_program.hpp>
+#include <dnnopt/backend/opened_device.hpp>
 #include <dnnopt/backend/program_subgraphs.hpp>
-#include <dnnopt/backend/stored_program.hpp>
-#include <dnnopt/backend/texel_images.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/onnx/export.hpp>
 #include <dnnopt/passes/memory/memory_io.hpp>
@@ -66,6 +66,34 @@ std::int64_t macs_of(const dnnopt::graph& g, const dnnopt::symbol_values& ones) 
   return macs;
 }
 
+/// What compile would lower for. Images ask for a context: which formats there are, and what is measured. A device
+/// whose context is refused is planned for by what its driver lists, and a note says so.
+struct device_to_plan_for {
+  device_to_plan_for(const dnnopt::compile_options& compiling, const dnnopt::graph& g)
+      : listed(dnnopt::opencl::select_device(compiling.device)) {
+    const dnnopt::memory_objects objects = compiling.memory_objects;
+    std::string why_closed;
+    if (dnnopt::wants_images(objects, compiling.texels)) {
+      try {
+        opened.emplace(listed, compiling.programs);
+      } catch (const dnnopt::error& e) {
+        why_closed = e.what();
+      }
+    }
+    lowering = opened ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels)
+                      : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get());
+    if (!why_closed.empty())
+      lowering.notes.push_back("planned by what the driver lists of the device, which could not be opened: " +
+                               why_closed);
+  }
+  device_to_plan_for(const device_to_plan_for&) = delete;
+  device_to_plan_for& operator=(const device_to_plan_for&) = delete;
+
+  dnnopt::opencl::device listed;
+  std::optional<dnnopt::opened_device> opened;
+  dnnopt::device_lowering lowering;
+};
+
 }  // namespace
 
 int optimize(const options& o) {
@@ -112,19 +140,21 @@ int optimize(const options& o) {
   bool late = false;
   for (dnnopt::value_id v = 0; v < g->value_count(); ++v)
     symbolic = symbolic || (g->facts(v).dims && !dnnopt::is_static(*g->facts(v).dims));
+  json planned_for;
   if (o.device != "reference") {
-    const dnnopt::opencl::device device = dnnopt::opencl::select_device(o.device);
-    const auto begin = std::chrono::steady_clock::now();
-    dnnopt::codegen::lower_options lowering = dnnopt::codegen::default_lower_options(&device.info);
-    lowering.memory = dnnopt::chosen_memory(compiling.memory_objects);
-    dnnopt::stored_program stored =
-        dnnopt::make_stored_program(g, compiling.precision, lowering, o.require_device, compiling.texels);
-    dnnopt::program& placed = stored.placed;
-    storage = std::move(stored.figures);
-    lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const std::size_t alignment = device.info.base_address_alignment_bytes;
-    subgraphs = dnnopt::subgraphs_of(placed);
-    arranged = dnnopt::arrange_memory(placed, alignment, compiling.memory, static_cast<std::int64_t>(o.memory_limit));
+    const device_to_plan_for device(compiling, *g);
+    const dnnopt::codegen::lower_options& lowering = device.lowering.options;
+    dnnopt::fitted_program fitted = dnnopt::fit_program(g, compiling.precision, lowering, o.require_device,
+                                                        compiling.memory, o.memory_limit, compiling.texels);
+    const dnnopt::program& placed = fitted.stored.placed;
+    planned_for = lowering.device->name;
+    storage = std::move(fitted.stored.figures);
+    storage.notes.insert(storage.notes.end(), device.lowering.notes.begin(), device.lowering.notes.end());
+    lower_seconds = fitted.lower_seconds;
+    arranged = fitted.memory;
+    const std::size_t alignment = lowering.device->base_address_alignment_bytes;
+    // Parts are those of the order before it was searched.
+    subgraphs = dnnopt::subgraphs_of(dnnopt::make_program(placed.g, lowering, false));
     kernels = placed.kernel_count();
     host_ops = placed.host_count();
     // Conversions of what the caller exchanges as texels are nodes of the placed graph alone.
@@ -153,10 +183,12 @@ int optimize(const options& o) {
     keep_plans(o, *compiling.memory.store);
     ir_after = intermediate_bytes(placed, ones);
   } else {
+    storage.notes.push_back("planned without a device: kernels, storage and memory are for one to tell");
     subgraphs = dnnopt::subgraphs_of(dnnopt::make_program(g, dnnopt::codegen::default_lower_options(nullptr), false));
     for (const dnnopt::node_id id : g->nodes()) layout_after += is_layout_operator(*g, id) ? 1 : 0;
     ir_after = intermediate_bytes(*g, ones);
   }
+  result["device"] = planned_for;
   result["kernels"] = kernels;
   result["host_ops"] = host_ops;
   result["layout_ops_before"] = layout_before;
@@ -215,7 +247,7 @@ int optimize(const options& o) {
   if (compiling.precision == dnnopt::precision::fp16)
     text += "stored in fp16: " + std::to_string(storage.narrowed_intermediates) + " intermediate tensors, " +
             std::to_string(storage.narrowed_constants) + " constants\n";
-  if (storage.packed_values != 0 || !storage.notes.empty())
+  if (dnnopt::chosen_memory(compiling.memory_objects) != dnnopt::memory_objects::buffers)
     text += "texels: " + std::to_string(storage.packed_values) + " intermediate tensors, " +
             std::to_string(storage.image_values) + " of them in images; copies not made " +
             std::to_string(storage.copy_bytes) + " bytes\n";

@@ -13,7 +13,7 @@ namespace dnnopt {
 /// fp32. narrow_storage (backend/narrow_storage.hpp) says which tensors fp16 means.
 enum class precision : std::uint8_t { fp32, fp16 };
 
-/// What became of the wishes for precision and memory objects (layout.hpp).
+/// What became of the wishes for precision, memory objects (layout.hpp) and a memory limit.
 struct storage_figures {
   std::size_t narrowed_intermediates = 0;  ///< values stored in fp16 (precision::fp16)
   std::size_t narrowed_constants = 0;
@@ -22,7 +22,8 @@ struct storage_figures {
   std::size_t packed_values = 0;     ///< intermediate tensors that hold texels
   std::size_t image_values = 0;      ///< of them in images
   std::uint64_t copy_bytes = 0;      ///< that second copies would take for readers whose reduction dim is not served
-  std::vector<std::string> notes;    ///< what lies in other memory than was asked for, and why
+  /// What lies in other memory or another form than was asked for or is usual, and why.
+  std::vector<std::string> notes;
 };
 
 }  // namespace dnnopt

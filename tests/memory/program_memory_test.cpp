@@ -1,10 +1,18 @@
 // The memory of whole programs: execution order, writing in place, the arena against the allocator's count, limits.
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/backend/tuning_store.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/passes/memory/plan_check.hpp>
 
 #include <catch2/catch.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "../support/small_network.hpp"
 
@@ -222,6 +230,71 @@ TEST_CASE("a memory limit orders for itself, and what cannot fit is refused by n
     CHECK(text.find("'Conv") != std::string::npos);
     CHECK(text.find("32768") != std::string::npos);
   }
+}
+
+TEST_CASE("a memory limit makes weights take smaller forms before it refuses", "[memory]") {
+  network n;
+  attribute_map same;
+  same.set("pads", std::vector<std::int64_t>(4, 1));
+  const value_id x = n.input("x", {1, 32, 13, 15});
+  const value_id y = n.node("Conv", {x, n.weights({48, 32, 3, 3}, 0.1F), n.weights({48})}, same);
+  const model m = n.finish(n.node("Conv", {y, n.weights({32, 48, 3, 3}, 0.1F)}, same));
+  const tensor input = random_input({1, 32, 13, 15}, 1);
+  compile_options options = plain();
+  options.device = "reference";
+  const tensor want = compile(m, options).run({{"x", input}})[0];
+  options.device = "opencl";
+  const auto open_vectors = [] {
+    opencl::device device = opencl::select_device("opencl");
+    device.info.type = device_type::cpu;
+    return std::make_shared<opened_device>(std::move(device),
+                                           opencl::program_cache_options{.on_disk = false, .folder = {}});
+  };
+  const auto versions_of = [](const session& s) {
+    std::vector<std::string> versions;
+    for (const placed_node& step : s.executor()->executed().steps)
+      for (const codegen::kernel_plan& plan : step.lowered.kernels) versions.push_back(plan.version);
+    return versions;
+  };
+  // The largest tiles, whatever the device would choose.
+  options.opened = open_vectors();
+  const auto store = std::make_shared<tuning_store>();
+  const session by_default = compile(m, options);
+  for (const placed_node& step : by_default.executor()->executed().steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      store->table_of(options.opened->context.info()).set(plan.tuning, {4, 4, 2, 96, 128, 0});
+  options.tuned = store;
+
+  // Each round has a byte less than the one before needed.
+  std::vector<std::vector<std::string>> forms;
+  std::uint64_t limit = 0;
+  for (;;) {
+    CAPTURE(limit);
+    options.opened = open_vectors();
+    options.memory_limit = limit;
+    std::optional<session> s;
+    try {
+      s.emplace(compile(m, options));
+    } catch (const error& e) {
+      CHECK(e.code() == errc::memory_limit);
+      CHECK(std::string(e.what()).find("the memory limit of " + std::to_string(limit)) != std::string::npos);
+      break;
+    }
+    CHECK(largest_difference(s->run({{"x", input}})[0], want) < 1e-4);
+    const std::uint64_t needed = s->context()->memory().figures().peak_bytes;
+    if (limit != 0) CHECK(needed <= limit);
+    const std::vector<std::string>& notes = s->report().storage.notes;
+    CHECK(notes.size() == (forms.empty() ? 0 : 2));
+    for (const std::string& note : notes) {
+      CHECK(note.find("'Conv") != std::string::npos);
+      CHECK(note.find(std::to_string(limit)) != std::string::npos);
+    }
+    forms.push_back(versions_of(*s));
+    limit = needed - 1;
+  }
+  REQUIRE(forms.size() >= 2);
+  CHECK(forms.front() == std::vector<std::string>(2, "convolution_winograd"));
+  CHECK(forms.back() == std::vector<std::string>(2, "convolution_shifts"));
 }
 
 TEST_CASE("weights are packed batch by batch, and once where steps share them", "[memory]") {

@@ -259,6 +259,19 @@ TEST_CASE("what kernels cannot exchange as texels is converted, and told") {
   (void)s.run({{"x", x}});
   CHECK(largest_difference(read(*where, out, want.dims(), 1), want) <= 1e-6);
 
+  // An input under another shape, which would be no kernel in rows.
+  network flattened;
+  attribute_map flat;
+  flat.set("axis", std::int64_t{1});
+  const value_id wide = flattened.node("Flatten", {flattened.input("x", shape{2, 3, 4})}, flat);
+  const model product = flattened.finish(flattened.node("MatMul", {wide, flattened.weights({12, 5})}));
+  session reshaped = compiled(product, {{"x", layout}}, where);
+  CHECK(reshaped.report().storage.conversions == 1);
+  CHECK(reshaped.report().storage.notes.at(0).find("under another shape") != std::string::npos);
+  const tensor shorter = ramp({2, 3, 4});
+  const tensor sums = compiled(product, {}, where).run({{"x", shorter}})[0];
+  CHECK(largest_difference(reshaped.run({{"x", shorter}})[0], sums) <= 1e-6);
+
   // A view of an input.
   network n;
   const value_id in = n.input("x", shape{2, 3, 4});

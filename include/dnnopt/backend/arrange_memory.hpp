@@ -55,7 +55,10 @@ inline memory_report arrange_memory(program& p, std::size_t alignment, const mem
   const bool known = std::all_of(storages.all.begin(), storages.all.end(), [&](const program_storage& s) {
     return s.bytes && s.bytes->try_evaluate(none).has_value();
   });
-  if (!known) return report;
+  if (!known) {
+    require_weights(p, static_cast<std::uint64_t>(limit));
+    return report;
+  }
   // Keeps the plan for the runs, and answers whether it fits.
   run_memory memory = plan_run_memory(p, none, alignment, planner);
   if (limit == 0) return report;

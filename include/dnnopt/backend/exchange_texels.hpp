@@ -92,7 +92,8 @@ namespace detail {
 
 /// A copy of `g` in which the inputs and outputs named in `wanted` hold texels of these layouts: kernels read and write
 /// them as they are. Where the kernel that does cannot, or would lose its frame, a kernel that only converts stands
-/// between, and `notes` tell; likewise for outputs that no kernel of their own writes. Precondition: as narrow_storage;
+/// between, and `notes` tell; likewise for outputs that no kernel of their own writes, and for inputs that are read
+/// under another shape. Precondition: as narrow_storage;
 /// it goes before narrow_storage and pack_storage. Errors: missing_input, no input or output has a name; unsupported,
 /// a value is an input and an output, no tensor of float32 or float16, has symbolic dims or no elements, or the device
 /// has no such image; invalid_argument, a layout's packed dim is none of the value's. Complexity: one lowering of the
@@ -121,6 +122,13 @@ namespace detail {
   std::map<value_id, std::string> why_rows;
   std::set<value_id> written;
   for (const placed_node& step : rows.steps) {
+    if (step.where == placement::alias && layouts.contains(step.alias_of) && g->is_input(step.alias_of)) {
+      // What shared the input's memory becomes a kernel.
+      ++result.conversions;
+      result.notes.push_back("a kernel converts '" + g->value_at(step.alias_of).name +
+                             "' from texels to rows: node '" + g->node_at(step.id).name +
+                             "' reads it under another shape");
+    }
     if (step.where != placement::device) continue;
     std::vector<value_id> in;
     std::vector<value_id> out;

@@ -78,6 +78,16 @@ struct device_share {
   throw error(errc::memory_limit, text);
 }
 
+/// Throws errc::memory_limit where weights alone are beyond the limit: for programs whose other sizes only a run tells.
+/// 0 is no limit.
+inline void require_weights(const program& p, std::uint64_t limit) {
+  const std::uint64_t bytes = limit == 0 ? 0 : plan_weight_packing(p).peak_bytes;
+  if (bytes > limit)
+    throw error(errc::memory_limit, "the memory limit of " + std::to_string(limit) + " bytes is below the " +
+                                        std::to_string(bytes) + " bytes that the weights of '" + p.g->name +
+                                        "' need, without what sizes known at a run add");
+}
+
 /// Refuses what cannot fit, as refuse_memory says it; 0 is no limit.
 inline void require_memory(const program& p, const run_memory& memory, std::uint64_t limit, std::int64_t least = 0) {
   if (limit == 0) return;

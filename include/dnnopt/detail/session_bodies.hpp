@@ -14,29 +14,16 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/arrange_memory.hpp>
+#include <dnnopt/backend/device_lowering.hpp>
+#include <dnnopt/backend/fit_program.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/opened_device.hpp>
 #include <dnnopt/backend/program.hpp>
-#include <dnnopt/backend/stored_program.hpp>
-#include <dnnopt/backend/texel_images.hpp>
-#include <dnnopt/backend/tuning_store.hpp>
 #include <dnnopt/passes/fold_constants.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <dnnopt/session.hpp>
 
 namespace dnnopt {
-
-namespace detail {
-
-/// Whether a graph resamples: only an image's filter asks for what is measured of a device, which takes seconds once.
-[[nodiscard]] inline bool resamples(const graph& g) {
-  for (const node_id id : g.nodes())
-    if (g.node_at(id).op->kind == computation_kind::resampling) return true;
-  return false;
-}
-
-}  // namespace detail
 
 struct session::state {
   std::shared_ptr<const graph> optimized;
@@ -162,45 +149,27 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
       result->report.storage.notes.push_back("'" + name + "' keeps its rows: the reference backend has no texels");
     return session(std::move(result));
   }
-  auto began = std::chrono::steady_clock::now();
-  const auto lap = [&began] {
-    const auto now = std::chrono::steady_clock::now();
-    return std::chrono::duration<double>(now - std::exchange(began, now)).count();
-  };
   result->device = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
   opened_device& device = *result->device;
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
-  codegen::lower_options lowering = codegen::default_lower_options(&device.context.info());
-  if (options.tuned) lowering.tuned = options.tuned->find(device.context.info());
-  lowering.memory = chosen_memory(options.memory_objects);
-  result->report.memory_objects = lowering.memory;
-  std::string unmeasured;
-  const bool images = lowering.memory == memory_objects::images ||
-                      std::any_of(options.texels.begin(), options.texels.end(),
-                                  [](const auto& stated) { return stated.second.object != memory_object::buffer; });
-  if (images && detail::resamples(*result->optimized)) {
-    try {
-      lowering.facts = &device.facts();
-    } catch (const error& e) {
-      unmeasured = std::string("the device could not be measured: ") + e.what();
-    }
-  }
-  stored_program stored =
-      make_stored_program(result->optimized, options.precision, lowering, options.require_device, options.texels);
-  result->report.storage = std::move(stored.figures);
-  if (!unmeasured.empty()) result->report.storage.notes.push_back(std::move(unmeasured));
-  auto made = std::make_shared<program>(std::move(stored.placed));
-  result->report.lower_seconds = lap();
+  const device_lowering lowering =
+      lowering_for(device, *result->optimized, options.memory_objects, options.tuned.get(), options.texels);
+  result->report.memory_objects = lowering.options.memory;
   memory_options arranging = options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
-  result->report.memory = arrange_memory(*made, device.context.info().base_address_alignment_bytes, arranging,
-                                         static_cast<std::int64_t>(options.memory_limit));
-  (void)lap();
+  fitted_program fitted = fit_program(result->optimized, options.precision, lowering.options, options.require_device,
+                                      arranging, options.memory_limit, options.texels);
+  result->report.lower_seconds = fitted.lower_seconds;
+  result->report.memory = fitted.memory;
+  result->report.storage = std::move(fitted.stored.figures);
+  result->report.storage.notes.insert(result->report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
+  auto made = std::make_shared<program>(std::move(fitted.stored.placed));
   const std::uint64_t built_before = device.programs.figures().builds;
+  const auto building = std::chrono::steady_clock::now();
   result->executor = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
                                                        &reference::evaluate_node, planner_of(arranging));
   result->executor->wait_by(options.wait);
-  result->report.build_seconds = lap();
+  result->report.build_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
   result->report.builds = device.programs.figures().builds - built_before;
   return session(std::move(result));
 }

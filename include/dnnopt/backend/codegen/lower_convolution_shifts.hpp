@@ -119,7 +119,9 @@ struct shift_sizes {
     best.panels.block_rows = chosen.rows * tile.rows;
     best.panels.block_columns = b.columns(chosen.columns);
   };
-  if (const std::vector<std::int64_t> values = window_tuning_of(site, c).blocks; !values.empty()) {
+  // Blocks that were chosen for Winograd's tiles are not for shifts.
+  const window_tuning tuning = window_tuning_of(site, c);
+  if (const std::vector<std::int64_t>& values = tuning.blocks; tuning.tile == 0 && !values.empty()) {
     panel_sizes tile = usual;
     tile.rows = values[0];
     tile.vectors = values[1];

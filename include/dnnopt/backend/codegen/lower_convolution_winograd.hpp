@@ -164,7 +164,9 @@ inline constexpr double cycles_of_cached_byte = 0.005;
 [[nodiscard]] inline winograd_sizes choose_winograd(const lowering_site& site, const convolution_shape& c) {
   const window_tuning tuning = window_tuning_of(site, c);
   if (tuning.tile == 0) return {};
-  const auto fits = [&](std::int64_t tile) { return reject_winograd_tile(site, c, tile).empty(); };
+  const auto fits = [&](std::int64_t tile) {
+    return keeps_weights_small(site, tile) && reject_winograd_tile(site, c, tile).empty();
+  };
   if (tuning.tile > 0 && fits(tuning.tile)) {
     const winograd_sizes s = choose_winograd(site, c, tuning.tile, tuning.blocks);
     if (s.tile != 0) return s;
@@ -187,6 +189,7 @@ inline constexpr double cycles_of_cached_byte = 0.005;
   const element_site s(b, site.anchor, 0, {});
   const convolution_shape c = convolution_of(s);
   if (std::string why = reject_winograd(site, c); !why.empty()) return why;
+  if (!keeps_weights_small(site, winograd_tiles.front())) return "the memory limit has no room for transformed weights";
   return choose_winograd(site, c).tile == 0 ? "shifts are expected to end first, or were chosen" : "";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,9 @@ struct lower_options {
   const tuning_table* tuned = nullptr;              ///< what a tuner chose; null: the default choices
   memory_objects memory = memory_objects::buffers;  ///< `automatic` counts as buffers: the caller knows the facts
   std::span<const lowering_row> rows;               ///< tried before dnnopt's own lowerings
+  /// Times their memory that weights may take in a form that saves arithmetic; a memory limit lowers it
+  /// (backend/fit_program.hpp). Rows that only fill up a vector do not count.
+  double weight_growth = std::numeric_limits<double>::infinity();
 };
 
 /// A block while a lowering is chosen.

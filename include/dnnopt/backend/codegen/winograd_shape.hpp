@@ -42,6 +42,11 @@ inline constexpr double most_winograd_error = 1e-5;
   return {};
 }
 
+/// Whether transformed weights take no more memory than lower_options allows.
+[[nodiscard]] inline bool keeps_weights_small(const lowering_site& site, std::int64_t tile) {
+  return static_cast<double>(winograd_points(tile)) <= 9 * site.options.weight_growth;
+}
+
 /// Why Winograd's minimal filtering does not compute the site's convolution with tiles of any size; empty where it
 /// does, however long that takes.
 [[nodiscard]] inline std::string reject_winograd(const lowering_site& site, const convolution_shape& c) {
