@@ -9,11 +9,14 @@
 // "MatMul*" makes both operands inputs. Each case prints its kernels, the fastest, the median and the processor's time
 // of a launch of all of them (REPEATS enqueued one after the other between two finishes, for some tenths of a second),
 // GFLOP/s and GB/s of its operands. With DNNOPT_CHECK=1 in the environment the result is compared with the reference
-// backend, with DNNOPT_DUMP=1 the source is printed.
+// backend, with DNNOPT_DUMP=1 the source is printed. DNNOPT_COLD=160 makes launches take turns among so many copies of
+// the weights that these are 160 MB, so that no cache holds them, as in a network with many layers;
+// DNNOPT_WEIGHT_GROWTH=2 is lower_options::weight_growth.
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -141,29 +144,38 @@ class bench {
     device_info facts = where_.info();
     if (form_ == "vectors") facts.type = device_type::cpu;
     if (form_ == "groups") facts.type = device_type::gpu;
-    const codegen::lowered_node lowered = codegen::lower(block, codegen::default_lower_options(&facts));
+    codegen::lower_options lowering = codegen::default_lower_options(&facts);
+    if (const char* const growth = std::getenv("DNNOPT_WEIGHT_GROWTH")) lowering.weight_growth = std::atof(growth);
+    const codegen::lowered_node lowered = codegen::lower(block, lowering);
 
-    std::vector<opencl::device_buffer> buffers;
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      buffers.push_back(where_.memory().allocate(std::max<std::size_t>(c.inputs[i].byte_size(), 4)));
-      queue_.upload(buffers.back(), c.inputs[i].bytes(), 0, true);
-    }
-    buffers.push_back(where_.memory().allocate(want[0].byte_size()));
-    std::vector<opencl::device_buffer> scratch;
-    for (const auto& s : lowered.scratch)
-      scratch.push_back(
-          where_.memory().allocate(std::max<std::size_t>(static_cast<std::size_t>(s.bytes.evaluate({})), 4)));
-    const auto buffer_of = [&](value_id id) -> opencl::device_buffer& {
-      if (id == out) return buffers.back();
-      return buffers.at(static_cast<std::size_t>(std::find(in.begin(), in.end(), id) - in.begin()));
+    // What launches that take turns have of their own: constants and scratch.
+    struct turn {
+      std::vector<opencl::device_buffer> constants;
+      std::vector<opencl::device_buffer> scratch;
+      std::vector<opencl::prepared_launch> kernels;
     };
-    const auto prepare = [&](const codegen::kernel_plan& plan) {
+    std::vector<opencl::device_buffer> buffers;
+    const auto filled = [&](const tensor& t) {
+      opencl::device_buffer buffer = where_.memory().allocate(std::max<std::size_t>(t.byte_size(), 4));
+      queue_.upload(buffer, t.bytes(), 0, true);
+      return buffer;
+    };
+    const auto is_constant = [&](std::size_t i) { return i > 0 && c.constants; };
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (!is_constant(i)) buffers.push_back(filled(c.inputs[i]));
+    buffers.push_back(where_.memory().allocate(want[0].byte_size()));
+    const auto buffer_of = [&](turn& own, value_id id) -> opencl::device_buffer& {
+      if (id == out) return buffers.back();
+      const auto i = static_cast<std::size_t>(std::find(in.begin(), in.end(), id) - in.begin());
+      return is_constant(i) ? own.constants.at(i - 1) : buffers.at(i);
+    };
+    const auto prepare = [&](turn& own, const codegen::kernel_plan& plan) {
       if (std::getenv("DNNOPT_DUMP") != nullptr) std::printf("%s\n", plan.source.str().c_str());
       const cl::Program program = cache_.build({plan.version, plan.source, plan.options});
       opencl::prepared_launch kernel(program, where_.where(), plan.entry);
       cl_uint at = 0;
       for (const auto& p : plan.pointers)
-        kernel.set(at++, p.held == no_value ? scratch.at(p.scratch) : buffer_of(p.held));
+        kernel.set(at++, p.held == no_value ? own.scratch.at(p.scratch) : buffer_of(own, p.held));
       for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
         const std::int64_t value = plan.parameters[i].evaluate({});
         if (plan.parameter_is_long[i])
@@ -173,27 +185,42 @@ class bench {
       }
       opencl::launch_size size;
       size.dimensions = 3;
-      const symbol_values own = plan.bind({});
+      const symbol_values symbols = plan.bind({});
       for (std::size_t i = 0; i < 3; ++i) {
-        size.global[i] = static_cast<std::size_t>(plan.global[i].evaluate(own));
+        size.global[i] = static_cast<std::size_t>(plan.global[i].evaluate(symbols));
         size.local[i] = plan.local[i];
       }
       if (size.local[0] == 0) size.local = {0, 0, 0};
       kernel.set_size(size);
       return kernel;
     };
-    for (const auto& plan : lowered.prepare) prepare(plan).enqueue(queue_);
-    queue_.finish();
+    double weight_bytes = 0;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (is_constant(i)) weight_bytes += static_cast<double>(c.inputs[i].byte_size());
+    for (const auto& s : lowered.scratch)
+      if (s.persistent) weight_bytes = std::max(weight_bytes, static_cast<double>(s.bytes.evaluate({})));
+    const char* const cold = std::getenv("DNNOPT_COLD");
+    const double turns_wanted = cold == nullptr ? 1 : std::ceil(std::atof(cold) * 1e6 / std::max(weight_bytes, 4.0));
+    std::vector<turn> turns(static_cast<std::size_t>(std::clamp(turns_wanted, 1.0, 400.0)));
+    for (turn& own : turns) {
+      for (std::size_t i = 0; i < in.size(); ++i)
+        if (is_constant(i)) own.constants.push_back(filled(c.inputs[i]));
+      for (const auto& s : lowered.scratch)
+        own.scratch.push_back(
+            where_.memory().allocate(std::max<std::size_t>(static_cast<std::size_t>(s.bytes.evaluate({})), 4)));
+      for (const auto& plan : lowered.prepare) prepare(own, plan).enqueue(queue_);
+      queue_.finish();
+      for (const auto& plan : lowered.kernels) own.kernels.push_back(prepare(own, plan));
+    }
     std::string versions;
     double flops = 0;
-    std::vector<opencl::prepared_launch> kernels;
     for (const auto& plan : lowered.kernels) {
-      kernels.push_back(prepare(plan));
       versions += (versions.empty() ? "" : "+") + plan.version;
       flops += static_cast<double>(plan.flops.evaluate(plan.bind({})));
     }
+    std::size_t next = 0;
     const auto once = [&] {
-      for (auto& kernel : kernels) kernel.enqueue(queue_);
+      for (auto& kernel : turns[next++ % turns.size()].kernels) kernel.enqueue(queue_);
     };
     once();
     queue_.finish();

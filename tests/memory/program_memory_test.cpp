@@ -297,6 +297,23 @@ TEST_CASE("a memory limit makes weights take smaller forms before it refuses", "
   CHECK(forms.back() == std::vector<std::string>(2, "convolution_shifts"));
 }
 
+TEST_CASE("weights beyond a memory limit are refused before a run tells the other sizes", "[memory]") {
+  network n;
+  const model m = residual(n, n.g.expressions().symbol("rows"));
+  compile_options options = plain();
+  const session free = compile(m, options);
+  options.memory_limit = plan_weight_packing(free.executor()->executed()).peak_bytes;
+  CHECK_NOTHROW(compile(m, options));
+  options.memory_limit -= 1;
+  try {
+    (void)compile(m, options);
+    FAIL("the limit was not noticed");
+  } catch (const error& e) {
+    CHECK(e.code() == errc::memory_limit);
+    CHECK(std::string(e.what()).find("the weights of 'test' need") != std::string::npos);
+  }
+}
+
 TEST_CASE("weights are packed batch by batch, and once where steps share them", "[memory]") {
   const auto chain = [](network& n, int layers, bool shared) {
     const value_id x = n.input("x", {64, 128});
