@@ -265,9 +265,12 @@ TEST_CASE("what kernels cannot exchange as texels is converted, and told") {
   flat.set("axis", std::int64_t{1});
   const value_id wide = flattened.node("Flatten", {flattened.input("x", shape{2, 3, 4})}, flat);
   const model product = flattened.finish(flattened.node("MatMul", {wide, flattened.weights({12, 5})}));
-  session reshaped = compiled(product, {{"x", layout}}, where);
+  compile_options alone;
+  alone.passes = "none";
+  session reshaped = compiled(product, {{"x", layout}}, where, alone);
   CHECK(reshaped.report().storage.conversions == 1);
-  CHECK(reshaped.report().storage.notes.at(0).find("under another shape") != std::string::npos);
+  for (const std::string& note : reshaped.report().storage.notes)
+    CHECK(note.find("under another shape") != std::string::npos);
   const tensor shorter = ramp({2, 3, 4});
   const tensor sums = compiled(product, {}, where).run({{"x", shorter}})[0];
   CHECK(largest_difference(reshaped.run({{"x", shorter}})[0], sums) <= 1e-6);

@@ -125,9 +125,8 @@ namespace detail {
     if (step.where == placement::alias && layouts.contains(step.alias_of) && g->is_input(step.alias_of)) {
       // What shared the input's memory becomes a kernel.
       ++result.conversions;
-      result.notes.push_back("a kernel converts '" + g->value_at(step.alias_of).name +
-                             "' from texels to rows: node '" + g->node_at(step.id).name +
-                             "' reads it under another shape");
+      result.notes.push_back("a kernel converts '" + g->value_at(step.alias_of).name + "' from texels to rows: node '" +
+                             g->node_at(step.id).name + "' reads it under another shape");
     }
     if (step.where != placement::device) continue;
     std::vector<value_id> in;
