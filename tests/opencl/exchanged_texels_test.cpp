@@ -198,6 +198,35 @@ TEST_CASE("the caller's texels are read and written where they lie") {
   }
 }
 
+TEST_CASE("outputs as texels that other kernels read") {
+  network n;
+  attribute_map padding;
+  padding.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  const value_id x = n.input("x", shape{1, 5, 9, 7});
+  const value_id middle = n.node("Relu", {n.node("Conv", {x, n.weights({6, 5, 3, 3}, 0.3F)}, padding)});
+  const value_id soft = n.node("Softmax", {middle});
+  const value_id last = n.node("Conv", {middle, n.weights({9, 6, 3, 3}, 0.3F)}, padding);
+  n.g.add_output(middle);
+  n.g.add_output(soft);
+  const model m = n.finish(last);
+  const tensor given = ramp({1, 5, 9, 7});
+  for (const device_type type : {device_type::gpu, device_type::cpu}) {
+    const std::shared_ptr<opened_device> where = device(type);
+    session rows = compiled(m, {}, where);
+    const named_tensors want = rows.run({{"x", given}});
+    for (const memory_object object : objects) {
+      INFO(name_of(object) << (type == device_type::gpu ? ", frames for GPUs" : ", frames for CPUs"));
+      wishes all;
+      for (std::size_t o = 0; o < 3; ++o) all[output_of(rows, o)] = {1, object, 0, 0};
+      session s = compiled(m, all, where);
+      CHECK(s.report().storage.conversions == s.report().storage.notes.size());
+      CHECK(s.host_ops() == rows.host_ops());
+      const named_tensors got = s.run({{"x", given}});
+      for (std::size_t o = 0; o < 3; ++o) CHECK(largest_difference(got[o], want[o]) <= 1e-5);
+    }
+  }
+}
+
 TEST_CASE("a picture of a camera is an input as it is") {
   network n;
   const value_id x = n.input("x", shape{1, 3, 12, 20});

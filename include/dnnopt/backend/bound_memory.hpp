@@ -276,7 +276,7 @@ class bound_memory {
       throw refuse("is an " + opencl::device_memory::describe(image.shape()) + ", not an " +
                    opencl::device_memory::describe(wanted));
     const auto reader = host_reader_.find(program_->roots[id_of(at)]);
-    if (texel != wanted.texel && !at.output && reader != host_reader_.end())
+    if (texel != wanted.texel && reader != host_reader_.end())
       throw refuse("has " + std::string(name_of(texel)) + " texels, but " + host_operator(reader->second) +
                    " reads it: " + std::string(name_of(wanted.texel)) + " are needed");
     const cl_mem_flags flags = flags_of(image.handle());

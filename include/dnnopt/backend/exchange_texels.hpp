@@ -97,7 +97,7 @@ namespace detail {
 /// it goes before narrow_storage and pack_storage. Errors: missing_input, no input or output has a name; unsupported,
 /// a value is an input and an output, no tensor of float32 or float16, has symbolic dims or no elements, or the device
 /// has no such image; invalid_argument, a layout's packed dim is none of the value's. Complexity: one lowering of the
-/// graph, and up to four of each block that touches such a value.
+/// graph, and up to three of each block that touches such a value for each value that stays rows.
 [[nodiscard]] inline exchanged_graph exchange_texels(const std::shared_ptr<const graph>& g,
                                                      const std::map<std::string, texel_layout>& wanted,
                                                      const codegen::lower_options& options) {
@@ -117,51 +117,67 @@ namespace detail {
   result.values = layouts.size();
 
   const program rows = make_program(g, options, false);
-  // Nodes that read an input as rows after all, and outputs that are written as rows.
-  std::map<value_id, std::set<node_id>> readers;
+  // What stays rows: an input for single steps, an output for all.
+  std::map<value_id, std::set<std::size_t>> readers;
   std::map<value_id, std::string> why_rows;
+  const auto in_rows = [&](value_id v, std::size_t step) {
+    return g->is_output(v) ? why_rows.contains(v) : readers[v].contains(step);
+  };
   std::set<value_id> written;
-  for (const placed_node& step : rows.steps) {
-    if (step.where == placement::alias && layouts.contains(step.alias_of) && g->is_input(step.alias_of)) {
-      // What shared the input's memory becomes a kernel.
+  for (const placed_node& step : rows.steps)
+    if (step.where == placement::device) written.insert(step.outputs.begin(), step.outputs.end());
+  for (const auto& [v, layout] : layouts)
+    if (g->is_output(v) && (!written.contains(v) || rows.roots[v] != v))
+      why_rows.emplace(v, "no kernel of its own writes it");
+  for (bool settled = false; !settled;) {
+    settled = true;
+    for (std::size_t s = 0; s < rows.steps.size(); ++s) {
+      const placed_node& step = rows.steps[s];
+      if (step.where != placement::device) continue;
+      std::vector<value_id> in;
+      std::vector<value_id> out;
+      const auto add = [&](std::vector<value_id>& to, value_id v) {
+        if (v != no_value && layouts.contains(v) && !in_rows(v, s) && std::find(to.begin(), to.end(), v) == to.end())
+          to.push_back(v);
+      };
+      for (const value_id v : step.outputs) add(out, v);
+      for (const node_id id : step.members)
+        for (const value_id v : g->node_at(id).inputs)
+          if (std::find(step.outputs.begin(), step.outputs.end(), v) == step.outputs.end()) add(in, v);
+      if (in.empty() && out.empty()) continue;
+      std::string why;
+      const auto carries = [&](const std::vector<value_id>& marked) {
+        for (const value_id v : marked) copy->facts(v).texels = layouts.at(v);
+        const bool lowered = detail::lower_in_texels(*copy, step, options, why).has_value();
+        for (const value_id v : marked) copy->facts(v).texels.reset();
+        return lowered;
+      };
+      std::vector<value_id> all = in;
+      all.insert(all.end(), out.begin(), out.end());
+      if (carries(all)) continue;
+      settled = false;
+      const std::string first = std::exchange(why, std::string());
+      const bool reads = !in.empty() && carries(in);
+      const bool writes = !reads && !out.empty() && carries(out);
+      const auto give_up = [&](const std::vector<value_id>& values) {
+        for (const value_id v : values) {
+          why_rows.emplace(v, first);
+          if (!g->is_output(v)) readers[v].insert(s);
+        }
+      };
+      if (!reads) give_up(in);
+      if (!writes) give_up(out);
+    }
+  }
+  for (const placed_node& step : rows.steps)
+    if (const auto stated = layouts.find(step.alias_of);
+        step.where == placement::alias && stated != layouts.end() &&
+        !(g->is_output(stated->first) && why_rows.contains(stated->first))) {
+      // What shared the memory becomes a kernel.
       ++result.conversions;
       result.notes.push_back("a kernel converts '" + g->value_at(step.alias_of).name + "' from texels to rows: node '" +
                              g->node_at(step.id).name + "' reads it under another shape");
     }
-    if (step.where != placement::device) continue;
-    std::vector<value_id> in;
-    std::vector<value_id> out;
-    for (const value_id v : step.outputs)
-      if (layouts.contains(v)) out.push_back(v);
-    for (const node_id id : step.members)
-      for (const value_id v : g->node_at(id).inputs)
-        if (v != no_value && layouts.contains(v) && g->is_input(v)) in.push_back(v);
-    written.insert(out.begin(), out.end());
-    if (in.empty() && out.empty()) continue;
-    std::string why;
-    const auto carries = [&](const std::vector<value_id>& marked) {
-      for (const value_id v : marked) copy->facts(v).texels = layouts.at(v);
-      const bool lowered = detail::lower_in_texels(*copy, step, options, why).has_value();
-      for (const value_id v : marked) copy->facts(v).texels.reset();
-      return lowered;
-    };
-    std::vector<value_id> all = in;
-    all.insert(all.end(), out.begin(), out.end());
-    if (carries(all)) continue;
-    const std::string first = std::exchange(why, std::string());
-    const bool reads = !in.empty() && carries(in);
-    const bool writes = !reads && !out.empty() && carries(out);
-    if (!reads)
-      for (const value_id v : in) {
-        readers[v].insert(step.members.begin(), step.members.end());
-        why_rows.emplace(v, first);
-      }
-    if (!writes)
-      for (const value_id v : out) why_rows.emplace(v, first);
-  }
-  for (const auto& [v, layout] : layouts)
-    if (g->is_output(v) && (!written.contains(v) || rows.roots[v] != v))
-      why_rows.emplace(v, "no kernel of its own writes it");
 
   // Edits forget the plan, which holds: conversions are blocks of their own.
   std::vector<fused_block> plan = g->blocks();
@@ -182,7 +198,10 @@ namespace detail {
       std::replace(outputs.begin(), outputs.end(), v, other);
     } else {
       copy->facts(v).texels = layout;
-      for (const node_id id : readers.at(v))
+      std::set<node_id> ids;
+      for (const std::size_t step : readers.at(v))
+        ids.insert(rows.steps[step].members.begin(), rows.steps[step].members.end());
+      for (const node_id id : ids)
         for (std::size_t slot = 0; slot < g->node_at(id).inputs.size(); ++slot)
           if (g->node_at(id).inputs[slot] == v) copy->set_node_input(id, slot, other);
       copy->add_node(op_row<ops::identity_op>, name + "/rows", {v}, {other});
