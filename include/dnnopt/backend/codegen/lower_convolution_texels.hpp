@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/work_groups.hpp>
 
 namespace dnnopt::codegen {
 
@@ -24,6 +25,29 @@ namespace dnnopt::codegen {
   if (group == 1 || w[1].constant() != 1 || w[0].constant() != group) return "no depthwise convolution";
   if (!is_constant_in(site.block, n.inputs[1])) return "weights that are computed";
   return {};
+}
+
+/// Where the work-items of a depthwise convolution over texels stand: a position is row * columns + column.
+struct texel_grid {
+  index_expr columns;
+  index_expr rows = 1;
+  grid_size group{};
+};
+
+/// Columns and rows of a plane where a work-group was published for the device, else positions in one line.
+[[nodiscard]] inline texel_grid texel_grid_of(const lowering_site& site, const convolution_shape& c) {
+  const device_info* const device = site.options.device;
+  const index_expr quarters = ceildiv(c.group, texel_width);
+  const auto both = [&](std::int64_t a, std::int64_t b) { return a == b ? a : 0; };
+  if (const index_expr& down = c.axes[1].output, &across = c.axes[2].output;
+      device != nullptr && c.rank == 2 && down.is_constant() && across.is_constant() && quarters.is_constant()) {
+    const auto group = find_work_group(
+        *device, grid_work::depthwise_convolution, both(c.axes[1].kernel, c.axes[2].kernel),
+        both(c.axes[1].stride, c.axes[2].stride), {across.constant(), down.constant(), quarters.constant()}, c.group);
+    if (group) return {across, down, *group};
+  }
+  const std::size_t most = device == nullptr || device->max_work_group_size == 0 ? 64 : device->max_work_group_size;
+  return {c.positions(), 1, {static_cast<std::int64_t>(std::min<std::size_t>(most, 64)), 1, 1}};
 }
 
 [[nodiscard]] inline lowered_node lower_convolution_texels(const lowering_site& site) {
@@ -70,16 +94,22 @@ namespace dnnopt::codegen {
   }
   b.define_store4("dnnopt_store4", n.outputs[0], four, std::vector<std::string>{"z", "quarter", "n"},
                   [&](std::size_t j) { return biased(b, s, four.at[j][1]); });
+  const texel_grid grid = texel_grid_of(site, c);
+  const grid_size& group = grid.group;
   b.define("DNNOPT_QUARTERS", quarters);
-  b.define("DNNOPT_N", positions);
+  b.define("DNNOPT_COLUMNS", grid.columns);
+  b.define("DNNOPT_ROWS", grid.rows);
+  b.define("DNNOPT_SLICES", quarters * c.batch);
   b.define("DNNOPT_WINDOW", window);
+  // What the kernel object allows is at least what the source requires.
+  b.define("DNNOPT_GROUP", "__attribute__((reqd_work_group_size(" + std::to_string(group[0]) + ", " +
+                               std::to_string(group[1]) + ", " + std::to_string(group[2]) + ")))");
   kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_texels, "convolution_texels");
-  const auto most =
-      static_cast<std::int64_t>(site.options.device == nullptr || site.options.device->max_work_group_size == 0
-                                    ? 64
-                                    : std::min<std::size_t>(site.options.device->max_work_group_size, 64));
-  plan.global = {ceildiv(positions, most) * most, quarters, c.batch};
-  plan.local = {static_cast<std::size_t>(most), 1, 1};
+  const std::array<index_expr, 3> items{grid.columns, grid.rows, quarters * c.batch};
+  for (std::size_t d = 0; d < 3; ++d) {
+    plan.global[d] = ceildiv(items[d], group[d]) * group[d];
+    plan.local[d] = static_cast<std::size_t>(group[d]);
+  }
   plan.flops = c.batch * c.group * positions * window * 2;
   result.kernels.push_back(std::move(plan));
   return result;
