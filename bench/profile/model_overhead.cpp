@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -56,11 +57,14 @@ struct timed_ways {
   silent_observer silent{};
   std::uint64_t events_while_off = 0;
   double event_cost_ns = 0.0;
+  opencl::command_queue queue;
+  kernel_injector injector;
 
-  explicit timed_ways(prepared_model& of) : model(of) {
+  explicit timed_ways(prepared_model& of)
+      : model(of),
+        queue(of.session.context()->make_queue({true, 0})),
+        injector(of.session.context()->handle(), of.session.context()->where().handle()) {
     const opencl::context& where = *model.session.context();
-    opencl::command_queue queue = where.make_queue({true, 0});
-    kernel_injector injector(where.handle(), where.where().handle());
     event_cost_ns = injector.measure_event_cost(queue);
     const event_bias bias = injector.measure_event_bias(queue);
     for (const way w : {monitor, blocking, callback}) {
@@ -76,6 +80,7 @@ struct timed_ways {
       observers[w] =
           std::make_unique<profiled_run>(*profilers[w], model.session.executor()->executed(),
                                          w == callback ? event_collection::callback : event_collection::blocking);
+      if (std::getenv("DNNOPT_ARRIVALS") != nullptr) observers[w]->follow_arrivals(injector, queue);
     }
   }
 
@@ -221,12 +226,13 @@ class monitored_pairs {
   double seconds_ = 0.0;
 };
 
-/// Monitor's means against full's after many inferences: full's are measured in between.
+/// Monitor's means against full's after many inferences of each, in turns: fewer of full's would leave its own means as
+/// uncertain as what is judged by them. Kernels that differ by more than is allowed have a line each.
 void compare_means(timed_ways& timed, std::size_t inferences) {
   std::uint64_t monitored = timed.profilers[monitor]->report().runs;
   for (; monitored < inferences; monitored += 20) {
     for (int i = 0; i < 20; ++i) (void)timed.run(monitor);
-    for (int i = 0; i < 2; ++i) (void)timed.run(blocking);
+    for (int i = 0; i < 20; ++i) (void)timed.run(blocking);
   }
   const profile_report sampled = timed.profilers[monitor]->report();
   const profile_report whole = timed.profilers[blocking]->report();
@@ -246,7 +252,12 @@ void compare_means(timed_ways& timed, std::size_t inferences) {
     sum_whole += row.mean_ns;
     const double difference = found->mean_ns - row.mean_ns;
     const double share = std::abs(difference) / std::max(0.05 * row.mean_ns, 500.0);
-    if (share <= 1.0) ++within;
+    if (share <= 1.0)
+      ++within;
+    else
+      std::printf("  %s: mean %.3f, full %.3f us; median %.3f, full %.3f us; %llu samples\n", row.name.c_str(),
+                  found->mean_ns * 1e-3, row.mean_ns * 1e-3, found->p50_ns * 1e-3, row.p50_ns * 1e-3,
+                  static_cast<unsigned long long>(found->count));
     // A mean of some twenty samples moves by half a microsecond where one of them is ten longer; a median does not.
     if (std::abs(found->p50_ns - row.p50_ns) <= std::max(0.05 * row.p50_ns, 500.0)) ++medians_within;
     if (share <= worst) continue;

@@ -350,38 +350,80 @@ TEST_CASE("what is behind a command decides its event's bias, unless the device 
   CHECK(indifferent.of(1000.0, 40) == 1000.0);
 }
 
+/// A command of `whole` nanoseconds whose call returned `late` nanoseconds after START, by clocks that agree.
+raw_event command_of(std::int64_t whole, std::int64_t pause, std::int32_t behind, std::int64_t late,
+                     std::int64_t start = 1'795'406'158'000'000'000) {
+  raw_event of;
+  of.start_ns = start;
+  of.end_ns = start + whole;
+  of.pause_ns = pause;
+  of.behind = behind;
+  of.host_end_ns = start + late;
+  return of;
+}
+
 TEST_CASE("of commands that the device waited for, a later call's has more that is not execution", "[profile][clock]") {
   const event_bias bias{.busy_ns = 2000.0, .starved_ns = 4000.0, .pause_ns = 1000.0, .deep_ns = 3000.0, .depth = 9};
   command_arrival arrival;
   // Too few to say what is usual: the pause alone.
-  CHECK(arrival.part(bias, 20'000.0, 5000.0, 0, 90'000.0) == 4000.0);
-  CHECK(arrival.part(bias, 20'000.0, 1100.0, 0, -30'000.0) == 2000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 90'000)) == 4000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 1100, 0, -30'000)) == 2000.0);
   // Half a millisecond that the clocks are apart is in what is usual.
-  for (int i = 0; i < 64; ++i) (void)arrival.part(bias, 20'000.0, 5000.0, 0, 500'000.0 + 100.0 * (i % 5 - 2));
-  CHECK(arrival.part(bias, 20'000.0, 5000.0, 0, 500'000.0) == 4000.0);
-  CHECK(arrival.part(bias, 20'000.0, 5000.0, 0, 506'000.0) == 10'000.0);
-  CHECK(arrival.part(bias, 20'000.0, 5000.0, 0, 499'000.0) == 3000.0);
+  for (int i = 0; i < 64; ++i) (void)arrival.part(bias, command_of(20'000, 5000, 0, 500'000 + 100 * (i % 5 - 2)));
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 500'000)) == 4000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 506'000)) == 10'000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 499'000)) == 3000.0);
   // There in time, whatever the pause says: its call returned long before START, or it waited less than its own part.
-  CHECK(arrival.part(bias, 20'000.0, 5000.0, 0, 440'000.0) == 2000.0);
-  CHECK(arrival.part(bias, 20'000.0, 1500.0, 9, 498'500.0) == 3000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 440'000)) == 2000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 1500, 9, 498'500)) == 3000.0);
   // A short kernel that ran as soon as it could.
-  CHECK(arrival.part(bias, 20'000.0, 5000.0, 0, 515'900.0) == 19'900.0);
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 515'900)) == 19'900.0);
   // The host was interrupted after the command had been handed over.
-  CHECK(arrival.part(bias, 20'000.0, 5000.0, 0, 600'000.0) == 4000.0);
-  CHECK(arrival.part(bias, 20'000.0, 1000.0, 9, 600'000.0) == 3000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 600'000)) == 4000.0);
+  CHECK(arrival.part(bias, command_of(20'000, 1000, 9, 600'000)) == 3000.0);
   CHECK(bias.waited(4000.0));
   CHECK_FALSE(bias.waited(3000.0));
 
   // Clocks that drift apart by 10 ns from one command to the next.
   command_arrival drifting;
   for (int i = 0; i < 1000; ++i) {
-    const double part = drifting.part(bias, 20'000.0, 5000.0, 0, 10.0 * i);
+    const double part = drifting.part(bias, command_of(20'000, 5000, 0, 10 * i));
     CHECK(part >= 4000.0);
     CHECK(part < 4400.0);
   }
   // Where events cost nothing there is nothing to tell apart.
   command_arrival nothing;
-  for (int i = 0; i < 100; ++i) CHECK(nothing.part({}, 20'000.0, 5000.0, 0, 100.0 * i) == 0.0);
+  for (int i = 0; i < 100; ++i) CHECK(nothing.part({}, command_of(20'000, 5000, 0, 100 * i)) == 0.0);
+}
+
+TEST_CASE("an empty kernel tells how long commands were waited for where all calls are slower", "[profile][clock]") {
+  // On idle devices calls return 1 us after START here, and an empty kernel ENDs 6 us after its call.
+  event_bias bias{.busy_ns = 2000.0, .starved_ns = 4000.0, .pause_ns = 1000.0, .deep_ns = 3000.0, .depth = 9};
+  bias.arrival_ns = 7000.0;
+  for (const std::int64_t apart : {0LL, 1'795'406'158'000'000'000LL, -40'000LL}) {
+    const auto seen = [&](std::int64_t late) {
+      raw_event of = command_of(20'000, 5000, 0, late);
+      of.host_end_ns += apart;
+      return of;
+    };
+    command_arrival arrival;
+    // Without a probe, what is usual is taken for what was usual when the part was measured.
+    for (int i = 0; i < 64; ++i) (void)arrival.part(bias, seen(2500));
+    CHECK(arrival.part(bias, seen(2500)) == 4000.0);
+    arrival.probe(1'000'000 + apart, 1'006'000);
+    CHECK(arrival.part(bias, seen(2500)) == 5500.0);
+    CHECK(arrival.part(bias, seen(1000)) == 4000.0);
+    CHECK(arrival.part(bias, seen(-9000)) == 2000.0);
+    // The clocks drift apart by 3 us until the next probe.
+    arrival.probe(1'000'000 + apart, 1'003'000);
+    CHECK(arrival.part(bias, seen(5500)) == 5500.0);
+  }
+  // A device whose bias was measured without one goes by what is usual.
+  bias.arrival_ns.reset();
+  command_arrival arrival;
+  arrival.probe(1'000'000, 1'006'000);
+  for (int i = 0; i < 64; ++i) (void)arrival.part(bias, command_of(20'000, 5000, 0, 2500));
+  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 2500)) == 4000.0);
 }
 
 TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {

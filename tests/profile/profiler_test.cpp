@@ -281,6 +281,14 @@ TEST_CASE("monitor takes every inference alike and keeps to its budget", "[profi
   for (const double w : weights) CHECK(w / runs * 8.0 == Approx(1.0).epsilon(0.12));
   CHECK(sampler.event_cost_ns() == Approx(7000.0).epsilon(0.05));
   CHECK(cost / (time - cost) == Approx(0.01).epsilon(0.06));
+
+  // What follows an inference for its times alone counts as well; one interrupted call does not silence the sampler.
+  const double before = sampler.probability();
+  for (int i = 0; i < 200; ++i) sampler.observe_collection(60 * 7000.0);
+  CHECK(sampler.probability() == Approx(0.5 * before).epsilon(0.02));
+  CHECK(sampler.overhead() == Approx(0.01).epsilon(0.02));
+  sampler.observe_collection(1e12);
+  CHECK(sampler.probability() > 0.4 * before);
 }
 
 TEST_CASE("monitor converges to the statistics of full", "[profile][monitor]") {

@@ -8,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/command_queue.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/run_observer.hpp>
 #include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/profiler.hpp>
 
 namespace dnnopt {
@@ -80,9 +82,21 @@ class profiled_run final : public run_observer {
   void begin() { recorder_ = into_->begin_run(); }
   /// Hands over the run's events; call right after the run.
   void end() {
+    const bool taken = recorder_.taken();
     // The inference ends here; reading stamps is the profiler's own time.
     recorder_.end();
+    if (!taken) return;
+    const std::int64_t begin = now();
+    if (injector_ != nullptr && into_->wants_arrival()) injector_->inject_arrival(*arrivals_, *into_);
     timer_.collect();
+    into_->add_collection_time(now() - begin);
+  }
+
+  /// From now on an empty kernel on the profiling queue `queue` follows inferences that were timed, where the profiler
+  /// wants to see when it arrives. Both must outlive this.
+  void follow_arrivals(profile::kernel_injector& injector, opencl::command_queue& queue) noexcept {
+    injector_ = &injector;
+    arrivals_ = &queue;
   }
 
   /// Waits until the driver has called back for every command that was timed.
@@ -131,6 +145,8 @@ class profiled_run final : public run_observer {
   profile::profiler* into_;
   profile::command_timer timer_;
   profile::run_recorder recorder_;
+  profile::kernel_injector* injector_ = nullptr;
+  opencl::command_queue* arrivals_ = nullptr;
   std::vector<std::vector<std::uint32_t>> launches_;
   std::uint32_t upload_ = 0;
   std::uint32_t download_ = 0;

@@ -6,34 +6,51 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <dnnopt/profile/event_bias.hpp>
+#include <dnnopt/profile/events.hpp>
 
 namespace dnnopt::profile {
 
 /// Tells commands that the device waited for apart from each other: START is stamped when a command's first part has
 /// arrived, and it runs when its enqueue call has handed over the last one. So the later the call returned after START,
 /// the more of START to END is waiting, nanosecond for nanosecond; `event_bias::starved_ns` is what holds for the usual
-/// one. How late is usual is followed here, for no enqueue tells the offset of the clocks to a microsecond. Used from
+/// one. No enqueue tells the offset of the clocks to a microsecond, but an empty kernel that the device waits for
+/// ENDs a fixed time after its call has returned: seen now and then (`probe`), it tells how late is usual. Where none
+/// is seen, what was usual among the last commands stands for it, which errs where calls have become slower. Used from
 /// one thread.
 class command_arrival {
  public:
-  /// What the event of a command has too much that took `whole` nanoseconds from START to END, STARTed `pause`
-  /// nanoseconds after the one before it had ended (negative: not known), had `behind` commands behind it, and whose
-  /// enqueue call returned `late` nanoseconds after START, negative where before it. By the pause alone where too few
-  /// commands were waited for, and where the call returned after the command had run: the host was interrupted then.
-  [[nodiscard]] double part(const event_bias& bias, double whole, double pause, std::int32_t behind, double late) {
-    if (bias.starved_ns <= bias.busy_ns) return bias.of(pause, behind);
-    // Pauses up to twice the usual are of commands that were nearly in time.
-    if (pause > 2.0 * bias.pause_ns) lates_[seen_++ % lates_.size()] = late;
-    if (seen_ < least) return bias.of(pause, behind);
-    const double waited = bias.starved_ns + late - usual();
+  /// Takes an empty kernel that the device had waited for: when its call returned and its END, unwrapped.
+  void probe(std::int64_t host_end_ns, std::int64_t end_ns) noexcept { probe_ns_ = end_ns - host_end_ns; }
+
+  /// What the event of command `of` has too much, its stamps unwrapped. By the pause alone where too few commands were
+  /// waited for and no probe was seen, and where the call returned after the command had run: the host was interrupted
+  /// then. Constant time.
+  [[nodiscard]] double part(const event_bias& bias, const raw_event& of) {
+    const double by_pause = bias.of(static_cast<double>(of.pause_ns), of.behind);
+    if (bias.starved_ns <= bias.busy_ns) return by_pause;
+    const std::optional<double> later = later_than_usual(bias, of);
+    if (!later) return by_pause;
+    const double waited = bias.starved_ns + *later;
     // A call's return varies, so that a short kernel may seem to end before it began.
-    if (waited > whole + 0.25 * bias.starved_ns) return bias.of(pause, behind);
-    return std::max(waited, bias.present(behind));
+    if (waited > static_cast<double>(of.end_ns - of.start_ns) + 0.25 * bias.starved_ns) return by_pause;
+    return std::max(waited, bias.present(of.behind));
   }
 
  private:
+  [[nodiscard]] std::optional<double> later_than_usual(const event_bias& bias, const raw_event& of) {
+    if (bias.arrival_ns && probe_ns_)
+      return static_cast<double>(of.host_end_ns - of.start_ns + *probe_ns_) - *bias.arrival_ns;
+    if (seen_ == 0) offset_ns_ = of.host_end_ns - of.start_ns;
+    const double late = static_cast<double>(of.host_end_ns - of.start_ns - offset_ns_);
+    // Pauses up to twice the usual are of commands that were nearly in time.
+    if (static_cast<double>(of.pause_ns) > 2.0 * bias.pause_ns) lates_[seen_++ % lates_.size()] = late;
+    if (seen_ < least) return std::nullopt;
+    return late - usual();
+  }
+
   static constexpr std::size_t least = 16;
   static constexpr std::size_t most = 65;  // some inferences' worth: device and host clocks drift apart
 
@@ -45,6 +62,8 @@ class command_arrival {
     return *middle;
   }
 
+  std::optional<std::int64_t> probe_ns_;
+  std::int64_t offset_ns_ = 0;  // of the clocks, roughly: a double has no nanoseconds since 1970
   std::array<double, most> lates_{};
   std::size_t seen_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace dnnopt::profile {
 
@@ -15,6 +16,10 @@ struct event_bias {
   double deep_ns = 0.0;     ///< of a command that was there and had `depth` commands or more behind it when it ended
   std::int32_t depth = 0;   ///< 0 where what is behind a command makes no difference
   double launch_ns = 0.0;   ///< an empty kernel's slope, which the figures above were measured with
+  /// From START of a command with `starved_ns` to the return of its enqueue call, and from such a return to END of an
+  /// empty kernel, both by the clocks as they are: their offset is in one of the two as much as it is missing in the
+  /// other. Empty where it was not certain.
+  std::optional<double> arrival_ns{};
 
   /// Whether the device had waited for a command that started `pause` nanoseconds after the one before it had ended;
   /// not known where negative. A pause varies by some percent; beyond a quarter nothing but waiting was seen.

@@ -68,6 +68,15 @@ class kernel_injector {
     for (const clock_pair& pair : probe(queue, count)) into.record_probe(pair);
   }
 
+  /// Shows the profiler when an empty kernel arrives that the device waits for, if it wants to see one; of three in a
+  /// row the middle one, for a call may be interrupted. To be called while the device is idle. Takes a tenth of a
+  /// millisecond.
+  void inject_arrival(opencl::command_queue& queue, profiler& into) {
+    if (!into.wants_arrival()) return;
+    const raw_event seen = probe_arrival(queue);
+    into.record_arrival(seen.host_end_ns, seen.end_ns);
+  }
+
   /// Nanoseconds that timing one launch adds: batches of `launches` empty kernels and a finish, with and without events
   /// in turn, the difference of the medians over `rounds`. Not negative. Takes about rounds * launches * 20 us.
   [[nodiscard]] double measure_event_cost(opencl::command_queue& queue, std::size_t launches = 60,
@@ -152,12 +161,15 @@ class kernel_injector {
     };
     if (!measure_deep_bias(queue, long_rounds, rounds_of(0.12 * least_ns), 0.25 * least_ns, found)) return {};
     measure_depth(queue, long_rounds, rounds_of(0.12 * least_ns), found);
-    std::vector<double> more;
+    std::vector<double> more, arrivals;
     for (const double share : {0.03, 0.06, 0.12}) {
       std::vector<double> held, alone;
       for (int round = 0; round < 8; ++round) {
-        stream_events(queue, long_rounds, rounds_of(share * least_ns), 0, held, nullptr);
-        stream_events(queue, 0, rounds_of(share * least_ns), static_cast<std::int64_t>(least_ns), alone, nullptr);
+        append_times(stream_events(queue, long_rounds, rounds_of(share * least_ns)), held);
+        const std::vector<raw_event> apart =
+            stream_events(queue, 0, rounds_of(share * least_ns), static_cast<std::int64_t>(least_ns));
+        append_times(apart, alone);
+        arrivals.push_back(arrival_of(apart, probe_arrival(queue)));
       }
       more.push_back(middle_mean(alone) - middle_mean(held));
     }
@@ -165,6 +177,7 @@ class kernel_injector {
     // What differs by as much from length to length is no constant.
     const bool certain = more.front() > 0.0 && more.back() - more.front() < more[1];
     found.starved_ns = std::max(found.busy_ns, found.deep_ns + (certain ? more[1] : 0.0));
+    if (certain && median_uncertainty(arrivals) < 0.25 * more[1]) found.arrival_ns = middle_mean(arrivals);
     return found;
   }
 
@@ -223,7 +236,12 @@ class kernel_injector {
       const double launch = held_slope(queue, long_rounds, 0, random);
       const double slope = held_slope(queue, long_rounds, rounds, random);
       std::vector<double> times;
-      for (int round = 0; round < 8; ++round) stream_events(queue, long_rounds, rounds, 0, times, &pauses);
+      for (int round = 0; round < 8; ++round) {
+        const std::vector<raw_event> events = stream_events(queue, long_rounds, rounds);
+        append_times(events, times);
+        for (std::size_t i = 1; i < events.size(); ++i)
+          pauses.push_back(static_cast<double>(events[i].start_ns - events[i - 1].end_ns));
+      }
       launches.push_back(launch);
       excess.push_back(middle_mean(times) - slope + launch);
     }
@@ -243,7 +261,7 @@ class kernel_injector {
     std::array<std::vector<double>, positions> by_position;  // from the end
     for (int round = 0; round < 16; ++round) {
       std::vector<double> times;
-      stream_events(queue, long_rounds, rounds, 0, times, nullptr, stream_length + stream_tail, 0);
+      append_times(stream_events(queue, long_rounds, rounds, 0, stream_length + stream_tail, 0), times);
       for (std::size_t i = 0; i < std::min(positions, times.size()); ++i)
         by_position[i].push_back(times[times.size() - 1 - i]);
     }
@@ -264,12 +282,11 @@ class kernel_injector {
     found.busy_ns = std::max(0.0, found.deep_ns - step);
   }
 
-  /// Adds START to END of `count` spinning kernels but the first, and the pauses between them where wanted: behind one
-  /// of `long_rounds`, unless that is 0, at least `apart_ns` from one enqueue to the next, and with `tail` more kernels
-  /// behind them.
-  void stream_events(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds, std::int64_t apart_ns,
-                     std::vector<double>& times, std::vector<double>* pauses, int count = stream_length,
-                     int tail = stream_tail) {
+  /// The events of `count` spinning kernels: behind one of `long_rounds`, unless that is 0, at least `apart_ns` from
+  /// one enqueue to the next, and with `tail` more kernels behind them.
+  [[nodiscard]] std::vector<raw_event> stream_events(opencl::command_queue& queue, cl_int long_rounds, cl_int rounds,
+                                                     std::int64_t apart_ns = 0, int count = stream_length,
+                                                     int tail = stream_tail) {
     pair_sink sink;
     if (long_rounds > 0) {
       set_spin_rounds(long_rounds);
@@ -284,15 +301,39 @@ class kernel_injector {
     }
     for (int i = 0; apart_ns == 0 && i < tail; ++i) spin(queue, nullptr);
     queue.finish();
-    std::int64_t former = 0;
-    for (auto& [raw, event] : sink.events) {
-      read_event_stamps(event, raw);
-      if (former != 0) {
-        times.push_back(static_cast<double>(raw.end_ns - raw.start_ns));
-        if (pauses != nullptr) pauses->push_back(static_cast<double>(raw.start_ns - former));
+    return stamps_of(sink);
+  }
+
+  /// Adds START to END of all events but the first.
+  static void append_times(const std::vector<raw_event>& events, std::vector<double>& to) {
+    for (std::size_t i = 1; i < events.size(); ++i)
+      to.push_back(static_cast<double>(events[i].end_ns - events[i].start_ns));
+  }
+
+  /// `event_bias::arrival_ns` by kernels enqueued far apart and an empty kernel of the same moment. @pre two or more.
+  [[nodiscard]] static double arrival_of(const std::vector<raw_event>& apart, const raw_event& empty) {
+    std::vector<double> sums;
+    for (std::size_t i = 1; i < apart.size(); ++i)
+      sums.push_back(static_cast<double>(apart[i].host_end_ns - apart[i].start_ns + empty.end_ns - empty.host_end_ns));
+    return middle_mean(sums);
+  }
+
+  /// Of three empty kernels that the device waits for the one whose END came the middle time after its call's return.
+  [[nodiscard]] raw_event probe_arrival(opencl::command_queue& queue) {
+    constexpr std::int64_t apart_ns = 25'000;  // longer than a call and the kernel behind it take
+    pair_sink sink;
+    for (int i = 0; i < 3; ++i) {
+      const std::int64_t until = host_now_ns() + apart_ns;
+      queue.launch(kernel_(), {}, "dnnopt_empty", &sink);
+      while (host_now_ns() < until) {
       }
-      former = raw.end_ns;
     }
+    queue.finish();
+    std::vector<raw_event> seen = stamps_of(sink);
+    std::nth_element(seen.begin(), seen.begin() + 1, seen.end(), [](const raw_event& a, const raw_event& b) {
+      return a.end_ns - a.host_end_ns < b.end_ns - b.host_end_ns;
+    });
+    return seen[1];
   }
 
   static constexpr std::size_t spin_items = 4096;
@@ -307,6 +348,16 @@ class kernel_injector {
       events.emplace_back(raw, std::move(event));
     }
   };
+
+  /// Of finished commands.
+  [[nodiscard]] static std::vector<raw_event> stamps_of(pair_sink& sink) {
+    std::vector<raw_event> stamps;
+    for (auto& [raw, event] : sink.events) {
+      read_event_stamps(event, raw);
+      stamps.push_back(raw);
+    }
+    return stamps;
+  }
 
   void spin(opencl::command_queue& queue, opencl::event_sink* sink) {
     queue.launch(spin_(), {1, {spin_items, 1, 1}, {0, 0, 0}}, "dnnopt_spin", sink);

@@ -71,21 +71,31 @@ class monitor_sampler {
     cost_ += (seen - cost_) * std::max(1.0 / static_cast<double>(timed_runs_ + 1), 0.02);
   }
 
+  /// Takes what was done after an inference for its times alone: stamps that were read, clocks that were compared.
+  void observe_collection(double nanoseconds) noexcept {
+    ++collections_;
+    // A call that was interrupted counts as ten usual ones at most.
+    const double seen = collections_ == 1 ? nanoseconds : std::min(nanoseconds, 10.0 * collection_ns_);
+    collection_ns_ += (seen - collection_ns_) * std::max(1.0 / static_cast<double>(collections_), 0.02);
+  }
+
   /// Mean probability with which an inference is timed.
   [[nodiscard]] double probability() const noexcept {
     if (run_ns_ <= 0.0 || launches_ <= 0.0) return options_.most_probability * 0.02;
     const double left = options_.budget * run_ns_ - options_.run_cost_ns;
-    return std::clamp(left / (cost_ * launches_), 1e-5, options_.most_probability);
+    return std::clamp(left / sample_cost_ns(), 1e-5, options_.most_probability);
   }
   /// Estimated cost of one event in nanoseconds.
   [[nodiscard]] double event_cost_ns() const noexcept { return cost_; }
   /// Estimated share of the inferences' time that monitoring costs.
   [[nodiscard]] double overhead() const noexcept {
-    return run_ns_ <= 0.0 ? 0.0 : (probability() * launches_ * cost_ + options_.run_cost_ns) / run_ns_;
+    return run_ns_ <= 0.0 ? 0.0 : (probability() * sample_cost_ns() + options_.run_cost_ns) / run_ns_;
   }
   [[nodiscard]] std::uint64_t runs() const noexcept { return runs_; }
 
  private:
+  [[nodiscard]] double sample_cost_ns() const noexcept { return cost_ * launches_ + collection_ns_; }
+
   /// SplitMix64: one multiply chain per draw; statistical quality is ample for sampling.
   [[nodiscard]] double uniform() noexcept {
     state_ += 0x9E3779B97F4A7C15ULL;
@@ -106,6 +116,8 @@ class monitor_sampler {
   double cost_;
   double run_ns_ = 0.0;  // mean of inferences that are not timed
   double launches_ = 0.0;
+  std::uint64_t collections_ = 0;
+  double collection_ns_ = 0.0;
 };
 
 }  // namespace dnnopt::profile

@@ -189,6 +189,30 @@ class profiler {
     record(event);
   }
 
+  /// Whether an empty kernel that the device waits for should be shown to `record_arrival` now, after an inference that
+  /// was timed and before its events are handed over: then it tells how long commands of that inference were waited
+  /// for. False where that makes no difference, or where one was seen a tenth of a second ago.
+  [[nodiscard]] bool wants_arrival() const noexcept {
+    return enabled() && options_.clock.bias.arrival_ns &&
+           host_now_ns() - last_arrival_ns_.load(std::memory_order_relaxed) >= arrival_period_ns;
+  }
+  /// When the enqueue call of such a kernel returned, and its END on the device's clock.
+  void record_arrival(std::int64_t host_end_ns, std::int64_t end_ns) noexcept {
+    raw_event event;
+    event.launch = arrival_launch;
+    event.host_end_ns = host_end_ns;
+    event.end_ns = end_ns;
+    last_arrival_ns_.store(host_end_ns, std::memory_order_relaxed);
+    record(event);
+  }
+
+  /// What was done after an inference that was timed, for the profiler alone; `monitor` counts it.
+  void add_collection_time(std::int64_t nanoseconds) noexcept {
+    if (options_.mode != profile_mode::monitor) return;
+    const std::lock_guard lock(sampler_mutex_);
+    sampler_.observe_collection(static_cast<double>(nanoseconds));
+  }
+
   /// A direct measurement of what timing one command costs; `monitor` starts from it.
   void set_event_cost(double nanoseconds) noexcept {
     const std::lock_guard lock(sampler_mutex_);
@@ -215,6 +239,9 @@ class profiler {
   friend class run_recorder;
   static constexpr std::uint32_t run_launch = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t probe_launch = run_launch - 1;
+  static constexpr std::uint32_t arrival_launch = run_launch - 2;
+  /// Clocks drift apart by a microsecond in a second.
+  static constexpr std::int64_t arrival_period_ns = 100'000'000;
 
   struct launch_state {
     launch_info info;
@@ -314,6 +341,10 @@ class profiler {
       clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
       return;
     }
+    if (raw.launch == arrival_launch) {
+      arrivals_.probe(raw.host_end_ns, clock_.beside(raw.end_ns));
+      return;
+    }
     if (raw.launch >= launches_.size()) {
       ++unknown_;
       return;
@@ -332,10 +363,7 @@ class profiler {
       }
       // Of commands repeated back to back one event has the last one's call, and the first one's START.
       if (counts_as_kernel(raw.kind) && raw.repeats == 1)
-        unwrapped.bias_ns = static_cast<float>(
-            arrivals_.part(options_.clock.bias, static_cast<double>(unwrapped.end_ns - unwrapped.start_ns),
-                           static_cast<double>(unwrapped.pause_ns), raw.behind,
-                           static_cast<double>(raw.host_end_ns - clock_.map()(unwrapped.start_ns))));
+        unwrapped.bias_ns = static_cast<float>(arrivals_.part(options_.clock.bias, unwrapped));
       timed.pause_ns = unwrapped.pause_ns;
       timed.bias_ns = unwrapped.bias_ns;
     }
@@ -401,6 +429,7 @@ class profiler {
   profiler_options options_;
   event_queue<raw_event> queue_;
   std::atomic<std::uint32_t> next_run_{0};
+  std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min() / 2};
 
   std::mutex sampler_mutex_;  // guards the sampler; taken once per run
   clock_synchronizer clock_;
