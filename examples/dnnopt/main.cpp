@@ -45,8 +45,10 @@ void add_common(CLI::App& command, tool::options& o) {
       ->capture_default_str();
   command.add_flag("--require-device", o.require_device,
                    "an operator that would fall back to the host is an error naming it");
-  command.add_option("--precision", o.precision, "storage of floats; sums are in fp32")
-      ->check(CLI::IsMember({"fp32", "fp16"}))
+  command
+      .add_option("--precision", o.precision,
+                  "storage of floats; sums are in fp32. fp16-arithmetic multiplies in fp16 too, where the device does")
+      ->check(CLI::IsMember({"fp32", "fp16", "fp16-arithmetic"}))
       ->capture_default_str();
   command
       .add_option("--memory-objects", o.memory_objects,

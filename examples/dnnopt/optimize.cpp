@@ -202,6 +202,8 @@ int optimize(const options& o) {
   result["arena_lower_bound_bytes"] = memory.lower_bound_bytes;
   result["storage"] = {{"narrowed_intermediates", storage.narrowed_intermediates},
                        {"narrowed_constants", storage.narrowed_constants},
+                       {"product_kernels", storage.product_kernels},
+                       {"half_products", storage.half_products},
                        {"exchanged_values", storage.exchanged_values},
                        {"conversions", storage.conversions},
                        {"packed_values", storage.packed_values},
@@ -244,9 +246,12 @@ int optimize(const options& o) {
       ", one buffer each " + std::to_string(memory.naive_bytes) + "\norder " +
       std::string(name_of(arranged.schedule.decision)) + ": live bytes at the peak " +
       std::to_string(arranged.schedule.peak_before) + " -> " + std::to_string(arranged.schedule.peak) + "\n";
-  if (compiling.precision == dnnopt::precision::fp16)
+  if (dnnopt::stores_halves(compiling.precision))
     text += "stored in fp16: " + std::to_string(storage.narrowed_intermediates) + " intermediate tensors, " +
             std::to_string(storage.narrowed_constants) + " constants\n";
+  if (compiling.precision == dnnopt::precision::fp16_arithmetic)
+    text += "multiply in fp16: " + std::to_string(storage.half_products) + " of " +
+            std::to_string(storage.product_kernels) + " kernels with products\n";
   if (dnnopt::chosen_memory(compiling.memory_objects) != dnnopt::memory_objects::buffers)
     text += "texels: " + std::to_string(storage.packed_values) + " intermediate tensors, " +
             std::to_string(storage.image_values) + " of them in images; copies not made " +

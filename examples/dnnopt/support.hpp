@@ -94,7 +94,7 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   dnnopt::compile_options result;
   result.device = o.device;
   result.require_device = o.require_device;
-  result.precision = o.precision == "fp16" ? dnnopt::precision::fp16 : dnnopt::precision::fp32;
+  result.precision = dnnopt::find_precision(o.precision).value_or(dnnopt::precision::fp32);
   result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
   result.wait = dnnopt::find_wait_mode(o.wait).value_or(dnnopt::wait_mode::blocking);
   result.passes = o.passes;

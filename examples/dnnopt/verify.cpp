@@ -27,7 +27,7 @@ struct tolerance {
 
 /// Storage in fp16 rounds every tensor on the way: 2% of the largest magnitude.
 tolerance tolerance_of(const dnnopt::compile_options& compiling) {
-  return compiling.precision == dnnopt::precision::fp16 ? tolerance{0, 0.02} : tolerance{};
+  return dnnopt::stores_halves(compiling.precision) ? tolerance{0, 0.02} : tolerance{};
 }
 
 difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected, const tolerance& within) {

@@ -4,19 +4,43 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dnnopt {
 
-/// How float32 tensors are stored on an OpenCL device; kernels compute in fp32 either way, the reference backend stores
-/// fp32. narrow_storage (backend/narrow_storage.hpp) says which tensors fp16 means.
-enum class precision : std::uint8_t { fp32, fp16 };
+/// How float32 tensors are stored on an OpenCL device and what kernels multiply in; the reference backend stores and
+/// computes in fp32. narrow_storage (backend/narrow_storage.hpp) says which tensors fp16 means.
+enum class precision : std::uint8_t {
+  fp32,
+  fp16,             ///< storage alone: kernels compute in fp32
+  fp16_arithmetic,  ///< products of matrices and convolutions multiply in fp16 too; the device needs cl_khr_fp16
+};
+
+/// Whether tensors are stored in fp16.
+[[nodiscard]] constexpr bool stores_halves(precision wanted) noexcept { return wanted != precision::fp32; }
+
+/// "fp32", "fp16" or "fp16-arithmetic", as the command line names them.
+[[nodiscard]] constexpr std::string_view name_of(precision wanted) noexcept {
+  constexpr std::string_view names[] = {"fp32", "fp16", "fp16-arithmetic"};
+  return names[static_cast<std::size_t>(wanted)];
+}
+
+/// The precision of a name; empty for other names.
+[[nodiscard]] constexpr std::optional<precision> find_precision(std::string_view name) noexcept {
+  for (const precision one : {precision::fp32, precision::fp16, precision::fp16_arithmetic})
+    if (name == name_of(one)) return one;
+  return std::nullopt;
+}
 
 /// What became of the wishes for precision, memory objects (layout.hpp) and a memory limit.
 struct storage_figures {
   std::size_t narrowed_intermediates = 0;  ///< values stored in fp16 (precision::fp16)
   std::size_t narrowed_constants = 0;
+  std::size_t product_kernels = 0;   ///< kernels that multiply and add products (their plans state FLOPs)
+  std::size_t half_products = 0;     ///< of them those that multiply in fp16 (precision::fp16_arithmetic)
   std::size_t exchanged_values = 0;  ///< inputs and outputs that the caller exchanges as texels
   std::size_t conversions = 0;       ///< kernels that convert these to rows or back; notes say why
   std::size_t packed_values = 0;     ///< intermediate tensors that hold texels

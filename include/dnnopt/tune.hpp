@@ -60,8 +60,9 @@ namespace detail {
     for (std::size_t k = 0; k < given->rank(); ++k)
       if (const auto symbol = (*v.facts.dims)[k].as_symbol()) symbols.bind(*symbol, given->dims()[k]);
   }
-  const codegen::lower_options lowering = codegen::default_lower_options(&where.info());
-  if (options.precision == precision::fp16) optimized = narrow_storage(optimized, lowering).g;
+  codegen::lower_options lowering = codegen::default_lower_options(&where.info());
+  lowering.half_products = options.precision == precision::fp16_arithmetic && where.info().fp16;
+  if (stores_halves(options.precision)) optimized = narrow_storage(optimized, lowering).g;
   const program made = make_program(optimized, lowering, options.require_device);
   std::vector<codegen::block_view> blocks;
   for (const placed_node& step : made.steps)

@@ -59,6 +59,7 @@ class kernel_bench {
   const codegen::tuning_table* tuned = nullptr;     ///< what the next runs are lowered with
   std::vector<std::string> shape_classes;           ///< of the last run
   memory_objects memory = memory_objects::buffers;  ///< what the next runs are lowered with
+  bool half_products = false;                       ///< what the next runs are lowered with
   image_limits images;                              ///< the device's unless a test changes them
   std::uint32_t compute_units = 0;                  ///< the device's unless a test changes them
   std::uint64_t local_memory = 0;                   ///< bytes, where a test wants less than the device has
@@ -108,6 +109,7 @@ class kernel_bench {
     codegen::lower_options options = codegen::default_lower_options(&facts);
     options.tuned = tuned;
     options.memory = memory;
+    options.half_products = half_products;
     const codegen::lowered_node lowered = codegen::lower(block, options);
     shape_classes.clear();
     for (const codegen::kernel_plan& plan : lowered.kernels)

@@ -23,11 +23,17 @@ struct stored_program {
 
 /// Lets the inputs and outputs named in `exchanged` hold the caller's texels, narrows and packs as `wanted` and
 /// `how.memory` say, then lowers. `g` itself is not changed.
-/// Errors: no_kernel (with `require_device`); those of exchange_texels.
+/// Errors: no_kernel (with `require_device`); unsupported where arithmetic in fp16 is wanted of a device without
+/// cl_khr_fp16; those of exchange_texels.
 [[nodiscard]] inline stored_program make_stored_program(std::shared_ptr<const graph> g, precision wanted,
-                                                        const codegen::lower_options& how, bool require_device,
+                                                        codegen::lower_options how, bool require_device,
                                                         const std::map<std::string, texel_layout>& exchanged = {}) {
   storage_figures figures;
+  how.half_products = wanted == precision::fp16_arithmetic;
+  if (how.half_products && how.device != nullptr && !how.device->fp16)
+    throw error(errc::unsupported, "'" + how.device->name +
+                                       "' has no arithmetic in fp16 (cl_khr_fp16); precision fp16 stores in it and "
+                                       "computes in fp32");
   if (!exchanged.empty()) {
     exchanged_graph made = exchange_texels(g, exchanged, how);
     figures.exchanged_values = made.values;
@@ -35,7 +41,7 @@ struct stored_program {
     figures.notes = std::move(made.notes);
     g = std::move(made.g);
   }
-  if (wanted == precision::fp16) {
+  if (stores_halves(wanted)) {
     narrowed_graph narrow = narrow_storage(g, how);
     figures.narrowed_intermediates = narrow.intermediates;
     figures.narrowed_constants = narrow.constants;
@@ -50,6 +56,11 @@ struct stored_program {
     g = std::move(packed.g);
   }
   stored_program made{make_program(std::move(g), how, require_device), std::move(figures)};
+  for (const placed_node& step : made.placed.steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels) {
+      made.figures.product_kernels += plan.flops == index_expr(0) ? 0 : 1;
+      made.figures.half_products += plan.half_products ? 1 : 0;
+    }
   for (const placed_node& step : made.placed.steps)
     made.figures.notes.insert(made.figures.notes.end(), step.lowered.notes.begin(), step.lowered.notes.end());
   // Nobody who wants no images asks what they would have given.

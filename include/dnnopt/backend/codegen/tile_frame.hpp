@@ -141,6 +141,15 @@ inline constexpr std::array tile_table{
   return 4;
 }
 
+/// Whether a product multiplies in halves: where that is wanted, and neither operand would lose by it. What other
+/// operators compute on the way is in fp32 and has no bounds.
+[[nodiscard]] inline bool multiplies_halves(const lowering_site& site, const kernel_builder& b) {
+  const auto holds_halves = [&](std::size_t i) {
+    return site.input(i).type == dtype::float16 && !b.is_member_value(site.anchor_node().inputs[i]);
+  };
+  return site.options.half_products && holds_halves(0) && holds_halves(1);
+}
+
 /// Ends a kernel of the tile frame: `define_store(builder)` defines dnnopt_store(z, m, n, value), or dnnopt_store4
 /// along a direction of texels, in the symbols of that builder and returns the extents in them. Where the inner
 /// elements are split, sums go to a scratch buffer, and a second kernel adds them and stores.
@@ -157,6 +166,8 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   b.define("DNNOPT_ITEM_COLUMNS", t.item_columns);
   b.define("DNNOPT_TILE_INNER", t.inner);
   b.define("DNNOPT_SPLITS", t.splits);
+  const bool halves = multiplies_halves(site, b);
+  if (halves) b.define("DNNOPT_HALF_PRODUCTS", site.options.device == nullptr || site.options.device->fp16 ? 1 : 2);
   if (t.splits == 1) b.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
   const std::vector<std::string> partial_names{"split", "z", "m", "n"};
   const auto partial_at = [&](kernel_builder& own, const product_extents& x) {
@@ -179,6 +190,7 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
                  e.batch * t.splits};
   plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows), 1};
   plan.tuning = shape_of_tiles(e);
+  plan.half_products = halves;
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
   result.kernels.push_back(std::move(plan));
   if (t.splits == 1) return;

@@ -13,6 +13,9 @@ R"CLC(
 // of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row.
 // DNNOPT_SPLITS > 1: that many work-groups share the inner elements, DNNOPT_SPLIT_INNER each, and
 // dnnopt_store_partial(split, z, m, n, value) keeps their sums apart.
+// DNNOPT_HALF_PRODUCTS 1: products are of halves and are summed in halves for DNNOPT_TILE_INNER elements, then in floats,
+// so that what a sum loses does not grow with its length. 2: floats that are rounded after each step stand for halves, for
+// tests on devices without arithmetic in halves (whose compilers may define the extension's macro nevertheless).
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
@@ -23,6 +26,8 @@ R"CLC(
 #define DNNOPT_K p2
 static inline float dnnopt_load_a(DNNOPT_PARAMETERS, const int z, const int m, const int k) { return b0[(z * p0 + m) * p2 + k]; }
 static inline float dnnopt_load_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) { return b1[(z * p2 + k) * p1 + n]; }
+static inline float4 dnnopt_load4_a(DNNOPT_PARAMETERS, const int z, const int m, const int k) { return vload4(0, b0 + (z * p0 + m) * p2 + k); }
+static inline float4 dnnopt_load4_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) { return vload4(0, b1 + (z * p2 + k) * p1 + n); }
 static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, const int n, float value) { b2[(z * p0 + m) * p1 + n] = value; }
 #endif
 #ifndef DNNOPT_GROUP_ROWS
@@ -62,6 +67,35 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_STORE_ALONG
 #define DNNOPT_STORE_ALONG 0
 #endif
+#ifndef DNNOPT_HALF_PRODUCTS
+#define DNNOPT_HALF_PRODUCTS 0
+#endif
+
+#if DNNOPT_HALF_PRODUCTS == 1
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define DNNOPT_FACTOR half
+#define DNNOPT_FACTOR4 half4
+#define DNNOPT_TO_FACTOR(value) convert_half(value)
+#define DNNOPT_TO_FACTOR4(value) convert_half4(value)
+#define DNNOPT_FROM_FACTOR4(value) convert_float4(value)
+#define DNNOPT_MULTIPLY_ADD(x, y, z) fma(x, y, z)
+#else
+#define DNNOPT_FACTOR float
+#define DNNOPT_FACTOR4 float4
+#define DNNOPT_TO_FACTOR(value) (value)
+#define DNNOPT_TO_FACTOR4(value) (value)
+#define DNNOPT_FROM_FACTOR4(value) (value)
+#if DNNOPT_HALF_PRODUCTS
+static inline float4 dnnopt_rounded_to_half(float4 value) {
+  ushort4 bits;
+  vstore_half4_rte(value, 0, (half*)&bits);
+  return vload_half4(0, (const half*)&bits);
+}
+#define DNNOPT_MULTIPLY_ADD(x, y, z) dnnopt_rounded_to_half(fma(x, y, z))
+#else
+#define DNNOPT_MULTIPLY_ADD(x, y, z) fma(x, y, z)
+#endif
+#endif
 
 #define DNNOPT_TILE_ROWS (DNNOPT_GROUP_ROWS * DNNOPT_ITEM_ROWS)
 #define DNNOPT_TILE_COLUMNS (DNNOPT_GROUP_COLUMNS * DNNOPT_ITEM_COLUMNS)
@@ -73,18 +107,22 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_B_LOADS (DNNOPT_TILE_COLUMNS * DNNOPT_TILE_INNER / DNNOPT_ITEMS / DNNOPT_B_WIDTH)
 #define DNNOPT_UNROLLED(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
 #if DNNOPT_A_WIDTH == 4
-#define DNNOPT_A_TYPE float4
+#define DNNOPT_A_TYPE DNNOPT_FACTOR4
 #define DNNOPT_A_LOAD dnnopt_load4_a
+#define DNNOPT_TO_A DNNOPT_TO_FACTOR4
 #else
-#define DNNOPT_A_TYPE float
+#define DNNOPT_A_TYPE DNNOPT_FACTOR
 #define DNNOPT_A_LOAD dnnopt_load_a
+#define DNNOPT_TO_A DNNOPT_TO_FACTOR
 #endif
 #if DNNOPT_B_WIDTH == 4
-#define DNNOPT_B_TYPE float4
+#define DNNOPT_B_TYPE DNNOPT_FACTOR4
 #define DNNOPT_B_LOAD dnnopt_load4_b
+#define DNNOPT_TO_B DNNOPT_TO_FACTOR4
 #else
-#define DNNOPT_B_TYPE float
+#define DNNOPT_B_TYPE DNNOPT_FACTOR
 #define DNNOPT_B_LOAD dnnopt_load_b
+#define DNNOPT_TO_B DNNOPT_TO_FACTOR
 #endif
 
 // Where load number i of a work-item lies in a tile: `outer` is a row of a or a column of b.
@@ -96,20 +134,20 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_FETCH(k_begin)                                                                                            \
   DNNOPT_UNROLLED(i, DNNOPT_A_LOADS) {                                                                                   \
     DNNOPT_PLACE(i, DNNOPT_A_INNER_FIRST, DNNOPT_TILE_ROWS, DNNOPT_A_WIDTH)                                              \
-    a_next[i] = m_begin + outer < DNNOPT_M && (k_begin) + k < k_end ? DNNOPT_A_LOAD(DNNOPT_ARGUMENTS, z, m_begin + outer, (k_begin) + k) : (DNNOPT_A_TYPE)(0.0f); \
+    a_next[i] = m_begin + outer < DNNOPT_M && (k_begin) + k < k_end ? DNNOPT_TO_A(DNNOPT_A_LOAD(DNNOPT_ARGUMENTS, z, m_begin + outer, (k_begin) + k)) : (DNNOPT_A_TYPE)(0.0f); \
   }                                                                                                                      \
   DNNOPT_UNROLLED(i, DNNOPT_B_LOADS) {                                                                                   \
     DNNOPT_PLACE(i, DNNOPT_B_INNER_FIRST, DNNOPT_TILE_COLUMNS, DNNOPT_B_WIDTH)                                           \
-    b_next[i] = n_begin + outer < DNNOPT_N && (k_begin) + k < k_end ? DNNOPT_B_LOAD(DNNOPT_ARGUMENTS, z, (k_begin) + k, n_begin + outer) : (DNNOPT_B_TYPE)(0.0f); \
+    b_next[i] = n_begin + outer < DNNOPT_N && (k_begin) + k < k_end ? DNNOPT_TO_B(DNNOPT_B_LOAD(DNNOPT_ARGUMENTS, z, (k_begin) + k, n_begin + outer)) : (DNNOPT_B_TYPE)(0.0f); \
   }
 
-#define DNNOPT_KEEP_1(tile, pitch, inner_first, from) ((__local float*)(tile))[k * (pitch) * 4 + outer] = from;
+#define DNNOPT_KEEP_1(tile, pitch, inner_first, from) ((__local DNNOPT_FACTOR*)(tile))[k * (pitch) * 4 + outer] = from;
 #define DNNOPT_KEEP_4(tile, pitch, inner_first, from)                   \
   if (inner_first) {                                                    \
-    ((__local float*)(tile))[(k + 0) * (pitch) * 4 + outer] = (from).x; \
-    ((__local float*)(tile))[(k + 1) * (pitch) * 4 + outer] = (from).y; \
-    ((__local float*)(tile))[(k + 2) * (pitch) * 4 + outer] = (from).z; \
-    ((__local float*)(tile))[(k + 3) * (pitch) * 4 + outer] = (from).w; \
+    ((__local DNNOPT_FACTOR*)(tile))[(k + 0) * (pitch) * 4 + outer] = (from).x; \
+    ((__local DNNOPT_FACTOR*)(tile))[(k + 1) * (pitch) * 4 + outer] = (from).y; \
+    ((__local DNNOPT_FACTOR*)(tile))[(k + 2) * (pitch) * 4 + outer] = (from).z; \
+    ((__local DNNOPT_FACTOR*)(tile))[(k + 3) * (pitch) * 4 + outer] = (from).w; \
   } else {                                                              \
     (tile)[k * (pitch) + outer / 4] = from;                             \
   }
@@ -135,8 +173,8 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
   }
 
 __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
-  __local float4 a_tile[2 * DNNOPT_TILE_INNER * DNNOPT_A_PITCH];
-  __local float4 b_tile[2 * DNNOPT_TILE_INNER * DNNOPT_B_PITCH];
+  __local DNNOPT_FACTOR4 a_tile[2 * DNNOPT_TILE_INNER * DNNOPT_A_PITCH];
+  __local DNNOPT_FACTOR4 b_tile[2 * DNNOPT_TILE_INNER * DNNOPT_B_PITCH];
 #if DNNOPT_SPLITS > 1
   const int split = (int)get_group_id(2) % DNNOPT_SPLITS;
   const int z = (int)get_group_id(2) / DNNOPT_SPLITS;
@@ -165,20 +203,30 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
     if (more) {
       DNNOPT_FETCH(k_begin + DNNOPT_TILE_INNER)
     }
-    __local const float4* a_from = a_tile + which * (DNNOPT_TILE_INNER * DNNOPT_A_PITCH) + row;
-    __local const float4* b_from = b_tile + which * (DNNOPT_TILE_INNER * DNNOPT_B_PITCH) + column;
+    __local const DNNOPT_FACTOR4* a_from = a_tile + which * (DNNOPT_TILE_INNER * DNNOPT_A_PITCH) + row;
+    __local const DNNOPT_FACTOR4* b_from = b_tile + which * (DNNOPT_TILE_INNER * DNNOPT_B_PITCH) + column;
+#if DNNOPT_HALF_PRODUCTS
+    DNNOPT_FACTOR4 part[DNNOPT_ITEM_ROWS][DNNOPT_ITEM_COLUMNS / 4];
+    DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) part[i][j] = (DNNOPT_FACTOR4)(0.0f);
+#define DNNOPT_PART part
+#else
+#define DNNOPT_PART sum
+#endif
     DNNOPT_UNROLLED(k, DNNOPT_TILE_INNER) {
-      float4 a[DNNOPT_ITEM_ROWS / 4];
-      float4 b[DNNOPT_ITEM_COLUMNS / 4];
+      DNNOPT_FACTOR4 a[DNNOPT_ITEM_ROWS / 4];
+      DNNOPT_FACTOR4 b[DNNOPT_ITEM_COLUMNS / 4];
       DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS / 4) a[i] = a_from[k * DNNOPT_A_PITCH + i * DNNOPT_GROUP_ROWS];
       DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) b[j] = b_from[k * DNNOPT_B_PITCH + j * DNNOPT_GROUP_COLUMNS];
       DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS / 4) DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
-        sum[4 * i + 0][j] = fma((float4)(a[i].x), b[j], sum[4 * i + 0][j]);
-        sum[4 * i + 1][j] = fma((float4)(a[i].y), b[j], sum[4 * i + 1][j]);
-        sum[4 * i + 2][j] = fma((float4)(a[i].z), b[j], sum[4 * i + 2][j]);
-        sum[4 * i + 3][j] = fma((float4)(a[i].w), b[j], sum[4 * i + 3][j]);
+        DNNOPT_PART[4 * i + 0][j] = DNNOPT_MULTIPLY_ADD((DNNOPT_FACTOR4)(a[i].x), b[j], DNNOPT_PART[4 * i + 0][j]);
+        DNNOPT_PART[4 * i + 1][j] = DNNOPT_MULTIPLY_ADD((DNNOPT_FACTOR4)(a[i].y), b[j], DNNOPT_PART[4 * i + 1][j]);
+        DNNOPT_PART[4 * i + 2][j] = DNNOPT_MULTIPLY_ADD((DNNOPT_FACTOR4)(a[i].z), b[j], DNNOPT_PART[4 * i + 2][j]);
+        DNNOPT_PART[4 * i + 3][j] = DNNOPT_MULTIPLY_ADD((DNNOPT_FACTOR4)(a[i].w), b[j], DNNOPT_PART[4 * i + 3][j]);
       }
     }
+#if DNNOPT_HALF_PRODUCTS
+    DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) sum[i][j] += DNNOPT_FROM_FACTOR4(part[i][j]);
+#endif
     if (more) {
       which ^= 1;
       DNNOPT_KEEP(which)
