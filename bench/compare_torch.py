@@ -2,14 +2,15 @@
 """Latency beside PyTorch on one GPU: dnnopt, dnnopt tuned, eager, TorchInductor, TorchInductor with CUDA graphs.
 
 compare_torch.py EXE DEVICE [MODEL.onnx ...] [--batches N ...] [--engines NAME ...] [--tune SECONDS] [--warmup N] [--runs N]
-                 [--json FILE]
+                 [--rounds N] [--json FILE]
 
 DEVICE is what `EXE bench --device` takes. Each model's row is made in one go: fp32, tf32 off, cudnn.benchmark on, under
 no_grad, medians of N runs after warm-up, in milliseconds. PyTorch's input lies on the GPU already and its output stays
 there; dnnopt's figure is end to end, with upload and download. Weights are random on both sides. A model that PyTorch
 lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. With --batches each model,
 whose inputs have the symbol `batch` as first dim (symbolic_batch.py makes it), has a row for each batch.
---engines leaves engines of PyTorch out. Ends with the geometric mean of TorchInductor / dnnopt.
+--engines leaves engines of PyTorch out. With --rounds each figure, ours too, is the least of N such medians: the pace of a
+host that others share, which bounds most rows, varies by a third from second to second. Ends with the geometric mean of TorchInductor / dnnopt.
 """
 import argparse
 import json
@@ -66,7 +67,7 @@ def torch_latency(call, inputs, warmup, runs):
     return statistics.median(times)
 
 
-def torch_rows(name, shapes, warmup, runs, engines):
+def torch_rows(name, shapes, warmup, runs, rounds, engines):
     """Latencies by engine; the text of what failed in place of a figure."""
     import torch
 
@@ -85,7 +86,8 @@ def torch_rows(name, shapes, warmup, runs, engines):
             continue
         torch._dynamo.reset()
         try:
-            rows[engine] = torch_latency(make(), inputs, warmup, runs)
+            call = make()
+            rows[engine] = min(torch_latency(call, inputs, warmup, runs) for _ in range(rounds))
         except Exception as fault:  # a peer that fails is a row that says so, not the end
             rows[engine] = f"{type(fault).__name__}: {str(fault).splitlines()[0][:80]}"
     return rows
@@ -108,6 +110,7 @@ def main():
     parser.add_argument("--tune", type=float, default=0, help="seconds; 0: no tuned column")
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", default="")
     arguments = parser.parse_args()
     models = arguments.models or [os.path.join(HERE, "zoo", f"{name}.onnx") for name in DEFAULT]
@@ -133,14 +136,18 @@ def main():
                 shapes = {key: [batch if dim == "batch" else dim for dim in dims] for key, dims in shapes.items()}
             sized = ["--dim", f"batch={batch}"] if batch else []
             common = [*sized, "--device", arguments.device, "--warmup", str(arguments.warmup), "--runs", str(arguments.runs)]
-            row = {"dnnopt": run_tool(arguments.exe, "bench", model, *common)["latency_ms"]["median"]}
+
+            def latency(*options):
+                return min(run_tool(arguments.exe, "bench", model, *common, *options)["latency_ms"]["median"] for _ in range(arguments.rounds))
+
+            row = {"dnnopt": latency()}
             if arguments.tune > 0:
                 cache = os.path.join(folder, "cache")
                 tuned = run_tool(arguments.exe, "tune", model, "--device", arguments.device, "--budget", str(arguments.tune), "--cache", cache, *sized)
-                row["tuned"] = run_tool(arguments.exe, "bench", model, *common, "--cache", cache)["latency_ms"]["median"]
+                row["tuned"] = latency("--cache", cache)
                 row["tried"] = tuned["tried"]
             try:
-                row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs, arguments.engines))
+                row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs, arguments.rounds, arguments.engines))
             except (ImportError, AssertionError, RuntimeError) as fault:
                 row["missing"] = str(fault).splitlines()[0]
         name += f" batch {batch}" if batch else ""
