@@ -104,6 +104,11 @@ void normalized_convolution(drawing& d) {
       {filtered, d.weights("scale", {16}), d.weights("B", {16}), d.weights("mean", {16}), d.weights("var", {16})}));
 }
 
+void transposed_convolution(drawing& d) {
+  const value_id x = d.input("x", {1, 16, 14, 14});
+  d.g.add_output(d.node("ConvTranspose", "y", {x, d.weights("W", {16, 8, 2, 2})}, with("strides", integers{2, 2})));
+}
+
 void padded_convolution(drawing& d) {
   const value_id x = d.input("x", {1, 8, 14, 14});
   const value_id padded = d.node("Pad", "padded", {x, d.list("amounts", {0, 0, 1, 1, 0, 0, 1, 1})});
@@ -188,6 +193,7 @@ constexpr example examples[] = {
     {"inline_branches", branch},
     {"remove_identity", identities},
     {"fold_batch_normalization", normalized_convolution},
+    {"split_transposed_convolution", transposed_convolution},
     {"fold_padding", padded_convolution},
     {"merge_equal", equal_nodes},
     {"recognize", written_out_gelu},

@@ -31,6 +31,8 @@ struct lower_options {
   /// Times their memory that weights may take in a form that saves arithmetic; a memory limit lowers it
   /// (backend/fit_program.hpp). Rows that only fill up a vector do not count.
   double weight_growth = std::numeric_limits<double>::infinity();
+  /// Whether frames multiply in halves where both operands are stored in them (precision::fp16_arithmetic).
+  bool half_products = false;
 };
 
 /// A block while a lowering is chosen.
@@ -92,6 +94,7 @@ struct lowering_row {
 inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "map",
     "map_transposed",
+    "map_rows",
     "pack",
     "scatter_copy",
     "scatter",

@@ -20,6 +20,7 @@
 #include <dnnopt/backend/codegen/lower_matrix_product.hpp>
 #include <dnnopt/backend/codegen/lower_product_chain.hpp>
 #include <dnnopt/backend/codegen/lower_recurrent.hpp>
+#include <dnnopt/backend/codegen/lower_row_map.hpp>
 #include <dnnopt/backend/codegen/lower_rows.hpp>
 #include <dnnopt/backend/codegen/lower_scatter.hpp>
 #include <dnnopt/backend/codegen/lower_top_k.hpp>
@@ -73,6 +74,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
     lowering_row{computation_kind::scan, "recurrent_groups", reject_recurrent, lower_recurrent},
     lowering_row{std::nullopt, "map_transposed", reject_transposed_map, lower_transposed_map},
+    lowering_row{std::nullopt, "map_rows", reject_row_map, lower_row_map},
     lowering_row{std::nullopt, "map", reject_map, lower_map_of_site},
 };
 

@@ -98,6 +98,11 @@ static inline float dnnopt_log1p_float(float x) {
 #define dnnopt_log1p(x) (sizeof(x) == 4 ? dnnopt_log1p_float(x) : log1p(x))
 #define dnnopt_log(x) (sizeof(x) == 4 ? dnnopt_log_float(x) : log(x))
 
+// The largest integer that is not above x, which is within an int's range. Without the branches that some libraries' floor
+// has, so that loops over it vectorize.
+#define dnnopt_floor_to_int(x) ((int)(x) - ((x) < (int)(x)))
+#define dnnopt_ceil_to_int(x) ((int)(x) + ((x) > (int)(x)))
+
 // min(max(x, low), high), so that `high` counts where the limits cross; NaN stays NaN.
 #define dnnopt_clip(x, low, high) (((x) < (low) ? (low) : (x)) > (high) ? (high) : (x) < (low) ? (low) : (x))
 #define dnnopt_softplus(x) (((x) > 0 ? (x) : 0) + dnnopt_log1p(dnnopt_exp((x) > 0 ? -(x) : (x))))

@@ -26,12 +26,19 @@ struct resized_axis {
   double crop_high = 1;
 };
 
-/// Taps of an interpolation along one axis: an array of weights, and the input index of each.
+/// Taps of an interpolation along one axis: the weight and the input index of each.
 struct resample_taps {
+  std::int64_t count = 1;
+  /// Names of arrays that hold them; empty where each has a name of its own, for compilers for processors do not
+  /// vectorize loops over arrays inside a work-item.
   std::string weights;
   std::string positions;
-  std::int64_t count = 1;
+  std::vector<std::string> weight_of;
+  std::vector<index_expr> position_of;
 };
+
+/// At most so many products of taps are written out one by one.
+inline constexpr std::int64_t most_written_taps = 16;
 
 /// The axes whose coordinates change. Errors: unsupported where neither scales nor sizes are known.
 [[nodiscard]] inline std::vector<resized_axis> resized_axes(const element_site& s) {
@@ -123,8 +130,52 @@ struct resample_taps {
   return s.b.let(compute_type::real, text);
 }
 
-/// Emits weights and clamped positions of the taps around `coordinate`. `support` is 1 (linear) or 2 (cubic); scales
-/// below 1 widen it where `antialias`.
+/// The weight of a tap at distance `d`: linear for a `support` of 1, cubic for 2.
+[[nodiscard]] inline std::string tap_weight(const element_site& s, int support, const std::string& d) {
+  if (support == 1) return "fmax(1.0f - " + d + ", 0.0f)";
+  const std::string a =
+      literal(compute_type::real, static_cast<double>(s.attributes().get_float("cubic_coeff_a", -0.75f)));
+  return d + " <= 1.0f ? ((" + a + " + 2.0f) * " + d + " - (" + a + " + 3.0f)) * " + d + " * " + d + " + 1.0f : " + d +
+         " < 2.0f ? ((" + a + " * " + d + " - 5.0f * " + a + ") * " + d + " + 8.0f * " + a + ") * " + d + " - 4.0f * " +
+         a + " : 0.0f";
+}
+
+[[nodiscard]] inline expr_range below(const index_expr& extent) {
+  return {0, extent.range().high >= unbounded ? (std::int64_t{1} << 31) - 1
+                                              : std::max<std::int64_t>(extent.range().high - 1, 0)};
+}
+
+/// Emits weights and clamped positions of the 2 * support taps around `coordinate`, each under a name of its own.
+[[nodiscard]] inline resample_taps emit_named_taps(const element_site& s, const resized_axis& a,
+                                                   const std::string& coordinate, int support) {
+  kernel_builder& b = s.b;
+  resample_taps taps;
+  taps.count = 2 * support;
+  const std::string in = index_source(s.dims(0)[a.axis]);
+  const bool exclude = s.attributes().get_int("exclude_outside", 0) != 0;
+  const std::string base = b.fresh("f");
+  b.line("const int " + base + " = dnnopt_floor_to_int(" + coordinate + ");");
+  std::string total;
+  for (std::int64_t t = 0; t < taps.count; ++t) {
+    const std::string q = b.fresh("t");
+    b.line("const int " + q + " = " + base + " + " + std::to_string(t + 1 - support) + ";");
+    const std::string d = b.let(compute_type::real, "fabs(" + coordinate + " - (float)" + q + ")");
+    std::string weight = tap_weight(s, support, d);
+    if (exclude) weight = q + " < 0 || " + q + " >= " + in + " ? 0.0f : " + weight;
+    taps.weight_of.push_back(b.let(compute_type::real, weight));
+    taps.position_of.push_back(
+        b.define_integer("q", "clamp(" + q + ", 0, (int)" + in + " - 1)", below(s.dims(0)[a.axis])));
+    total += (t == 0 ? "" : " + ") + taps.weight_of.back();
+  }
+  if (exclude) {
+    const std::string sum = b.let(compute_type::real, total);
+    for (std::string& weight : taps.weight_of) weight = b.let(compute_type::real, weight + " / " + sum);
+  }
+  return taps;
+}
+
+/// Emits weights and clamped positions of the taps around `coordinate` as arrays. `support` is 1 (linear) or 2 (cubic);
+/// scales below 1 widen it where `antialias`.
 [[nodiscard]] inline resample_taps emit_taps(const element_site& s, const resized_axis& a,
                                              const std::string& coordinate, int support, bool antialias) {
   kernel_builder& b = s.b;
@@ -141,20 +192,13 @@ struct resample_taps {
   const std::string count = std::to_string(taps.count);
   const std::string in = index_source(s.dims(0)[a.axis]);
   const bool exclude = s.attributes().get_int("exclude_outside", 0) != 0;
-  const std::string cubic =
-      literal(compute_type::real, static_cast<double>(s.attributes().get_float("cubic_coeff_a", -0.75f)));
   b.line("float " + taps.weights + "[" + count + "];");
   b.line("int " + taps.positions + "[" + count + "];");
   const std::string total = b.variable(compute_type::real, "0");
   b.open("for (int t = 0; t < " + count + "; ++t) {");
-  b.line("const int q = (int)floor(" + coordinate + ") + t + (" + std::to_string(first) + ");");
+  b.line("const int q = dnnopt_floor_to_int(" + coordinate + ") + t + (" + std::to_string(first) + ");");
   b.line("const float d = fabs(" + coordinate + " - (float)q) * " + literal(compute_type::real, stretch) + ";");
-  if (support == 1)
-    b.line("float w = fmax(1.0f - d, 0.0f);");
-  else
-    b.line("float w = d <= 1.0f ? ((" + cubic + " + 2.0f) * d - (" + cubic +
-           " + 3.0f)) * d * d + 1.0f : d < 2.0f ? ((" + cubic + " * d - 5.0f * " + cubic + ") * d + 8.0f * " + cubic +
-           ") * d - 4.0f * " + cubic + " : 0.0f;");
+  b.line("float w = " + tap_weight(s, support, "d") + ";");
   if (exclude) b.line("if (q < 0 || q >= " + in + ") w = 0.0f;");
   b.line(taps.weights + "[t] = w;");
   b.line(taps.positions + "[t] = clamp(q, 0, (int)" + in + " - 1);");
@@ -168,16 +212,11 @@ struct resample_taps {
 [[nodiscard]] inline std::string nearest_position(const element_site& s, const std::string& coordinate) {
   const std::string mode =
       s.n().op->name == "Upsample" ? "floor" : s.attributes().get_string("nearest_mode", "round_prefer_floor");
-  if (mode == "floor") return "floor(" + coordinate + ")";
-  if (mode == "ceil") return "ceil(" + coordinate + ")";
-  if (mode == "round_prefer_ceil") return "floor(" + coordinate + " + 0.5f)";
-  if (mode == "round_prefer_floor") return "ceil(" + coordinate + " - 0.5f)";
+  if (mode == "floor") return "dnnopt_floor_to_int(" + coordinate + ")";
+  if (mode == "ceil") return "dnnopt_ceil_to_int(" + coordinate + ")";
+  if (mode == "round_prefer_ceil") return "dnnopt_floor_to_int(" + coordinate + " + 0.5f)";
+  if (mode == "round_prefer_floor") return "dnnopt_ceil_to_int(" + coordinate + " - 0.5f)";
   throw s.refuse("nearest mode " + mode);
-}
-
-[[nodiscard]] inline expr_range below(const index_expr& extent) {
-  return {0, extent.range().high >= unbounded ? (std::int64_t{1} << 31) - 1
-                                              : std::max<std::int64_t>(extent.range().high - 1, 0)};
 }
 
 /// Why no image's linear filter computes a linear interpolation along `axes`; empty where one does: of a tensor in an
@@ -228,6 +267,41 @@ struct resample_taps {
              : b.let(compute_type::real, "dnnopt_component(" + texel + ", " + index_source(component) + ")");
 }
 
+/// The sum over all products of taps, one along each of `axes`, of weights and elements; `at` is the output's index.
+[[nodiscard]] inline std::string emit_interpolation(const element_site& s, std::span<const resized_axis> axes,
+                                                    std::span<const resample_taps> taps, std::vector<index_expr> at,
+                                                    compute_type type) {
+  kernel_builder& b = s.b;
+  const std::string sum = b.variable(type, "0");
+  if (!taps.empty() && !taps.front().weight_of.empty()) {
+    std::int64_t products = 1;
+    for (const resample_taps& t : taps) products *= t.count;
+    for (std::int64_t product = 0; product < products; ++product) {
+      std::string weight;
+      std::int64_t rest = product;
+      for (std::size_t k = axes.size(); k-- > 0; rest /= taps[k].count) {
+        const auto t = static_cast<std::size_t>(rest % taps[k].count);
+        at[axes[k].axis] = taps[k].position_of[t];
+        weight += " * " + taps[k].weight_of[t];
+      }
+      b.line(sum + " += " + s.read(0, at) + weight + ";");
+    }
+    return sum;
+  }
+  std::vector<index_expr> extents;
+  for (const resample_taps& t : taps) extents.emplace_back(t.count);
+  s.loops("t", extents, [&](const std::vector<index_expr>& t) {
+    std::string weight;
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      const std::string number = "[" + index_source(t[k]) + "]";
+      at[axes[k].axis] = b.define_integer("q", taps[k].positions + number, below(s.dims(0)[axes[k].axis]));
+      weight += " * " + taps[k].weights + number;
+    }
+    b.line(sum + " += " + s.read(0, at) + weight + ";");
+  });
+  return sum;
+}
+
 inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string mode = s.attributes().get_string("mode", "nearest");
@@ -250,17 +324,19 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
   std::vector<index_expr> at = s.index;
   std::string outside;
   std::vector<resample_taps> taps;
-  std::vector<index_expr> extents;
+  const int support = mode == "linear" ? 1 : 2;
+  const bool antialias = s.attributes().get_int("antialias", 0) != 0;
+  const bool written =
+      !antialias && std::pow(2.0 * support, static_cast<double>(axes.size())) <= static_cast<double>(most_written_taps);
   for (const resized_axis& a : axes) {
     const std::string x = original_coordinate(s, a);
     const index_expr& in = s.dims(0)[a.axis];
     if (crops) outside += (outside.empty() ? "" : " || ") + x + " < 0 || " + x + " > " + index_source(in) + " - 1";
     if (mode == "nearest") {
-      at[a.axis] = b.define_integer(
-          "q", "clamp((int)" + nearest_position(s, x) + ", 0, (int)" + index_source(in) + " - 1)", below(in));
+      at[a.axis] = b.define_integer("q", "clamp(" + nearest_position(s, x) + ", 0, (int)" + index_source(in) + " - 1)",
+                                    below(in));
     } else if (mode == "linear" || mode == "cubic") {
-      taps.push_back(emit_taps(s, a, x, mode == "linear" ? 1 : 2, s.attributes().get_int("antialias", 0) != 0));
-      extents.emplace_back(taps.back().count);
+      taps.push_back(written ? emit_named_taps(s, a, x, support) : emit_taps(s, a, x, support, antialias));
     } else {
       throw s.refuse("interpolation mode " + mode);
     }
@@ -270,16 +346,7 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
     result = s.read(0, at);
   } else {
     const compute_type sum_type = element_site::is_real(type) ? type : compute_type::real;
-    const std::string sum = b.variable(sum_type, "0");
-    s.loops("t", extents, [&](const std::vector<index_expr>& t) {
-      std::string weight;
-      for (std::size_t k = 0; k < axes.size(); ++k) {
-        const std::string number = "[" + index_source(t[k]) + "]";
-        at[axes[k].axis] = b.define_integer("q", taps[k].positions + number, below(s.dims(0)[axes[k].axis]));
-        weight += " * " + taps[k].weights + number;
-      }
-      b.line(sum + " += " + s.read(0, at) + weight + ";");
-    });
+    const std::string sum = emit_interpolation(s, axes, taps, at, sum_type);
     result = element_site::is_real(type) ? sum : s.result("(" + std::string(name_of(type)) + ")rint(" + sum + ")");
   }
   if (outside.empty()) return result;
@@ -312,6 +379,15 @@ inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t o
     const std::string extent = index_source(x[2 + k]);
     positions.push_back(b.let(
         type, align ? "(" + g + " + 1) / 2 * (" + extent + " - 1)" : "((" + g + " + 1) * " + extent + " - 1) / 2"));
+    // Of two taps the one at the border has all the weight beyond it; four weigh otherwise where they lie.
+    if (cubic && padding == "border") {
+      const std::string& p = positions.back();
+      const std::string outside = align
+                                      ? p + " < 0 || " + p + " > " + extent + " - 1"
+                                      : p + " < (" + real + ")-0.5f || " + p + " > " + extent + " - (" + real + ")0.5f";
+      positions.back() =
+          b.let(type, outside + " ? clamp(" + p + ", (" + real + ")0, (" + real + ")(" + extent + " - 1)) : " + p);
+    }
   }
   const std::string sum = b.variable(type, "0");
   s.loops("t", std::vector<index_expr>(spatial, index_expr(taps)), [&](const std::vector<index_expr>& t) {
@@ -323,8 +399,9 @@ inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t o
       const std::string extent = "(int)" + index_source(x[2 + k]);
       const std::string q = b.fresh("q");
       // Far coordinates are clamped so that the conversion to int is defined; they stay outside.
-      const std::string base = "(int)clamp(" + std::string(nearest ? "rint(" : "floor(") + p + "), (" + real +
-                               ")-1.0e9f, (" + real + ")1.0e9f)";
+      const std::string near =
+          "clamp(" + (nearest ? "rint(" + p + ")" : p) + ", (" + real + ")-1.0e9f, (" + real + ")1.0e9f)";
+      const std::string base = nearest ? "(int)" + near : "dnnopt_floor_to_int(" + near + ")";
       b.line("int " + q + " = " + base + (nearest ? "" : " + " + index_source(t[k]) + (cubic ? " - 1" : "")) + ";");
       if (!nearest) {
         const std::string d = b.let(type, "fabs(" + p + " - " + q + ")");
