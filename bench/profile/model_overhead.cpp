@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -57,6 +56,7 @@ struct timed_ways {
   silent_observer silent{};
   std::uint64_t events_while_off = 0;
   double event_cost_ns = 0.0;
+  event_bias bias{};
   opencl::command_queue queue;
   kernel_injector injector;
 
@@ -64,24 +64,27 @@ struct timed_ways {
       : model(of),
         queue(of.session.context()->make_queue({true, 0})),
         injector(of.session.context()->handle(), of.session.context()->where().handle()) {
-    const opencl::context& where = *model.session.context();
     event_cost_ns = injector.measure_event_cost(queue);
-    const event_bias bias = injector.measure_event_bias(queue);
-    for (const way w : {monitor, blocking, callback}) {
-      profiler_options options;
-      options.mode = w == monitor ? profile_mode::monitor : profile_mode::full;
-      options.clock = clock_options_of(where.where().handle());
-      options.clock.bias = bias;
-      // Statistics are what is wanted here, not timelines.
-      options.kept_events = 4096;
-      profilers[w] = std::make_unique<profiler>(options);
-      injector.inject(queue, *profilers[w], profilers[w]->probes_wanted());
-      profilers[w]->set_event_cost(event_cost_ns);
-      observers[w] =
-          std::make_unique<profiled_run>(*profilers[w], model.session.executor()->executed(),
-                                         w == callback ? event_collection::callback : event_collection::blocking);
-      if (std::getenv("DNNOPT_ARRIVALS") != nullptr) observers[w]->follow_arrivals(injector, queue);
-    }
+    bias = injector.measure_event_bias(queue);
+    for (const way w : {monitor, blocking, callback}) make_profiler(w);
+  }
+
+  /// A profiler of its own for `w`, which has seen nothing yet.
+  void make_profiler(way w) {
+    observers[w].reset();
+    profiler_options options;
+    options.mode = w == monitor ? profile_mode::monitor : profile_mode::full;
+    options.clock = clock_options_of(model.session.context()->where().handle());
+    options.clock.bias = bias;
+    // Statistics are what is wanted here, not timelines.
+    options.kept_events = 4096;
+    profilers[w] = std::make_unique<profiler>(options);
+    injector.inject(queue, *profilers[w], profilers[w]->probes_wanted());
+    profilers[w]->set_event_cost(event_cost_ns);
+    observers[w] =
+        std::make_unique<profiled_run>(*profilers[w], model.session.executor()->executed(),
+                                       w == callback ? event_collection::callback : event_collection::blocking);
+    observers[w]->follow_arrivals(injector, queue);
   }
 
   /// One inference; returns its nanoseconds as the caller sees them, collection of events included.
@@ -227,10 +230,11 @@ class monitored_pairs {
 };
 
 /// Monitor's means against full's after many inferences of each, in turns: fewer of full's would leave its own means as
-/// uncertain as what is judged by them. Kernels that differ by more than is allowed have a line each.
+/// uncertain as what is judged by them, and earlier ones would be of another moment of the host's and the device's.
+/// Kernels that differ by more than is allowed have a line each.
 void compare_means(timed_ways& timed, std::size_t inferences) {
-  std::uint64_t monitored = timed.profilers[monitor]->report().runs;
-  for (; monitored < inferences; monitored += 20) {
+  for (const way w : {monitor, blocking}) timed.make_profiler(w);
+  for (std::size_t done = 0; done < inferences; done += 20) {
     for (int i = 0; i < 20; ++i) (void)timed.run(monitor);
     for (int i = 0; i < 20; ++i) (void)timed.run(blocking);
   }

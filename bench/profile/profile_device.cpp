@@ -426,9 +426,8 @@ int overhead_command(bench_device& device, double seconds) {
 
 /// Profiled times of kernels of known lengths, as they come behind a long kernel, one enqueue after the other, and far
 /// apart, against what a copy of them adds to a stream behind a long kernel. 1 if one errs by more than a microsecond
-/// and 5%, else 0. With DNNOPT_ARRIVALS in the environment empty kernels tell how long commands were waited for.
+/// and 5%, else 0. Empty kernels tell how long commands were waited for.
 int copies_command(bench_device& device) {
-  const bool follow_arrivals = std::getenv("DNNOPT_ARRIVALS") != nullptr;
   opencl::command_queue queue = device.context.make_queue({true, 0});
   kernel_injector injector(device.context.handle(), device.context.where().handle());
   const copy_slope empty = injector.measure_empty_slope(queue);
@@ -487,7 +486,7 @@ int copies_command(bench_device& device) {
         }
         queue.finish();
         run.end();
-        if (follow_arrivals) injector.inject_arrival(queue, profile);
+        injector.inject_arrival(queue, profile);
         timer.collect();
       }
       std::vector<double> times;

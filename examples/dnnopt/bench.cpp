@@ -72,6 +72,7 @@ dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt:
   injector.inject(probe_queue, profiler, profiler.probes_wanted());
   profiler.set_event_cost(injector.measure_event_cost(probe_queue));
   dnnopt::profiled_run observer(profiler, session.executor()->executed());
+  observer.follow_arrivals(injector, probe_queue);
   for (std::size_t i = 0; i < runs; ++i) {
     observer.begin();
     (void)session.run(inputs, &observer);

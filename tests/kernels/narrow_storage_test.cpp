@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dnnopt/backend/opencl_executor.hpp>
@@ -147,6 +148,43 @@ TEST_CASE("storage in fp16: a host operator sees fp32") {
   CHECK(half.outputs[0].type() == dtype::int64);
   REQUIRE(half.outputs[0].dims().size() == 2);
   CHECK(std::abs(half.outputs[0].dims()[1] - wide.outputs[0].dims()[1]) <= 2);
+}
+
+TEST_CASE("storage in fp16: asking for dims is not reading") {
+  const tensor in = ramp({40, 20});
+  const auto with = [&](bool asks, precision stored) {
+    network n;
+    const value_id x = n.g.add_input("x", dtype::float32, shape{40, 20});
+    const value_id made = n.node("Relu", {n.node("MatMul", {x, n.weights({20, 30})})});
+    const value_id picked = n.node("NonZero", {n.node("Greater", {made, n.weights({1}, 0)})});
+    const value_id found = n.node("GatherND", {made, n.node("Transpose", {picked})});
+    const value_id sums = n.node("CumSum", {found, n.g.add_constant("axis", tensor(dtype::int64, {1}))});
+    const value_id more =
+        asks ? n.node("Expand", {n.weights({1}), n.node("Shape", {found})}) : n.node("Tanh", {n.weights({1})});
+    return run(n.finish(n.node("Add", {n.node("Mul", {sums, found}), more})), stored, in);
+  };
+  CHECK(with(true, precision::fp16).report.storage.narrowed_intermediates ==
+        with(false, precision::fp16).report.storage.narrowed_intermediates);
+  CHECK(largest_error(with(true, precision::fp16).outputs[0], with(true, precision::fp32).outputs[0]) < 0.02);
+}
+
+TEST_CASE("storage in fp16: a host operator is given floats of what was only moved from halves") {
+  const tensor in = ramp({40, 20});
+  const auto with = [&](std::string_view last, precision stored) {
+    network n;
+    const value_id x = n.g.add_input("x", dtype::float32, shape{40, 20});
+    const value_id made = n.node("Relu", {n.node("MatMul", {x, n.weights({20, 30})})});
+    const value_id picked = n.node("NonZero", {n.node("Greater", {made, n.weights({1}, 0)})});
+    const value_id found = n.node("GatherND", {made, n.node("Transpose", {picked})});
+    return run(n.finish(n.node("NonZero", {n.node(last, {found})})), stored, in);
+  };
+  const outcome moved = with("Clip", precision::fp16);
+  const outcome computed = with("Tanh", precision::fp16);
+  CHECK(moved.report.storage.narrowed_intermediates == computed.report.storage.narrowed_intermediates + 1);
+  // All that was found is above zero, in halves too but for what is below their least.
+  const auto counted = [](const outcome& o) { return o.outputs[0].dims().at(1); };
+  CHECK(std::abs(counted(moved) - counted(with("Clip", precision::fp32))) <= 2);
+  CHECK(counted(moved) > 100);
 }
 
 TEST_CASE("an output added after fusion is stored: the plan does not know it and is forgotten") {

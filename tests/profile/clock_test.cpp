@@ -418,6 +418,14 @@ TEST_CASE("an empty kernel tells how long commands were waited for where all cal
     arrival.probe(1'000'000 + apart, 1'003'000);
     CHECK(arrival.part(bias, seen(5500)) == 5500.0);
   }
+  // Between probes the clocks drift apart by 5 us a second, which sixteen of them tell, one in eight being 30 us off.
+  command_arrival drifting;
+  for (int i = 0; i < 16; ++i)
+    drifting.probe(1'000'000 + 100'000'000LL * i, 1'006'000 + 100'000'500LL * i + (i % 8 == 3 ? 30'000 : 0));
+  raw_event late = command_of(20'000, 5000, 0, 1000, 1'590'999'000);
+  late.start_ns += 7950;
+  late.end_ns += 7950;
+  CHECK(std::abs(drifting.part(bias, late) - 4000.0) < 1.0);
   // A device whose bias was measured without one goes by what is usual.
   bias.arrival_ns.reset();
   command_arrival arrival;

@@ -304,6 +304,7 @@ class kernel_checker {
     profiler_.emplace(settings);
     injector_.inject(queue_, *profiler_, profiler_->probes_wanted());
     observer_.emplace(*profiler_, p);
+    observer_->follow_arrivals(injector_, queue_);
     copied_.emplace(free_events_ ? nullptr : &injector_, kernels_.size());
     if (!free_events_) injector_.prepare_hold(queue_, held_ns_);
   }

@@ -25,6 +25,7 @@
 #include <dnnopt/backend/device_weights.hpp>
 #include <dnnopt/backend/image_memory.hpp>
 #include <dnnopt/backend/memory_limit.hpp>
+#include <dnnopt/backend/narrow_storage.hpp>
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/program_cache.hpp>
@@ -147,7 +148,7 @@ class opencl_executor {
     instance& made = instance_for(symbols);
     enter(made, queue);
     const opencl::command_counts before = queue.counts();
-    run_state state{made, queue, symbols, {}, observer, 0, 0, {}, {}};
+    run_state state{made, queue, symbols, {}, {}, observer, 0, 0, {}, {}};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (bound_.is_input_bound(i)) continue;
       state.host[g.inputs()[i]] = inputs[i];
@@ -205,7 +206,8 @@ class opencl_executor {
     instance& own;
     opencl::command_queue& queue;
     symbol_values& symbols;
-    std::unordered_map<value_id, tensor> host;  // values at hand on the host
+    std::unordered_map<value_id, tensor> host;       // values at hand on the host
+    std::unordered_map<value_id, value_id> waiting;  // of them, by root, those that kernels read later in the run
     run_observer* observer;
     std::size_t host_ops;
     std::size_t step = 0;
@@ -390,9 +392,23 @@ class opencl_executor {
       return *bound;
     }
     opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
-    if (buffer.empty())
-      buffer = where_->memory().allocate(bytes_of(root, state.symbols), program_->g->value_at(root).name);
+    if (buffer.empty()) buffer = late_buffer(state, bytes_of(root, state.symbols), root);
     return buffer;
+  }
+
+  /// Memory for a value whose size this run has told: that of one which no command to come reads, where one is large
+  /// enough and not much larger (commands under way read it before those to come write it), else new. Linear in the
+  /// values of this kind that ended since the device was waited for.
+  opencl::device_buffer late_buffer(run_state& state, std::size_t bytes, value_id root) {
+    auto best = state.dying.end();
+    for (auto at = state.dying.begin(); at != state.dying.end(); ++at)
+      if (at->bytes() >= bytes && at->bytes() <= 2 * bytes + small_waste &&
+          (best == state.dying.end() || at->bytes() < best->bytes()))
+        best = at;
+    if (best == state.dying.end()) return where_->memory().allocate(bytes, program_->g->value_at(root).name);
+    opencl::device_buffer reused = std::move(*best);
+    state.dying.erase(best);
+    return reused;
   }
 
   /// The image of an input or output: the caller's where it is bound.
@@ -421,9 +437,7 @@ class opencl_executor {
     opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
     if (!buffer.empty() && buffer.bytes() < content.byte_size())
       state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
-    if (buffer.empty())
-      buffer =
-          where_->memory().allocate(std::max<std::size_t>(content.byte_size(), 1), program_->g->value_at(root).name);
+    if (buffer.empty()) buffer = late_buffer(state, std::max<std::size_t>(content.byte_size(), 1), root);
     state.queue.upload(buffer, content.bytes(), 0, false, sink_of(state, run_observer::direction::upload));
   }
 
@@ -433,6 +447,7 @@ class opencl_executor {
 
   void launch(run_state& state, std::size_t s) {
     const placed_node& step = program_->steps[s];
+    if (!state.waiting.empty()) upload_waiting(state, step);
     for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
       prepared_kernel& prepared = state.own.kernels[s][k];
       if (!prepared.ready) prepare(state, s, k);
@@ -444,6 +459,19 @@ class opencl_executor {
       }
       if (state.own.memory.is_late(s)) prepared.ready = false;
     }
+  }
+
+  /// Brings what the host computed to the device when the first kernel reads it: as late as that, because a detector's
+  /// host operators come one after the other, and their results would all lie there at once.
+  void upload_waiting(run_state& state, const placed_node& step) {
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      for (const codegen::pointer_argument& argument : plan.pointers) {
+        if (argument.held == no_value) continue;
+        const auto found = state.waiting.find(program_->roots[argument.held]);
+        if (found == state.waiting.end()) continue;
+        upload(state, found->second, state.host.at(found->second));
+        state.waiting.erase(found);
+      }
   }
 
   void prepare(run_state& state, std::size_t s, std::size_t k) {
@@ -519,7 +547,8 @@ class opencl_executor {
     state.queue.download(buffer_of(state, v), out.mutable_bytes(), 0, blocking && !polled,
                          sink_of(state, run_observer::direction::download));
     if (polled) state.queue.finish(wait_);
-    return out;
+    // The host computes in fp32; the caller's outputs are never narrowed.
+    return facts.narrowed && blocking ? widened(out) : out;
   }
 
   /// A bound output: kernels wrote it where it is bound, or it is copied now, as bound_value::reason tells.
@@ -565,7 +594,7 @@ class opencl_executor {
       const value_id out = n.outputs[i];
       if (out == no_value) continue;
       bind_symbols(g.value_at(out), outputs.at(i), state.symbols);
-      if (device_values_[program_->roots[out]]) upload(state, out, outputs[i]);
+      if (device_values_[program_->roots[out]]) state.waiting[program_->roots[out]] = out;
       state.host[out] = std::move(outputs[i]);
     }
   }
@@ -582,6 +611,7 @@ class opencl_executor {
   }
 
   static constexpr std::array<std::byte, 1> poison{std::byte{0xFF}};
+  static constexpr std::size_t small_waste = 4096;
 
   opencl::context* where_;
   std::shared_ptr<const program> program_;

@@ -71,7 +71,7 @@ namespace detail {
 [[nodiscard]] inline packed_graph pack_storage(const std::shared_ptr<const graph>& g,
                                                const codegen::lower_options& options) {
   const program rows = make_program(g, options, false);
-  const std::vector<bool> outside = detail::roots_seen_outside(rows);
+  const detail::seen_outside outside = detail::roots_seen_outside(rows);
   std::vector<std::size_t> sharers(g->value_count(), 0);
   for (const placed_node& step : rows.steps)
     for (const value_id v : step.outputs) ++sharers[rows.roots[v]];
@@ -88,7 +88,7 @@ namespace detail {
       const value_facts& facts = g->facts(v);
       const bool real = facts.type == dtype::float32 || facts.type == dtype::float16;
       if (!real || facts.kind != value_kind::tensor || !facts.dims || facts.dims->size() < 2 || facts.is_constant() ||
-          outside[rows.roots[v]])
+          outside.any(rows.roots[v]))
         continue;
       if (!is_static(*facts.dims) || element_count(*facts.dims) == index_expr(0))
         result.notes.push_back("'" + g->value_at(v).name + "' keeps its rows: its dims are not known");

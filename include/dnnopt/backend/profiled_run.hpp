@@ -83,13 +83,15 @@ class profiled_run final : public run_observer {
   /// Hands over the run's events; call right after the run.
   void end() {
     const bool taken = recorder_.taken();
-    // The inference ends here; reading stamps is the profiler's own time.
-    recorder_.end();
+    // The inference ends here; reading stamps is the profiler's own time. The writer is woken when it has them: beside
+    // it a probe's call would return later than the commands' before.
+    recorder_.end(false);
     if (!taken) return;
     const std::int64_t begin = now();
     if (injector_ != nullptr && into_->wants_arrival()) injector_->inject_arrival(*arrivals_, *into_);
     timer_.collect();
     into_->add_collection_time(now() - begin);
+    into_->wake_writer();
   }
 
   /// From now on an empty kernel on the profiling queue `queue` follows inferences that were timed, where the profiler

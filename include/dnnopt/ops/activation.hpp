@@ -65,6 +65,7 @@ struct prelu_op : binary<prelu_op> {
 struct relu_op : unary<relu_op> {
   static constexpr std::string_view name = "Relu";
   static constexpr int since = 14;
+  static constexpr bool selects = true;
   static constexpr std::string_view scalar = "x0 < 0.0f ? 0.0f : x0";
   static constexpr std::string_view scalar_integer = "x0 < 0 ? 0 : x0";
   static std::optional<index_expr> value(const index_expr& x) { return max(x, 0); }

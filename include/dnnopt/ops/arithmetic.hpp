@@ -93,6 +93,7 @@ struct max_op : variadic_fold<max_op> {
   static constexpr std::string_view name = "Max";
   static constexpr int since = 13;
   static constexpr algebra properties = algebra::associative | algebra::commutative;
+  static constexpr bool selects = true;
   static constexpr std::string_view scalar = "x0 > x1 || x0 != x0 ? x0 : x1";
   static constexpr std::string_view scalar_integer = "x0 > x1 ? x0 : x1";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return dnnopt::max(a, b); }
@@ -103,6 +104,7 @@ struct min_op : variadic_fold<min_op> {
   static constexpr std::string_view name = "Min";
   static constexpr int since = 13;
   static constexpr algebra properties = algebra::associative | algebra::commutative;
+  static constexpr bool selects = true;
   static constexpr std::string_view scalar = "x0 < x1 || x0 != x0 ? x0 : x1";
   static constexpr std::string_view scalar_integer = "x0 < x1 ? x0 : x1";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return dnnopt::min(a, b); }

@@ -148,6 +148,7 @@ struct clip_op : element_wise_classes {
   static constexpr std::string_view name = "Clip";
   static constexpr int since = 13;
   static constexpr op_arity arity{1, 3};
+  static constexpr bool selects = true;
   static constexpr std::string_view scalar =
       "{has2} && ({has1} && x0 < x1 ? x1 : x0) > x2 ? x2 : {has1} && x0 < x1 ? x1 : x0";
 

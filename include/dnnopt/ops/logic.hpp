@@ -159,6 +159,7 @@ struct where_op : element_wise_classes {
   static constexpr std::string_view name = "Where";
   static constexpr int since = 16;
   static constexpr op_arity arity{3, 3};
+  static constexpr bool selects = true;
   static constexpr std::string_view scalar = "x0 != 0 ? x1 : x2";
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {

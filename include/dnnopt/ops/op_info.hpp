@@ -60,6 +60,8 @@ struct op_info {
   dynamism_class dynamism{};
   computation_kind kind{};
   algebra properties = algebra::none;
+  /// Each output element is an element of an input, or zero: whatever type holds the inputs holds the output exactly.
+  bool selects = false;
   /// Scalar OpenCL C expression of output 0 over x0, x1, ..., elements of the inputs as ONNX broadcasts them; empty
   /// where an output element is no such expression. docs/scalar_expressions.md has the types, the substitutions
   /// ("{alpha=0.01}", "{has1}", ...) and the functions that it may call. It holds only while mapping_of(input 0, output
@@ -124,7 +126,7 @@ concept StatesInfer = requires {
 }  // namespace detail
 
 /// An operator type: a struct with static members `name`, `arity`, `mapping`, `layout`, `dynamism`, `kind` and `infer`,
-/// and optionally `domain`, `since`, `properties`, `scalar`, `scalar_integer`, `mapping_of`, `layout_of`,
+/// and optionally `domain`, `since`, `properties`, `selects`, `scalar`, `scalar_integer`, `mapping_of`, `layout_of`,
 /// `dynamism_of`, `infer_backward`, `view`, `unview`, `macs`, `evaluate` (see op_info for each one's meaning).
 template <class Op>
 concept Operator = detail::StatesName<Op> && detail::StatesArity<Op> && detail::StatesMapping<Op> &&
@@ -157,6 +159,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::domain; }) row.domain = Op::domain;
     if constexpr (requires { Op::since; }) row.since = Op::since;
     if constexpr (requires { Op::properties; }) row.properties = Op::properties;
+    if constexpr (requires { Op::selects; }) row.selects = Op::selects;
     if constexpr (requires { Op::scalar; }) row.scalar = Op::scalar;
     if constexpr (requires { Op::scalar_integer; }) row.scalar_integer = Op::scalar_integer;
     if constexpr (requires { &Op::mapping_of; }) row.mapping_of = &Op::mapping_of;

@@ -17,13 +17,17 @@ namespace dnnopt::profile {
 /// arrived, and it runs when its enqueue call has handed over the last one. So the later the call returned after START,
 /// the more of START to END is waiting, nanosecond for nanosecond; `event_bias::starved_ns` is what holds for the usual
 /// one. No enqueue tells the offset of the clocks to a microsecond, but an empty kernel that the device waits for
-/// ENDs a fixed time after its call has returned: seen now and then (`probe`), it tells how late is usual. Where none
-/// is seen, what was usual among the last commands stands for it, which errs where calls have become slower. Used from
-/// one thread.
+/// ENDs a fixed time after its call has returned: seen now and then (`probe`), it tells how late is usual, and several
+/// tell how fast the clocks drift apart meanwhile. Where none is seen, what was usual among the last commands stands
+/// for it, which errs where calls have become slower. Used from one thread.
 class command_arrival {
  public:
-  /// Takes an empty kernel that the device had waited for: when its call returned and its END, unwrapped.
-  void probe(std::int64_t host_end_ns, std::int64_t end_ns) noexcept { probe_ns_ = end_ns - host_end_ns; }
+  /// Takes an empty kernel that the device had waited for: when its call returned and its END, unwrapped. Constant
+  /// time.
+  void probe(std::int64_t host_end_ns, std::int64_t end_ns) noexcept {
+    probes_[probed_++ % probes_.size()] = {host_end_ns, end_ns - host_end_ns};
+    if (probed_ >= probes_.size()) drift_ = drift();
+  }
 
   /// What the event of command `of` has too much, its stamps unwrapped. By the pause alone where too few commands were
   /// waited for and no probe was seen, and where the call returned after the command had run: the host was interrupted
@@ -41,8 +45,11 @@ class command_arrival {
 
  private:
   [[nodiscard]] std::optional<double> later_than_usual(const event_bias& bias, const raw_event& of) {
-    if (bias.arrival_ns && probe_ns_)
-      return static_cast<double>(of.host_end_ns - of.start_ns + *probe_ns_) - *bias.arrival_ns;
+    if (bias.arrival_ns && probed_ > 0) {
+      const seen_probe& last = probes_[(probed_ - 1) % probes_.size()];
+      return static_cast<double>(of.host_end_ns - of.start_ns + last.ahead_ns) +
+             drift_ * static_cast<double>(of.host_end_ns - last.host_ns) - *bias.arrival_ns;
+    }
     if (seen_ == 0) offset_ns_ = of.host_end_ns - of.start_ns;
     const double late = static_cast<double>(of.host_end_ns - of.start_ns - offset_ns_);
     // Pauses up to twice the usual are of commands that were nearly in time.
@@ -51,6 +58,28 @@ class command_arrival {
     return late - usual();
   }
 
+  struct seen_probe {
+    std::int64_t host_ns = 0;
+    std::int64_t ahead_ns = 0;  // of the device's clock, and the kernel's own part
+  };
+
+  /// What `ahead_ns` gains in a nanosecond: the median of pairs that are half of the probes kept apart, for single
+  /// probes are a quarter of a microsecond off.
+  [[nodiscard]] double drift() const noexcept {
+    std::array<double, kept_probes / 2> slopes{};
+    for (std::size_t i = 0; i < slopes.size(); ++i) {
+      const seen_probe& first = probes_[(probed_ + i) % probes_.size()];
+      const seen_probe& second = probes_[(probed_ + i + slopes.size()) % probes_.size()];
+      const std::int64_t between = second.host_ns - first.host_ns;
+      slopes[i] =
+          between <= 0 ? 0.0 : static_cast<double>(second.ahead_ns - first.ahead_ns) / static_cast<double>(between);
+    }
+    const auto middle = slopes.begin() + slopes.size() / 2;
+    std::nth_element(slopes.begin(), middle, slopes.end());
+    return *middle;
+  }
+
+  static constexpr std::size_t kept_probes = 16;
   static constexpr std::size_t least = 16;
   static constexpr std::size_t most = 65;  // some inferences' worth: device and host clocks drift apart
 
@@ -62,7 +91,9 @@ class command_arrival {
     return *middle;
   }
 
-  std::optional<std::int64_t> probe_ns_;
+  std::array<seen_probe, kept_probes> probes_{};
+  std::size_t probed_ = 0;
+  double drift_ = 0.0;
   std::int64_t offset_ns_ = 0;  // of the clocks, roughly: a double has no nanoseconds since 1970
   std::array<double, most> lates_{};
   std::size_t seen_ = 0;

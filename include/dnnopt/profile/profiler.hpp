@@ -80,8 +80,9 @@ class run_recorder {
   [[nodiscard]] float weight() const noexcept { return sample_.weight; }
   /// Hands over a finished event of this run; sets its run and weight. Never blocks.
   void record(raw_event event) noexcept;
-  /// Ends the inference. Called by the destructor too.
-  void end() noexcept;
+  /// Ends the inference. Called by the destructor too. With `wake` false the writer is not woken: for an executor that
+  /// hands over the run's events afterwards and then calls profiler::wake_writer.
+  void end(bool wake = true) noexcept;
 
  private:
   friend class profiler;
@@ -220,6 +221,12 @@ class profiler {
     measured_event_cost_ = nanoseconds;
   }
 
+  /// Has the writer look for events at once. That is a system call: full mode pays it so that observers see events soon,
+  /// in other modes this does nothing and the writer keeps its own period.
+  void wake_writer() noexcept {
+    if (options_.mode == profile_mode::full) wake_.notify_one();
+  }
+
   /// Waits until everything recorded before the call has reached statistics and observers.
   void flush() {
     if (!writer_.joinable()) return;
@@ -240,7 +247,7 @@ class profiler {
   static constexpr std::uint32_t run_launch = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t probe_launch = run_launch - 1;
   static constexpr std::uint32_t arrival_launch = run_launch - 2;
-  /// Clocks drift apart by a microsecond in a second.
+  /// Clocks drift apart by some microseconds in a second, evenly.
   static constexpr std::int64_t arrival_period_ns = 100'000'000;
 
   struct launch_state {
@@ -267,7 +274,7 @@ class profiler {
     return observers_;
   }
 
-  void end_run(const run_recorder& recorder) noexcept {
+  void end_run(const run_recorder& recorder, bool wake) noexcept {
     const std::int64_t end_ns = host_now_ns();
     if (options_.mode == profile_mode::monitor) {
       const std::lock_guard lock(sampler_mutex_);
@@ -282,9 +289,7 @@ class profiler {
     event.weight = recorder.sample_.weight;
     event.flops = recorder.timed_;
     record(event);
-    // Waking the writer is a system call: full mode pays it so that observers see events at once, monitor leaves the
-    // writer to its own period.
-    if (options_.mode == profile_mode::full) wake_.notify_one();
+    if (wake) wake_writer();
   }
 
   void write() {
@@ -470,9 +475,9 @@ inline void run_recorder::record(raw_event event) noexcept {
   owner_->record(event);
 }
 
-inline void run_recorder::end() noexcept {
+inline void run_recorder::end(bool wake) noexcept {
   if (owner_ == nullptr) return;
-  owner_->end_run(*this);
+  owner_->end_run(*this, wake);
   owner_ = nullptr;
 }
 
