@@ -221,8 +221,8 @@ class profiler {
     measured_event_cost_ = nanoseconds;
   }
 
-  /// Has the writer look for events at once. That is a system call: full mode pays it so that observers see events soon,
-  /// in other modes this does nothing and the writer keeps its own period.
+  /// Has the writer look for events at once. That is a system call: full mode pays it so that observers see events
+  /// soon, in other modes this does nothing and the writer keeps its own period.
   void wake_writer() noexcept {
     if (options_.mode == profile_mode::full) wake_.notify_one();
   }
