@@ -10,7 +10,8 @@ there; dnnopt's figure is end to end, with upload and download. Weights are rand
 lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. With --batches each model,
 whose inputs have the symbol `batch` as first dim (symbolic_batch.py makes it), has a row for each batch.
 --engines leaves engines of PyTorch out. With --rounds each figure, ours too, is the least of N such medians: the pace of a
-host that others share, which bounds most rows, varies by a third from second to second. Ends with the geometric mean of TorchInductor / dnnopt.
+host that others share, which bounds most rows, varies by a third from second to second. Ends with the geometric mean of
+TorchInductor / dnnopt.
 """
 import argparse
 import json

@@ -2,7 +2,7 @@
 # Makes the figures of a GPU that docs/profiler.md and docs/kernels.md show: gpu_figures.sh FOLDER DEVICE PART...
 #
 # FOLDER holds the executables (built with DNNOPT_BUILD_BENCH), DEVICE is what `dnnopt bench --device` takes. Parts:
-#   overhead   what profiling costs, three models                                       170 s
+#   overhead   what profiling costs, three models                                       100 s
 #   means      monitor's means against full's, three models                              90 s
 #   kernels    kernel times against injected copies, of a model and of plain kernels     50 s
 #   timeline   100 equal layers, idle and loaded                                         240 s
@@ -13,7 +13,8 @@
 #   memory     kernels bound by memory, beside the copy kernel                             30 s
 #   host       an inference against a bare loop over its commands                          30 s
 #   choices    each choice of the default against its alternatives, three models          100 s
-# Seconds are those of an H200. Models get generated weights in a temporary folder.
+# Seconds are about those of an H200; the last four and `means` are guesses, not measured by this file. Models get
+# generated weights in a temporary folder.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; exit 2; }

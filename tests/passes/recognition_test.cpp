@@ -10,7 +10,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <dnnopt/counter_random.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/passes/fold_batch_normalization.hpp>
 #include <dnnopt/passes/fold_padding.hpp>
@@ -23,18 +22,13 @@
 #include <dnnopt/passes/verify.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 
+#include "../support/noise.hpp"
+
 namespace {
 
 using namespace dnnopt;
+using dnnopt::testing::noise;
 using rewriting::append;
-
-tensor noise(dim_list dims, std::uint64_t seed) {
-  tensor t(dtype::float32, std::move(dims));
-  const counter_random random(seed, 0);
-  auto data = t.mutable_data<float>();
-  for (std::size_t i = 0; i < data.size(); ++i) data[i] = random.normal(i);
-  return t;
-}
 
 /// A graph under construction, with the tensors of its inputs.
 struct builder {

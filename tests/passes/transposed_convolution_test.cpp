@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <dnnopt/counter_random.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/passes/pipeline.hpp>
 #include <dnnopt/passes/rewriting/edit.hpp>
@@ -15,18 +14,13 @@
 #include <dnnopt/passes/verify.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 
+#include "../support/noise.hpp"
+
 namespace {
 
 using namespace dnnopt;
 using list = std::vector<std::int64_t>;
-
-tensor noise(dim_list dims, std::uint64_t seed) {
-  tensor t(dtype::float32, std::move(dims));
-  const counter_random random(seed, 0);
-  auto data = t.mutable_data<float>();
-  for (std::size_t i = 0; i < data.size(); ++i) data[i] = random.normal(i);
-  return t;
-}
+using dnnopt::testing::noise;
 
 struct transposed {
   dim_list x, w;
