@@ -2,7 +2,7 @@
 # Makes the figures of a GPU that docs/profiler.md and docs/kernels.md show: gpu_figures.sh FOLDER DEVICE PART...
 #
 # FOLDER holds the executables (built with DNNOPT_BUILD_BENCH), DEVICE is what `dnnopt bench --device` takes. Parts:
-#   overhead   what profiling costs, three models                                       100 s
+#   overhead   what profiling costs, three models, until the intervals are within 0.1%  190 s
 #   means      monitor's means against full's, three models                              90 s
 #   kernels    kernel times against injected copies, of a model and of plain kernels     50 s
 #   timeline   100 equal layers, idle and loaded                                         240 s
@@ -47,7 +47,7 @@ timed() {
 for part in "$@"; do
   # shellcheck disable=SC2046,SC2086
   case $part in
-    overhead) timed "$folder/profile_model" overhead "$device" 95 0.001 0 $(ready $three) ;;
+    overhead) timed "$folder/profile_model" overhead "$device" 180 0.001 0 $(ready $three) ;;
     means) timed "$folder/profile_model" overhead "$device" 2 0.001 10000 $(ready $three) ;;
     kernels)
       timed "$folder/dnnopt" profile $(ready squeezenet1_0) --device "$device" --warmup 20 --runs 60 --check-kernels \

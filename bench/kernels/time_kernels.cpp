@@ -11,7 +11,8 @@
 // GFLOP/s and GB/s of its operands. With DNNOPT_CHECK=1 in the environment the result is compared with the reference
 // backend, with DNNOPT_DUMP=1 the source is printed. DNNOPT_COLD=160 makes launches take turns among so many copies of
 // the weights that these are 160 MB, so that no cache holds them, as in a network with many layers;
-// DNNOPT_WEIGHT_GROWTH=2 is lower_options::weight_growth.
+// DNNOPT_WEIGHT_GROWTH=2 is lower_options::weight_growth. DNNOPT_BUILD_OPTIONS=-cl-nv-verbose gives the compiler more
+// options and prints its log, in which some tell a kernel's registers.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -171,7 +172,10 @@ class bench {
     };
     const auto prepare = [&](turn& own, const codegen::kernel_plan& plan) {
       if (std::getenv("DNNOPT_DUMP") != nullptr) std::printf("%s\n", plan.source.str().c_str());
-      const cl::Program program = cache_.build({plan.version, plan.source, plan.options});
+      const char* const more = std::getenv("DNNOPT_BUILD_OPTIONS");
+      const cl::Program program =
+          cache_.build({plan.version, plan.source, plan.options + (more == nullptr ? "" : " " + std::string(more))});
+      if (more != nullptr) std::printf("%s\n", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(where_.where()).c_str());
       opencl::prepared_launch kernel(program, where_.where(), plan.entry);
       cl_uint at = 0;
       for (const auto& p : plan.pointers)

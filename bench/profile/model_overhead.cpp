@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/profile/csv.hpp>
 #include <dnnopt/profile/kernel_injector.hpp>
 #include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
@@ -56,6 +58,7 @@ struct timed_ways {
   silent_observer silent{};
   std::uint64_t events_while_off = 0;
   double event_cost_ns = 0.0;
+  std::size_t kept_events = 4096;  // statistics are what is wanted here, not timelines
   event_bias bias{};
   opencl::command_queue queue;
   kernel_injector injector;
@@ -76,8 +79,7 @@ struct timed_ways {
     options.mode = w == monitor ? profile_mode::monitor : profile_mode::full;
     options.clock = clock_options_of(model.session.context()->where().handle());
     options.clock.bias = bias;
-    // Statistics are what is wanted here, not timelines.
-    options.kept_events = 4096;
+    options.kept_events = kept_events;
     profilers[w] = std::make_unique<profiler>(options);
     injector.inject(queue, *profilers[w], profilers[w]->probes_wanted());
     profilers[w]->set_event_cost(event_cost_ns);
@@ -231,8 +233,10 @@ class monitored_pairs {
 
 /// Monitor's means against full's after many inferences of each, in turns: fewer of full's would leave its own means as
 /// uncertain as what is judged by them, and earlier ones would be of another moment of the host's and the device's.
-/// Kernels that differ by more than is allowed have a line each.
-void compare_means(timed_ways& timed, std::size_t inferences) {
+/// Kernels that differ by more than is allowed have a line each. The last million events of either go to files that
+/// begin with `events`, unless that is empty.
+void compare_means(timed_ways& timed, std::size_t inferences, const std::string& events) {
+  if (!events.empty()) timed.kept_events = 1'000'000;
   for (const way w : {monitor, blocking}) timed.make_profiler(w);
   for (std::size_t done = 0; done < inferences; done += 20) {
     for (int i = 0; i < 20; ++i) (void)timed.run(monitor);
@@ -240,6 +244,12 @@ void compare_means(timed_ways& timed, std::size_t inferences) {
   }
   const profile_report sampled = timed.profilers[monitor]->report();
   const profile_report whole = timed.profilers[blocking]->report();
+  for (const auto& [report, name] : {std::pair(&sampled, ".monitor.csv"), std::pair(&whole, ".full.csv")}) {
+    if (events.empty()) continue;
+    std::ofstream to(events + name);
+    write_csv(to, *report);
+    if (!to.flush()) throw std::runtime_error("cannot write '" + events + name + "'");
+  }
   std::size_t within = 0, medians_within = 0, kernels = 0, missing = 0;
   double worst = 0.0;
   std::string worst_name;
@@ -381,7 +391,8 @@ int overhead(const std::vector<std::string>& arguments) {
   for (const auto& one : models) {
     if (inferences > 0) {
       std::printf("\n%s\n", one->model.name().c_str());
-      compare_means(one->timed, inferences);
+      compare_means(one->timed, inferences,
+                    dump.empty() ? "" : dump.substr(0, dump.size() - 4) + "." + one->model.name());
       compare_energy(one->timed, std::min(20.0, seconds / 2.0));
       std::fflush(stdout);
     }

@@ -2,7 +2,8 @@
 //
 //   profile_model overhead DEVICE SECONDS WIDTH INFERENCES [DUMP.csv] MODEL...   ratios of latency with the profiler on
 //       and off, until monitor's 95% interval is WIDTH wide for each model or SECONDS have passed for all of them,
-//       where time goes to the widest interval; then monitor's means after INFERENCES; times of all pairs into DUMP.csv
+//       where time goes to the widest interval; then monitor's means after INFERENCES; times of all pairs into
+//       DUMP.csv, the last events of those means into DUMP.MODEL.monitor.csv and DUMP.MODEL.full.csv
 //   profile_model prediction DEVICE [SWEEP_MB] [DUMP.json] MODEL...   each kernel profiled by itself; the table's
 //       prediction against end to end; raw times of hosts, kernels and inferences into DUMP.json
 //

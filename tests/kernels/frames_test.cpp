@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include <dnnopt/backend/codegen/tile_frame.hpp>
+
 using namespace dnnopt;
 using namespace dnnopt::testing;
 
@@ -230,6 +232,20 @@ TEST_CASE_METHOD(frames, "tiles of convolutions span images whose positions woul
   node_case grouped{"Conv", {f32({5, 16, 5, 5}, 1), f32({24, 8, 3, 3}, 2)}, {false, true}, {}, 1};
   grouped.attributes.set("group", std::int64_t{2});
   check(grouped, device_form::groups, "convolution_tiles");
+}
+
+TEST_CASE_METHOD(frames, "long sums are stored singly where a unit has more work-items than can be there") {
+  codegen::tile_sizes tiles = codegen::tile_table[1];
+  tiles.unit_items = 512;
+  CHECK(codegen::direction_of_rows(tiles, {1, 2048, 2048, 2048}) == codegen::store_direction::single);
+  CHECK(codegen::direction_of_rows(tiles, {1, 2048, 2048, 288}) == codegen::store_direction::columns);
+  tiles.unit_items = 128;
+  CHECK(codegen::direction_of_rows(tiles, {1, 2048, 2048, 2048}) == codegen::store_direction::columns);
+  CHECK(codegen::direction_of_rows(tiles, {1, 2048, 2047, 2048}) == codegen::store_direction::single);
+  tiles.splits = 2;
+  CHECK(codegen::direction_of_rows(tiles, {1, 2048, 2048, 2048}) == codegen::store_direction::single);
+  compute_units = 1;
+  check(matmul({260, 1028}, {1028, 132}, false), device_form::groups, "matrix_tiles");
 }
 
 TEST_CASE_METHOD(frames, "softmax, normalizations and reductions by rows equal the reference") {

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <set>
 #include <thread>
 #include <vector>
@@ -289,6 +290,27 @@ TEST_CASE("monitor takes every inference alike and keeps to its budget", "[profi
   CHECK(sampler.overhead() == Approx(0.01).epsilon(0.02));
   sampler.observe_collection(1e12);
   CHECK(sampler.probability() > 0.4 * before);
+}
+
+TEST_CASE("noise of inferences is not taken for what events cost", "[profile][monitor]") {
+  // A processor that others use too: inferences differ by a fifth, an event costs a microsecond.
+  monitor_sampler sampler({.budget = 0.0025, .event_cost_ns = 8000.0, .run_cost_ns = 0.0, .seed = 5});
+  sampler.set_event_cost(700.0);
+  constexpr std::size_t launches = 50;
+  constexpr double event_ns = 1000.0;
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> noise(0.0, 0.2 * 10e6);
+  std::size_t taken = 0;
+  for (int r = 0; r < 10000; ++r) {
+    const std::size_t timed = sampler.next_run().taken ? launches : 0;
+    taken += timed > 0 ? 1 : 0;
+    sampler.observe(10e6 + noise(random) + static_cast<double>(timed) * event_ns, launches, timed);
+  }
+  CHECK(sampler.event_cost_ns() < 6.0 * event_ns);
+  // Half of the 10,000 inferences could be timed within the budget.
+  const double spent = static_cast<double>(taken) * launches * event_ns / (1e4 * 10e6);
+  CHECK(spent < 0.0025);
+  CHECK(spent > 0.0005);
 }
 
 TEST_CASE("monitor converges to the statistics of full", "[profile][monitor]") {

@@ -3,6 +3,7 @@
 #define DNNOPT_PROFILE_MONITOR_HPP
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,14 +28,23 @@ struct monitor_options {
 /// Whole ones, because a queue that can give events costs more for each launch even where none is asked for (2% on one
 /// driver), and because kernels are then watched exactly as in full mode: the same statistics, of fewer inferences.
 /// That cost is learned from the inferences themselves, timed against not timed, which also counts what a measurement
-/// of the enqueue call misses (driver threads, flushes, lost overlap). All functions take constant time.
+/// of the enqueue call misses (driver threads, flushes, lost overlap). Where inferences differ by far more than events
+/// cost, what was measured directly counts for as much as is known better by it, and the budget is kept by one
+/// deviation of what is still unknown. All functions take constant time.
 class monitor_sampler {
  public:
   explicit monitor_sampler(monitor_options options = {})
-      : options_(options), state_(options.seed * 2 + 1), next_(uniform()), cost_(options.event_cost_ns) {}
+      : options_(options),
+        state_(options.seed * 2 + 1),
+        next_(uniform()),
+        direct_(options.event_cost_ns),
+        cost_(options.event_cost_ns) {}
 
   /// A direct measurement of an event's cost (the same launches with and without events), as a start or a correction.
-  void set_event_cost(double nanoseconds) noexcept { cost_ = std::max(nanoseconds, 1.0); }
+  void set_event_cost(double nanoseconds) noexcept {
+    direct_ = std::max(nanoseconds, 1.0);
+    weigh();
+  }
 
   /// Draws the next inference's fate.
   [[nodiscard]] run_sample next_run() noexcept {
@@ -66,9 +76,14 @@ class monitor_sampler {
     }
     if (plain_runs_ < 32) return;
     ++timed_runs_;
-    // Single differences are noisy: each moves the estimate a little and never by more than a factor of four.
-    const double seen = std::clamp((run_ns - run_ns_) / static_cast<double>(timed), cost_ / 4.0, cost_ * 4.0);
-    cost_ += (seen - cost_) * std::max(1.0 / static_cast<double>(timed_runs_ + 1), 0.02);
+    const double gain = std::max(1.0 / static_cast<double>(timed_runs_), slowest_gain);
+    double away = (run_ns - run_ns_) / static_cast<double>(timed) - learned_;
+    // Cut alike on either side, for what is noise has a mean of zero.
+    const double most = 4.0 * std::sqrt(variance_);
+    if (timed_runs_ > 8) away = std::clamp(away, -most, most);
+    if (timed_runs_ > 1) variance_ += (away * away - variance_) * gain;
+    learned_ += away * gain;
+    weigh();
   }
 
   /// Takes what was done after an inference for its times alone: stamps that were read, clocks that were compared.
@@ -96,6 +111,22 @@ class monitor_sampler {
  private:
   [[nodiscard]] double sample_cost_ns() const noexcept { return cost_ * launches_ + collection_ns_; }
 
+  /// Joins the direct measurement, which is as uncertain as it is large and by `elsewhere_ns` (its kernels are empty
+  /// ones, a model's are not), and the mean of what was seen.
+  void weigh() noexcept {
+    if (timed_runs_ < 2) {
+      cost_ = direct_;
+      return;
+    }
+    const double samples = static_cast<double>(timed_runs_);
+    const double before = (direct_ + elsewhere_ns) * (direct_ + elsewhere_ns);
+    const double seen = variance_ * std::max(1.0 / samples, slowest_gain / 2.0) + before / (samples * samples);
+    const double trust = before / (before + seen);
+    cost_ = std::max(0.25 * direct_, direct_ + trust * (learned_ - direct_)) + std::sqrt(trust * seen);
+  }
+  static constexpr double elsewhere_ns = 2000.0;
+  static constexpr double slowest_gain = 0.01;  // of a running mean, so that it follows a driver that changes
+
   /// SplitMix64: one multiply chain per draw; statistical quality is ample for sampling.
   [[nodiscard]] double uniform() noexcept {
     state_ += 0x9E3779B97F4A7C15ULL;
@@ -113,6 +144,9 @@ class monitor_sampler {
   std::uint64_t runs_ = 0;
   std::uint64_t plain_runs_ = 0;
   std::uint64_t timed_runs_ = 0;
+  double learned_ = 0.0;   // of an event, by inferences that were timed and others
+  double variance_ = 0.0;  // of one such difference
+  double direct_;
   double cost_;
   double run_ns_ = 0.0;  // mean of inferences that are not timed
   double launches_ = 0.0;

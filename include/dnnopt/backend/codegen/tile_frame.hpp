@@ -31,6 +31,7 @@ struct tile_sizes {
   std::int64_t splits = 1;       ///< work-groups that share the inner elements of one tile
   std::int64_t split_inner = 0;  ///< inner elements of each
   double cost = 0;               ///< estimated time in multiply-adds of one compute unit
+  double unit_items = 0;         ///< work-items that one compute unit gets, of all its work-groups
 
   [[nodiscard]] constexpr std::int64_t items() const noexcept { return group_rows * group_columns; }
   [[nodiscard]] constexpr std::int64_t rows() const noexcept { return group_rows * item_rows; }
@@ -51,6 +52,9 @@ inline constexpr std::array tile_table{
 [[nodiscard]] inline std::string shape_of_tiles(const product_extents& e) {
   return shape_class("matrix_tiles", std::array{e.batch, e.rows, e.columns, e.inner});
 }
+
+/// Work-items on a compute unit from which on waiting is hidden.
+inline constexpr double items_that_fill = 384.0;
 
 /// The tiles of least estimated time. A compute unit gets its share of the arithmetic once enough work-items are on it
 /// to hide waiting; splits of the inner elements bring more work-groups, and cost another launch and the sums' traffic.
@@ -77,23 +81,24 @@ inline constexpr std::array tile_table{
   // products of docs/kernels.md on an H200.
   constexpr double launch = 500000;
   constexpr double start = 120000;
-  const auto cost_of = [&](const tile_sizes& t) {
+  const auto estimate = [&](tile_sizes& t) {
     const double tiles =
         z * std::ceil(m / static_cast<double>(t.rows())) * std::ceil(n / static_cast<double>(t.columns()));
     const auto splits = static_cast<double>(t.splits);
     const double per_unit = std::ceil(tiles * splits / units);
-    const double filled = std::min(1.0, per_unit * static_cast<double>(t.items()) / 384.0);
-    const double cost = per_unit * static_cast<double>(t.rows() * t.columns()) * static_cast<double>(t.split_inner) /
-                            (t.share * filled) +
-                        start;
-    return t.splits > 1 ? cost + launch + 0.4 * z * m * n * splits : cost;
+    t.unit_items = per_unit * static_cast<double>(t.items());
+    const double filled = std::min(1.0, t.unit_items / items_that_fill);
+    t.cost = per_unit * static_cast<double>(t.rows() * t.columns()) * static_cast<double>(t.split_inner) /
+                 (t.share * filled) +
+             start;
+    if (t.splits > 1) t.cost += launch + 0.4 * z * m * n * splits;
   };
   if (const auto* values = site.tuned(shape_of_tiles(e)); values != nullptr) {
     const tile_sizes& row = tile_table.at(static_cast<std::size_t>((*values)[0]));
     const bool splittable = (*values)[1] == 1 || (fixed && k >= static_cast<double>((*values)[1] * row.inner));
     if (row.items() <= most && row.local_bytes() <= local && splittable) {
       tile_sizes chosen = with_splits(row, (*values)[1]);
-      chosen.cost = cost_of(chosen);
+      estimate(chosen);
       return chosen;
     }
   }
@@ -103,7 +108,7 @@ inline constexpr std::array tile_table{
     for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       if (splits > 1 && (!fixed || k < static_cast<double>(splits * 64))) break;
       tile_sizes tried = with_splits(row, splits);
-      tried.cost = cost_of(tried);
+      estimate(tried);
       if (best.cost == 0 || tried.cost < best.cost) best = tried;
     }
   }
@@ -111,9 +116,14 @@ inline constexpr std::array tile_table{
 }
 
 /// The direction in which a frame of tiles stores four results at once where no output holds texels: columns, as the
-/// tile holds them, unless sums of splits, which have work-items of their own, are stored singly.
+/// tile holds them. Singly are stored sums of splits, which have work-items of their own, and long sums where a unit
+/// has more work-items than can be there at once: stores have no part in such a kernel's time, and with vectors, whose
+/// sums must lie in registers side by side, it took 1.1 to 1.5 times as long (docs/kernels.md, 2048 and 4096).
 [[nodiscard]] inline store_direction direction_of_rows(const tile_sizes& t, const product_extents& e) {
-  return t.splits == 1 && mod(e.columns, 4) == index_expr(0) ? store_direction::columns : store_direction::single;
+  constexpr std::int64_t long_sum = 1024;
+  const bool crowded = t.unit_items > items_that_fill && e.inner.as_constant().value_or(0) >= long_sum;
+  return t.splits == 1 && !crowded && mod(e.columns, 4) == index_expr(0) ? store_direction::columns
+                                                                         : store_direction::single;
 }
 
 /// Four neighbours at once: `offset` in the buffer of `id` as `index` runs, where `index` (a symbol of `extent` values)
