@@ -10,10 +10,11 @@ there; dnnopt's figure is end to end, with upload and download. Weights are rand
 lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. With --batches each model,
 whose inputs have the symbol `batch` as first dim (symbolic_batch.py makes it), has a row for each batch.
 --engines leaves engines of PyTorch out. With --rounds each figure, ours too, is the least of N such medians: the pace of a
-host that others share, which bounds most rows, varies by a third from second to second. Ends with the geometric mean of
-TorchInductor / dnnopt.
+host that others share, which bounds most rows, varies by a third from second to second; PyTorch's are a second apart, as
+ours are, which start a process each. Ends with the geometric mean of TorchInductor / dnnopt.
 """
 import argparse
+import gc
 import json
 import math
 import os
@@ -57,6 +58,7 @@ def torch_latency(call, inputs, warmup, runs):
     import torch
 
     times = []
+    gc.disable()  # as timeit does: a collection is no part of an inference
     with torch.no_grad():
         for i in range(warmup + runs):
             torch.cuda.synchronize()
@@ -65,7 +67,17 @@ def torch_latency(call, inputs, warmup, runs):
             torch.cuda.synchronize()
             if i >= warmup:
                 times.append((time.perf_counter() - began) * 1e3)
+    gc.enable()
     return statistics.median(times)
+
+
+def least_latency(call, inputs, warmup, runs, rounds):
+    """The least of `rounds` medians that are a second apart."""
+    least = torch_latency(call, inputs, warmup, runs)
+    for _ in range(rounds - 1):
+        time.sleep(1.0)
+        least = min(least, torch_latency(call, inputs, warmup, runs))
+    return least
 
 
 def torch_rows(name, shapes, warmup, runs, rounds, engines):
@@ -88,7 +100,7 @@ def torch_rows(name, shapes, warmup, runs, rounds, engines):
         torch._dynamo.reset()
         try:
             call = make()
-            rows[engine] = min(torch_latency(call, inputs, warmup, runs) for _ in range(rounds))
+            rows[engine] = least_latency(call, inputs, warmup, runs, rounds)
         except Exception as fault:  # a peer that fails is a row that says so, not the end
             rows[engine] = f"{type(fault).__name__}: {str(fault).splitlines()[0][:80]}"
     return rows
