@@ -31,7 +31,7 @@ using usages = std::vector<buffer_usage>;
 const std::vector<std::string> hard_names{"A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"};
 
 std::filesystem::path folder() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path() / "data" / "memory";
+  return std::filesystem::path(DNNOPT_SOURCE_DIR) / "bench" / "data" / "memory";
 }
 
 std::string text_of(const std::filesystem::path& path) {

@@ -18,10 +18,8 @@
 
 namespace memory_data {
 
-/// The folder bench/data/memory, found from this file's own path.
-inline std::filesystem::path folder() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "bench" / "data" / "memory";
-}
+/// The folder bench/data/memory of the source tree.
+inline std::filesystem::path folder() { return std::filesystem::path(DNNOPT_SOURCE_DIR) / "bench" / "data" / "memory"; }
 
 inline std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
