@@ -175,7 +175,8 @@ class bench {
       const char* const more = std::getenv("DNNOPT_BUILD_OPTIONS");
       const cl::Program program =
           cache_.build({plan.version, plan.source, plan.options + (more == nullptr ? "" : " " + std::string(more))});
-      if (more != nullptr) std::printf("%s\n", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(where_.where().handle).c_str());
+      if (more != nullptr)
+        std::printf("%s\n", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(where_.where().handle).c_str());
       opencl::prepared_launch kernel(program, where_.where(), plan.entry);
       cl_uint at = 0;
       for (const auto& p : plan.pointers)

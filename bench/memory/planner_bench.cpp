@@ -30,9 +30,7 @@ using usages = std::vector<buffer_usage>;
 
 const std::vector<std::string> hard_names{"A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"};
 
-std::filesystem::path folder() {
-  return std::filesystem::path(DNNOPT_SOURCE_DIR) / "bench" / "data" / "memory";
-}
+std::filesystem::path folder() { return std::filesystem::path(DNNOPT_SOURCE_DIR) / "bench" / "data" / "memory"; }
 
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -69,6 +69,8 @@ struct timed_ways {
         injector(of.session.context()->handle(), of.session.context()->where().handle()) {
     event_cost_ns = injector.measure_event_cost(queue);
     bias = injector.measure_event_bias(queue);
+    std::printf("an event's own part: %.2f us, %.2f us where the device waited, by arrivals: %s\n", bias.busy_ns * 1e-3,
+                bias.starved_ns * 1e-3, bias.arrival_ns ? "yes" : "no");
     for (const way w : {monitor, blocking, callback}) make_profiler(w);
   }
 

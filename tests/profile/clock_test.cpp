@@ -391,6 +391,18 @@ TEST_CASE("of commands that the device waited for, a later call's has more that 
     CHECK(part >= 4000.0);
     CHECK(part < 4400.0);
   }
+  // Half a second between inferences, in which the clocks drift apart by 30 us either way: what was usual before is
+  // not what is usual now, and the first commands go by the pause.
+  command_arrival rare;
+  std::int64_t start = 1'795'406'158'000'000'000;
+  for (const std::int64_t apart : {0LL, 30'000LL, -30'000LL, 0LL}) {
+    start += 500'000'000;
+    for (int i = 0; i < 40; ++i) {
+      const std::int64_t own = 4000 + 500 * (i % 3 - 1);
+      const double part = rare.part(bias, command_of(20'000, 5000, 0, apart + own, start + 30'000 * i));
+      CHECK(std::abs(part - static_cast<double>(own)) <= (i < 16 ? 500.0 : 0.0));
+    }
+  }
   // Where events cost nothing there is nothing to tell apart.
   command_arrival nothing;
   for (int i = 0; i < 100; ++i) CHECK(nothing.part({}, command_of(20'000, 5000, 0, 100 * i)) == 0.0);

@@ -19,7 +19,8 @@ namespace dnnopt::profile {
 /// one. No enqueue tells the offset of the clocks to a microsecond, but an empty kernel that the device waits for
 /// ENDs a fixed time after its call has returned: seen now and then (`probe`), it tells how late is usual, and several
 /// tell how fast the clocks drift apart meanwhile. Where none is seen, what was usual among the last commands stands
-/// for it, which errs where calls have become slower. Used from one thread.
+/// for it, which errs where calls have become slower; commands of long ago say nothing, for the clocks have drifted.
+/// Used from one thread.
 class command_arrival {
  public:
   /// Takes an empty kernel that the device had waited for: when its call returned and its END, unwrapped. Constant
@@ -30,8 +31,8 @@ class command_arrival {
   }
 
   /// What the event of command `of` has too much, its stamps unwrapped. By the pause alone where too few commands were
-  /// waited for and no probe was seen, and where the call returned after the command had run: the host was interrupted
-  /// then. Constant time.
+  /// waited for lately and no probe was seen, and where the call returned after the command had run: the host was
+  /// interrupted then. Constant time.
   [[nodiscard]] double part(const event_bias& bias, const raw_event& of) {
     const double by_pause = bias.of(static_cast<double>(of.pause_ns), of.behind);
     if (bias.starved_ns <= bias.busy_ns) return by_pause;
@@ -50,6 +51,8 @@ class command_arrival {
       return static_cast<double>(of.host_end_ns - of.start_ns + last.ahead_ns) +
              drift_ * static_cast<double>(of.host_end_ns - last.host_ns) - *bias.arrival_ns;
     }
+    if (of.host_end_ns - newest_ns_ > longest_idle_ns) seen_ = 0;
+    newest_ns_ = of.host_end_ns;
     if (seen_ == 0) offset_ns_ = of.host_end_ns - of.start_ns;
     const double late = static_cast<double>(of.host_end_ns - of.start_ns - offset_ns_);
     // Pauses up to twice the usual are of commands that were nearly in time.
@@ -82,6 +85,8 @@ class command_arrival {
   static constexpr std::size_t kept_probes = 16;
   static constexpr std::size_t least = 16;
   static constexpr std::size_t most = 65;  // some inferences' worth: device and host clocks drift apart
+  /// Longer without a command, as between monitor's samples, and the clocks may be a microsecond further apart.
+  static constexpr std::int64_t longest_idle_ns = 20'000'000;
 
   [[nodiscard]] double usual() const {
     std::array<double, most> sorted = lates_;
@@ -94,6 +99,7 @@ class command_arrival {
   std::array<seen_probe, kept_probes> probes_{};
   std::size_t probed_ = 0;
   double drift_ = 0.0;
+  std::int64_t newest_ns_ = 0;
   std::int64_t offset_ns_ = 0;  // of the clocks, roughly: a double has no nanoseconds since 1970
   std::array<double, most> lates_{};
   std::size_t seen_ = 0;

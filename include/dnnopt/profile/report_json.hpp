@@ -154,6 +154,7 @@ namespace dnnopt::profile {
   result["starved_event_bias_us"] = report.bias.starved_ns * 1e-3;
   result["deep_event_bias_us"] = report.bias.deep_ns * 1e-3;
   result["starved"] = report.starved;
+  result["arrival_measured"] = report.bias.arrival_ns.has_value();
   result["overhead"] = report.overhead;
   if (const roofline roof = roofline_of(report); roof.measured()) result["roofline"] = to_json(roof);
   return result;

@@ -104,12 +104,14 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
   if (report.mode == profile_mode::monitor)
     out +=
         "what lies far above a kernel's usual time counts for all kernels alike in these means where samples do not "
-        "show "
-        "that they differ in it\n";
+        "show that they differ in it\n";
   if (report.bias.busy_ns != 0.0)
     out += "kernel times are events' START to END less the event's own: " + microseconds(report.bias.busy_ns) +
            " us, " + microseconds(report.bias.starved_ns) + " us of the " + text::fixed(report.starved * 100.0, 1) +
            "% that the device waited for, more or less by when their enqueue calls returned" +
+           (report.bias.starved_ns > report.bias.busy_ns && !report.bias.arrival_ns
+                ? " (against what is usual in a stream: the host was too uneven to measure it)"
+                : "") +
            (report.bias.depth > 0
                 ? ", " + microseconds(report.bias.deep_ns) + " us of the " + text::fixed(report.deep * 100.0, 1) +
                       "% with " + std::to_string(report.bias.depth) + " commands or more behind them"
