@@ -274,8 +274,7 @@ class kernel_checker {
   /// Measures what events and launches cost. All must outlive it. Errors: opencl_call.
   kernel_checker(const opencl::context& where, const program& p, const inference& run,
                  const check_kernels_options& options)
-      : program_(&p),
-        run_(&run),
+      : run_(&run),
         options_(options),
         queue_(where.make_queue({true, 0})),
         injector_(where.handle(), where.where().handle()),
@@ -463,7 +462,6 @@ class kernel_checker {
     result_.operators = detail::sums_by_operator(result_.kernels);
   }
 
-  const program* program_;
   const inference* run_;
   check_kernels_options options_;
   opencl::command_queue queue_;

@@ -128,17 +128,17 @@ struct seen_outside {
 [[nodiscard]] inline narrowed_graph narrow_storage(const std::shared_ptr<const graph>& g,
                                                    const codegen::lower_options& options) {
   const program wide = make_program(g, options, false);
-  auto [outside, by_host] = detail::roots_seen_outside(wide);
+  detail::seen_outside seen = detail::roots_seen_outside(wide);
   std::vector<std::size_t> writers(g->value_count(), 0);
   for (const placed_node& step : wide.steps)
     for (const value_id v : step.outputs) ++writers[wide.roots[v]];
   for (const placed_node& step : wide.steps)
     for (const value_id v : step.outputs)
-      if (detail::is_unbounded_product(*g, v)) outside[wide.roots[v]] = true;
+      if (detail::is_unbounded_product(*g, v)) seen.always[wide.roots[v]] = true;
   auto copy = std::make_shared<graph>(*g);
   narrowed_graph result;
   const auto may = [&](value_id v) {
-    return g->facts(v).type == dtype::float32 && g->facts(v).kind == value_kind::tensor && !outside[wide.roots[v]];
+    return g->facts(v).type == dtype::float32 && g->facts(v).kind == value_kind::tensor && !seen.always[wide.roots[v]];
   };
   const auto loses_nothing = [&](const placed_node& step, value_id v) {
     return wide.roots[v] == v && writers[v] == 1 && detail::moves_halves(*copy, *g, step);
@@ -146,13 +146,13 @@ struct seen_outside {
   for (const placed_node& step : wide.steps)
     for (const value_id v : step.outputs) {
       if (!may(v) || g->facts(v).is_constant() || copy->facts(v).narrowed) continue;
-      if (by_host[wide.roots[v]] && !loses_nothing(step, v)) continue;
+      if (seen.by_host[wide.roots[v]] && !loses_nothing(step, v)) continue;
       copy->facts(v).type = dtype::float16;
       copy->facts(v).narrowed = true;
       ++result.intermediates;
     }
   for (value_id v = 0; v < g->value_count(); ++v) {
-    if (!g->facts(v).is_constant() || !may(v) || by_host[wide.roots[v]]) continue;
+    if (!g->facts(v).is_constant() || !may(v) || seen.by_host[wide.roots[v]]) continue;
     if (g->facts(v).constant.size() < detail::least_narrowed_elements || g->value_at(v).uses.empty()) continue;
     tensor half = detail::narrowed(g->facts(v).constant);
     if (half.empty()) continue;
