@@ -27,10 +27,11 @@ struct monitor_options {
 /// Takes whole inferences, at random distances whose mean follows from the budget and the measured cost of an event.
 /// Whole ones, because a queue that can give events costs more for each launch even where none is asked for (2% on one
 /// driver), and because kernels are then watched exactly as in full mode: the same statistics, of fewer inferences.
-/// That cost is learned from the inferences themselves, timed against not timed, which also counts what a measurement
-/// of the enqueue call misses (driver threads, flushes, lost overlap). Where inferences differ by far more than events
-/// cost, what was measured directly counts for as much as is known better by it, and the budget is kept by one
-/// deviation of what is still unknown. All functions take constant time.
+/// That cost is learned from the inferences themselves, timed against those not timed just before, for a host's pace
+/// changes within seconds; it also counts what a measurement of the enqueue call misses (driver threads, flushes, lost
+/// overlap). Where inferences differ by far more than events cost, what was measured directly counts for as much as is
+/// known better by it, and the budget is kept by one deviation of what is still unknown. All functions take constant
+/// time.
 class monitor_sampler {
  public:
   explicit monitor_sampler(monitor_options options = {})
@@ -67,7 +68,9 @@ class monitor_sampler {
     if (runs_ > 32 && excess > 1.5 * run_ns_) return;
     if (timed == 0) {
       ++plain_runs_;
+      settle();
       run_ns_ += (run_ns - run_ns_) * std::max(1.0 / static_cast<double>(plain_runs_), 1e-3);
+      recent_ns_ += (run_ns - recent_ns_) * std::max(1.0 / static_cast<double>(plain_runs_), 0.5);
       return;
     }
     if (plain_runs_ == 0) {
@@ -75,15 +78,8 @@ class monitor_sampler {
       return;
     }
     if (plain_runs_ < 32) return;
-    ++timed_runs_;
-    const double gain = std::max(1.0 / static_cast<double>(timed_runs_), slowest_gain);
-    double away = (run_ns - run_ns_) / static_cast<double>(timed) - learned_;
-    // Cut alike on either side, for what is noise has a mean of zero.
-    const double most = 4.0 * std::sqrt(variance_);
-    if (timed_runs_ > 8) away = std::clamp(away, -most, most);
-    if (timed_runs_ > 1) variance_ += (away * away - variance_) * gain;
-    learned_ += away * gain;
-    weigh();
+    waiting_ += (run_ns - recent_ns_) / static_cast<double>(timed);
+    ++waiting_runs_;
   }
 
   /// Takes what was done after an inference for its times alone: stamps that were read, clocks that were compared.
@@ -111,21 +107,37 @@ class monitor_sampler {
  private:
   [[nodiscard]] double sample_cost_ns() const noexcept { return cost_ * launches_ + collection_ns_; }
 
+  /// Takes the inferences timed since the last plain one as one difference: they share what they are compared with.
+  void settle() noexcept {
+    if (waiting_runs_ == 0) return;
+    ++differences_;
+    const double gain = std::max(1.0 / static_cast<double>(differences_), slowest_gain);
+    double away = waiting_ / static_cast<double>(waiting_runs_) - learned_;
+    // Cut alike on either side, for what is noise has a mean of zero.
+    const double most = 4.0 * std::sqrt(variance_);
+    if (differences_ > 8) away = std::clamp(away, -most, most);
+    if (differences_ > 1) variance_ += (away * away - variance_) * gain;
+    learned_ += away * gain;
+    waiting_ = 0.0;
+    waiting_runs_ = 0;
+    weigh();
+  }
+
   /// Joins the direct measurement, which is as uncertain as it is large and by `elsewhere_ns` (its kernels are empty
   /// ones, a model's are not), and the mean of what was seen.
   void weigh() noexcept {
-    if (timed_runs_ < 2) {
+    if (differences_ < 2) {
       cost_ = direct_;
       return;
     }
-    const double samples = static_cast<double>(timed_runs_);
+    const double samples = static_cast<double>(differences_);
     const double before = (direct_ + elsewhere_ns) * (direct_ + elsewhere_ns);
     const double seen = variance_ * std::max(1.0 / samples, slowest_gain / 2.0) + before / (samples * samples);
     const double trust = before / (before + seen);
     cost_ = std::max(0.25 * direct_, direct_ + trust * (learned_ - direct_)) + std::sqrt(trust * seen);
   }
-  static constexpr double elsewhere_ns = 2000.0;
-  static constexpr double slowest_gain = 0.01;  // of a running mean, so that it follows a driver that changes
+  static constexpr double elsewhere_ns = 1000.0;
+  static constexpr double slowest_gain = 0.001;  // of a running mean, so that it follows a driver that changes
 
   /// SplitMix64: one multiply chain per draw; statistical quality is ample for sampling.
   [[nodiscard]] double uniform() noexcept {
@@ -143,12 +155,15 @@ class monitor_sampler {
   double next_;  // the level at which the next inference is taken
   std::uint64_t runs_ = 0;
   std::uint64_t plain_runs_ = 0;
-  std::uint64_t timed_runs_ = 0;
+  std::uint64_t waiting_runs_ = 0;  // timed since the last plain one
+  double waiting_ = 0.0;            // the sum of their differences, per event
+  std::uint64_t differences_ = 0;
   double learned_ = 0.0;   // of an event, by inferences that were timed and others
   double variance_ = 0.0;  // of one such difference
   double direct_;
   double cost_;
-  double run_ns_ = 0.0;  // mean of inferences that are not timed
+  double run_ns_ = 0.0;     // mean of inferences that are not timed
+  double recent_ns_ = 0.0;  // the last few of them
   double launches_ = 0.0;
   std::uint64_t collections_ = 0;
   double collection_ns_ = 0.0;
