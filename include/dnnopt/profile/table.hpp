@@ -103,7 +103,7 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
          " older ones let go, " + std::to_string(report.dropped) + " dropped\n";
   if (report.mode == profile_mode::monitor)
     out +=
-        "what lies far above a kernel's usual time counts for all kernels alike in these means where samples do not "
+        "what lies far from a kernel's usual time counts for all kernels alike in these means where samples do not "
         "show that they differ in it\n";
   if (report.bias.busy_ns != 0.0)
     out += "kernel times are events' START to END less the event's own: " + microseconds(report.bias.busy_ns) +
