@@ -1,12 +1,12 @@
 // Compares what may hold weights and intermediate tensors: memory_objects SPEC fp32|fp16 RUNS MODEL [MODEL ...]
 //
-// SPEC is a device as the command line names one. Each model is compiled with rows in buffers, with weights alone as
-// texels in buffers and in images, and with tensors between kernels as texels too. The five take turns, run by run,
-// after ten rounds of warming up; printed are medians and the 10th and 90th percentile of an inference in ms (upload
-// and download included), the kernels' own time by their events (a median of runs of their own), the largest difference
-// from rows over the largest output, and what was packed. With DNNOPT_FAMILIES=1 the kernels' time stands by family
-// too, with DNNOPT_NOTES=1 what stayed as it was and why, with DNNOPT_AS_GPU=1 a CPU is lowered for as a GPU (results,
-// not times).
+// SPEC is a device as the command line names one. Each model is compiled with rows in buffers, with what is
+// chosen by default, with weights alone as texels in buffers and in images, and with tensors between kernels as texels
+// too. The six take turns, run by run, after ten rounds of warming up; printed are medians and the 10th and 90th
+// percentile of an inference in ms (upload and download included), the kernels' own time by their events (a median of
+// runs of their own), the largest difference from rows over the largest output, and what was packed. With
+// DNNOPT_FAMILIES=1 the kernels' time stands by family too, with DNNOPT_NOTES=1 what stayed as it was and why, with
+// DNNOPT_AS_GPU=1 a CPU is lowered for as a GPU (results, not times).
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -84,7 +84,7 @@ contender make(const std::shared_ptr<const graph>& g, opened_device& device, pre
   lowering.memory = objects;
   if (objects == memory_objects::images) lowering.facts = &device.facts();
   contender one{std::string(name_of(objects)), nullptr, {}};
-  if (objects != memory_objects::buffers) one.name += between ? "" : " weights";
+  if (objects == memory_objects::packed || objects == memory_objects::images) one.name += between ? "" : " weights";
   one.packed.g = stored == precision::fp16 ? narrow_storage(g, lowering).g : g;
   if (between) one.packed = pack_storage(one.packed.g, lowering);
   auto made = std::make_shared<program>(make_program(one.packed.g, lowering, false));
@@ -125,6 +125,7 @@ void compare(const std::string& path, const std::shared_ptr<opened_device>& devi
     all.back().outputs = all.back().executor->run(inputs);
   };
   add(memory_objects::buffers, false);
+  add(memory_objects::automatic, true);
   for (const bool between : {false, true})
     for (const memory_objects objects : {memory_objects::packed, memory_objects::images}) add(objects, between);
   using steady = std::chrono::steady_clock;

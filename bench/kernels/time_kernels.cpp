@@ -12,7 +12,8 @@
 // backend, with DNNOPT_DUMP=1 the source is printed. DNNOPT_COLD=160 makes launches take turns among so many copies of
 // the weights that these are 160 MB, so that no cache holds them, as in a network with many layers;
 // DNNOPT_WEIGHT_GROWTH=2 is lower_options::weight_growth. DNNOPT_BUILD_OPTIONS=-cl-nv-verbose gives the compiler more
-// options and prints its log, in which some tell a kernel's registers.
+// options and prints its log, in which some tell a kernel's registers. DNNOPT_FP16=1 makes operands float16, and
+// DNNOPT_BINARIES=FOLDER writes what the compiler made of each kernel there (NVIDIA's is PTX).
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -52,18 +55,33 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-tensor deviates(dim_list dims, std::uint32_t seed) {
-  tensor t(dtype::float32, std::move(dims));
+template <class T>
+void fill_by_deviates(std::span<T> values, std::uint32_t seed) {
   std::uint32_t state = seed * 2654435761U + 1;
-  for (float& v : t.mutable_data<float>()) {
+  for (T& v : values) {
     float sum = 0;
     for (int i = 0; i < 4; ++i) {
       state = state * 1664525U + 1013904223U;
       sum += static_cast<float>(state >> 8U) / 16777216.0f - 0.5f;
     }
-    v = sum * 1.7f;
+    v = static_cast<T>(sum * 1.7f);
   }
+}
+
+tensor deviates(dim_list dims, std::uint32_t seed) {
+  const bool halves = std::getenv("DNNOPT_FP16") != nullptr;
+  tensor t(halves ? dtype::float16 : dtype::float32, std::move(dims));
+  if (halves)
+    fill_by_deviates(t.mutable_data<float16>(), seed);
+  else
+    fill_by_deviates(t.mutable_data<float>(), seed);
   return t;
+}
+
+/// An element of a tensor of float32 or float16.
+double element(const tensor& t, std::size_t i) {
+  return t.type() == dtype::float16 ? static_cast<double>(static_cast<float>(t.data<float16>()[i]))
+                                    : static_cast<double>(t.data<float>()[i]);
 }
 
 struct kernel_case {
@@ -177,6 +195,13 @@ class bench {
           cache_.build({plan.version, plan.source, plan.options + (more == nullptr ? "" : " " + std::string(more))});
       if (more != nullptr)
         std::printf("%s\n", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(where_.where().handle).c_str());
+      if (const char* const folder = std::getenv("DNNOPT_BINARIES"); folder != nullptr)
+        for (const std::vector<unsigned char>& binary : program.getInfo<CL_PROGRAM_BINARIES>()) {
+          const std::string path = std::string(folder) + "/" + std::to_string(binaries_++) + "_" + plan.version;
+          std::ofstream(path, std::ios::binary)
+              .write(reinterpret_cast<const char*>(binary.data()), static_cast<std::streamsize>(binary.size()));
+          std::printf("%s\n", path.c_str());
+        }
       opencl::prepared_launch kernel(program, where_.where(), plan.entry);
       cl_uint at = 0;
       for (const auto& p : plan.pointers)
@@ -252,8 +277,8 @@ class bench {
       double difference = 0;
       double top = 0;
       for (std::size_t i = 0; i < static_cast<std::size_t>(got.size()); ++i) {
-        const double e = static_cast<double>(expected.data<float>()[i]);
-        difference = std::max(difference, std::abs(static_cast<double>(got.data<float>()[i]) - e));
+        const double e = element(expected, i);
+        difference = std::max(difference, std::abs(element(got, i) - e));
         top = std::max(top, std::abs(e));
       }
       std::printf("  error %.1e", difference / top);
@@ -310,6 +335,7 @@ class bench {
   opencl::program_cache cache_;
   op_set ops_;
   std::string form_;
+  std::size_t binaries_ = 0;
 };
 
 }  // namespace
