@@ -252,7 +252,8 @@ int optimize(const options& o) {
   if (compiling.precision == dnnopt::precision::fp16_arithmetic)
     text += "multiply in fp16: " + std::to_string(storage.half_products) + " of " +
             std::to_string(storage.product_kernels) + " kernels with products\n";
-  if (dnnopt::chosen_memory(compiling.memory_objects) != dnnopt::memory_objects::buffers)
+  if (storage.packed_values > 0 || (compiling.memory_objects != dnnopt::memory_objects::buffers &&
+                                    compiling.memory_objects != dnnopt::memory_objects::automatic))
     text += "texels: " + std::to_string(storage.packed_values) + " intermediate tensors, " +
             std::to_string(storage.image_values) + " of them in images; copies not made " +
             std::to_string(storage.copy_bytes) + " bytes\n";

@@ -128,7 +128,7 @@ struct device_facts {
   double image_copy_fp16_gbs = 0;     ///< the same through image2d, RGBA fp16
   double buffer_window_gbs = 0;       ///< bytes asked for by a kernel that reads a 3x3 neighbourhood from a buffer
   double image_window_gbs = 0;        ///< the same through image2d, RGBA fp32
-  double buffer_window_fp16_gbs = 0;  ///< the same two for fp16 storage: vload_half4, RGBA fp16
+  double buffer_window_fp16_gbs = 0;  ///< the same two for fp16 storage: four halves at once, RGBA fp16
   double image_window_fp16_gbs = 0;
   /// Bits to which CLK_FILTER_LINEAR interpolates between RGBA fp32 texels: with b of them it errs by at most 2^-b of
   /// the largest difference of neighbours (9 where the fraction has 8 bits, as in CUDA C's guide; 23 in fp32).

@@ -82,7 +82,7 @@ struct blocks : kernel_bench {
     for (const auto& [v, content] : values)
       if (stored(v)) {
         INFO("value " << g.value_at(v).name);
-        CHECK(relative_difference(content, all[v]) <= tolerance_of(dtype::float32));
+        CHECK(relative_difference(content, all[v]) <= tolerance_of(all[v].type()));
       }
     return ran;
   }

@@ -34,6 +34,37 @@ TEST_CASE_METHOD(blocks, "rows of a normalization are found through views") {
   check(device_form::vectors, {"matrix_panels_packed"});
 }
 
+TEST_CASE_METHOD(blocks,
+                 "halves are fetched as bits through views, what is filled in too, but not through arithmetic") {
+  const auto halves = [&](dim_list dims) {
+    inputs.push_back(random_tensor(dtype::float16, dims, ++seed));
+    return g.add_input("x" + std::to_string(inputs.size()), dtype::float16, to_shape(dims));
+  };
+  const auto weights = [&](dim_list dims) {
+    ++seed;
+    return g.add_constant("w" + std::to_string(seed), random_tensor(dtype::float16, std::move(dims), seed));
+  };
+  const bool computed = GENERATE(false, true);
+  CAPTURE(computed);
+  const value_id x = halves({9, 12});
+  const value_id turned = add("Transpose", {halves({12, 2})}, with("perm", std::vector<std::int64_t>{1, 0}));
+  value_id rows = add("Concat", {x, turned, weights({1, 12})}, with("axis", std::int64_t{0}));
+  rows = add("Pad", {rows, integers({1, 0, 0, 0}), weights({})});
+  rows = add("Pad", {rows, integers({0, 1, 2, 2})});
+  if (computed) rows = add("Neg", {rows});
+  const value_id columns = add("Reshape", {weights({3, 5, 7}), integers({15, 7})});
+  g.add_output(add("MatMul", {rows, columns}));
+  check(device_form::groups, {"matrix_tiles"});
+  const fused_block& block = g.blocks().back();
+  const device_info facts = info(device_form::groups);
+  const std::string source =
+      codegen::lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts))
+          .kernels.back()
+          .source.str();
+  CHECK((source.find("#define DNNOPT_A_BITS 1") == std::string::npos) == computed);
+  CHECK(source.find("#define DNNOPT_B_BITS 1") != std::string::npos);
+}
+
 TEST_CASE_METHOD(blocks, "a product is stored by heads, whose elements lie side by side in the kernel as well") {
   struct row {
     std::int64_t rows, heads, size;

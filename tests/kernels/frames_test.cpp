@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 
 #include <dnnopt/backend/codegen/tile_frame.hpp>
 
@@ -84,6 +86,63 @@ TEST_CASE_METHOD(frames, "matrix products in tiles read four neighbours at once 
       c.attributes.set("transB", right);
       check(c, device_form::groups, "matrix_tiles");
     }
+}
+
+TEST_CASE_METHOD(frames, "tiles fetch halves as bits and widen them where they are kept") {
+  const auto fetches = [&](std::string_view operand) {
+    return plans[0].source.str().find("#define DNNOPT_" + std::string(operand) + "_BITS 1") != std::string::npos;
+  };
+  for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{{{68, 64}, {64, 132}},
+                                                                       {{2, 36, 20}, {2, 20, 68}},
+                                                                       {{130, 12}, {12, 130}},
+                                                                       {{64, 7}, {7, 64}},
+                                                                       {{5, 13}, {13, 7}}})
+    for (const bool constant : {false, true}) {
+      check(matmul(a, b, constant, dtype::float16), device_form::groups, "matrix_tiles");
+      CHECK(fetches("A"));
+      CHECK(fetches("B"));
+    }
+  // An element that stands in the source does so as its bits.
+  check(matmul({5, 1}, {1, 1}, true, dtype::float16), device_form::groups, "matrix_tiles");
+  CHECK(fetches("B"));
+  for (const std::int64_t left : {0, 1})
+    for (const std::int64_t right : {0, 1}) {
+      node_case c{"Gemm",
+                  {random_tensor(dtype::float16, left != 0 ? dim_list{40, 36} : dim_list{36, 40}, 1),
+                   random_tensor(dtype::float16, right != 0 ? dim_list{68, 40} : dim_list{40, 68}, 2)},
+                  {},
+                  {},
+                  1};
+      c.attributes.set("transA", left);
+      c.attributes.set("transB", right);
+      check(c, device_form::groups, "matrix_tiles");
+    }
+  for (const auto& [x, w] : std::vector<std::pair<dim_list, dim_list>>{
+           {{2, 5, 9, 7}, {13, 5, 3, 3}}, {{1, 8, 6, 10}, {12, 8, 1, 1}}, {{1, 7, 5, 5}, {3, 7, 1, 1}}})
+    for (const bool constant : {false, true}) {
+      node_case c{
+          "Conv", {random_tensor(dtype::float16, x, 1), random_tensor(dtype::float16, w, 2)}, {false, constant}, {}, 1};
+      const std::int64_t pad = w[2] / 2;
+      c.attributes.set("pads", std::vector<std::int64_t>{pad, pad, pad, pad});
+      check(c, device_form::groups, "convolution_tiles");
+      CHECK(fetches("B"));
+    }
+  // Both zeros, what is less than normal, the largest, infinities and what is no number go through unchanged.
+  tensor one(dtype::float16, {1, 1});
+  one.mutable_data<float16>()[0] = float16(1.0F);
+  tensor special(dtype::float16, {1, 12});
+  const std::uint16_t bits[] = {0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x7bff,
+                                0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x3555, 0xb555};
+  std::memcpy(special.mutable_bytes().data(), bits, sizeof bits);
+  const node_case c{"MatMul", {one, special}, {}, {}, 1};
+  const std::vector<tensor> got = run(c, device_form::groups, expect(c)).outputs;
+  std::uint16_t back[12];
+  std::memcpy(back, got[0].bytes().data(), sizeof back);
+  for (std::size_t i = 0; i < 12; ++i) {
+    CAPTURE(i);
+    // A sum that starts at zero has no negative zero.
+    CHECK((bits[i] == 0x7e00 ? (back[i] & 0x7fff) > 0x7c00 : back[i] == (bits[i] == 0x8000 ? 0 : bits[i])));
+  }
 }
 
 TEST_CASE_METHOD(frames, "matrix products of other element types") {

@@ -93,6 +93,46 @@ TEST_CASE("tensors between kernels hold texels where kernels can, and results st
   }
 }
 
+TEST_CASE("by default those tensors alone hold texels that a kernel reads sooner so") {
+  network n;
+  const value_id x = n.input("x", shape{2, 3, 12, 10});
+  const value_id stem = n.node("Relu", {n.node("Conv", {x, n.weights({8, 3, 3, 3}, 0.3F)}, same_padding())});
+  const value_id thin = n.node("Relu", {n.node("Conv", {stem, n.weights({12, 8, 1, 1}, 0.3F)})});
+  const value_id wide = n.node("Relu", {n.node("Conv", {thin, n.weights({10, 12, 3, 3}, 0.2F)}, same_padding())});
+  const value_id odd = n.node("Relu", {n.node("Conv", {wide, n.weights({8, 10, 3, 3}, 0.2F)}, same_padding())});
+  const value_id grouped = n.node("Conv", {odd, n.weights({8, 4, 3, 3}, 0.3F)}, same_padding(2));
+  const model m = n.finish(n.node("Add", {grouped, odd}));
+  const tensor input = ramp({2, 3, 12, 10});
+  for (const precision stored : {precision::fp32, precision::fp16}) {
+    session rows = compiled(m, memory_objects::buffers, stored);
+    CHECK(rows.report().memory_objects == memory_objects::buffers);
+    session chosen = compiled(m, memory_objects::automatic, stored);
+    CHECK(chosen.report().memory_objects == memory_objects::packed);
+    CHECK(chosen.report().storage.packed_values == 2);
+    CHECK(chosen.report().storage.image_values == 0);
+    CHECK(chosen.report().storage.notes.empty());
+    const program& p = chosen.executor()->executed();
+    std::size_t held = 0;
+    for (const value_id v : {thin, odd}) held += p.g->facts(v).texels ? 1 : 0;
+    CHECK(held == 2);
+    CHECK(chosen.executor()->predicted_kernels() == rows.executor()->predicted_kernels());
+    CHECK(largest_difference(chosen.run({{"x", input}})[0], rows.run({{"x", input}})[0]) <=
+          (stored == precision::fp16 ? 2e-2 : 1e-5));
+  }
+  // Nothing gains: windows over the caller's own rows, or a device that keeps to vectors.
+  network lone;
+  const value_id only = lone.input("x", shape{1, 8, 6, 6});
+  const model direct = lone.finish(lone.node("Conv", {only, lone.weights({8, 8, 3, 3})}, same_padding()));
+  CHECK(compiled(direct, memory_objects::automatic).report().memory_objects == memory_objects::buffers);
+  opencl::device device = opencl::select_device("opencl");
+  device.info.type = device_type::cpu;
+  const session vectors =
+      compiled(m, memory_objects::automatic, precision::fp32,
+               std::make_shared<opened_device>(std::move(device), opencl::program_cache_options{.on_disk = false}));
+  CHECK(vectors.report().memory_objects == memory_objects::buffers);
+  CHECK(vectors.report().storage.packed_values == 0);
+}
+
 TEST_CASE("images of tensors never alive together are one") {
   const session s = compiled(small_model(), memory_objects::images);
   const image_memory plan = plan_image_memory(s.executor()->executed());

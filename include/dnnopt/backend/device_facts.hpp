@@ -53,12 +53,17 @@ kernel void window_buffer(global const float4* in, global float4* out, int width
   out[y * width + x] = sum;
 }
 
-kernel void window_buffer_half(global const half* in, global half* out, int width) {
+kernel void window_buffer_half(global const ushort4* in, global ushort4* out, int width) {
   int x = get_global_id(0), y = get_global_id(1);
   float4 sum = 0.0f;
   for (int dy = 0; dy < 3; ++dy)
-    for (int dx = 0; dx < 3; ++dx) sum += vload_half4((y + dy) * width + x + dx, in);
-  vstore_half4(sum, y * width + x, out);
+    for (int dx = 0; dx < 3; ++dx) {
+      const ushort4 bits = in[(y + dy) * width + x + dx];
+      sum += vloada_half4(0, (const private half*)&bits);
+    }
+  ushort4 bits;
+  vstorea_half4(sum, 0, (private half*)&bits);
+  out[y * width + x] = bits;
 }
 
 // Every work-group reads the same `length` vectors (a power of two) `rounds` times.

@@ -33,15 +33,15 @@ struct device_lowering {
                                                   const tuning_store* tuned) {
   device_lowering result{codegen::default_lower_options(&info), {}};
   if (tuned != nullptr) result.options.tuned = tuned->find(info);
-  result.options.memory = chosen_memory(wanted);
+  result.options.memory = wanted;
   return result;
 }
 
 /// Whether tensors between kernels are to lie in images, or inputs and outputs of the caller do.
 [[nodiscard]] inline bool wants_images(memory_objects wanted, const std::map<std::string, texel_layout>& exchanged) {
-  return chosen_memory(wanted) == memory_objects::images ||
-         std::any_of(exchanged.begin(), exchanged.end(),
-                     [](const auto& stated) { return stated.second.object != memory_object::buffer; });
+  return wanted == memory_objects::images || std::any_of(exchanged.begin(), exchanged.end(), [](const auto& stated) {
+           return stated.second.object != memory_object::buffer;
+         });
 }
 
 /// Of an opened device; it is measured where `g` resamples and images are wanted, and a note says so where it could not

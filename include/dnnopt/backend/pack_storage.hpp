@@ -60,17 +60,27 @@ namespace detail {
 
 }  // namespace detail
 
-/// A copy of `g` in which intermediate tensors between kernels hold texels: packed along the dim that layout selection
-/// chose (passes/select_layouts.hpp), in images where `options.memory` asks for them and the device's limits allow it,
-/// else in buffers. An image's planes become layers where a kernel that reads it then leaves rows in padding to the
-/// border. A tensor keeps its rows where the caller or a host operator sees it, where its memory is another
+/// Whether a kernel of the program would read an operand sooner as texels.
+[[nodiscard]] inline bool gains_by_texels(const program& rows) {
+  return std::any_of(rows.steps.begin(), rows.steps.end(),
+                     [](const placed_node& step) { return !step.lowered.sooner_as_texels.empty(); });
+}
+
+/// A copy of the graph of `rows` in which intermediate tensors between kernels hold texels: packed along the dim that
+/// layout selection chose (passes/select_layouts.hpp), in images where `options.memory` asks for them and the device's
+/// limits allow it, else in buffers; with memory_objects::automatic those alone that a kernel reads sooner so, in
+/// buffers, and no notes. An image's planes become layers where a kernel that reads it then leaves rows in padding to
+/// the border. A tensor keeps its rows where the caller or a host operator sees it, where its memory is another
 /// tensor's too, where its dims are not numbers, and where the kernel that writes or reads it would lose its frame;
-/// `notes` tell. Precondition: as narrow_storage, which goes first. Errors: those of make_program. Complexity: one
-/// lowering of the graph, one of each block that touches a candidate for each time that a mark near it falls, and one
-/// for each image that it touches.
-[[nodiscard]] inline packed_graph pack_storage(const std::shared_ptr<const graph>& g,
-                                               const codegen::lower_options& options) {
-  const program rows = make_program(g, options, false);
+/// `notes` tell. Preconditions: `rows` was made with `options`; narrow_storage goes first. Errors: those of
+/// make_program. Complexity: one lowering of each block that touches a candidate for each time that a mark near it
+/// falls, and one for each image that it touches.
+[[nodiscard]] inline packed_graph pack_storage(const program& rows, const codegen::lower_options& options) {
+  const std::shared_ptr<const graph>& g = rows.g;
+  const bool automatic = options.memory == memory_objects::automatic;
+  std::set<value_id> gaining;
+  for (const placed_node& step : rows.steps)
+    gaining.insert(step.lowered.sooner_as_texels.begin(), step.lowered.sooner_as_texels.end());
   const detail::seen_outside outside = detail::roots_seen_outside(rows);
   std::vector<std::size_t> sharers(g->value_count(), 0);
   for (const placed_node& step : rows.steps)
@@ -88,7 +98,7 @@ namespace detail {
       const value_facts& facts = g->facts(v);
       const bool real = facts.type == dtype::float32 || facts.type == dtype::float16;
       if (!real || facts.kind != value_kind::tensor || !facts.dims || facts.dims->size() < 2 || facts.is_constant() ||
-          outside.any(rows.roots[v]))
+          outside.any(rows.roots[v]) || (automatic && !gaining.contains(v)))
         continue;
       if (!is_static(*facts.dims) || element_count(*facts.dims) == index_expr(0))
         result.notes.push_back("'" + g->value_at(v).name + "' keeps its rows: its dims are not known");
@@ -208,8 +218,15 @@ namespace detail {
     if (copy->facts(v).texels->object != memory_object::buffer) ++result.images;
     result.copy_bytes += choice.copy_bytes;
   }
+  if (automatic) result.notes.clear();
   result.g = std::move(copy);
   return result;
+}
+
+/// The same of a graph, which it lowers first.
+[[nodiscard]] inline packed_graph pack_storage(const std::shared_ptr<const graph>& g,
+                                               const codegen::lower_options& options) {
+  return pack_storage(make_program(g, options, false), options);
 }
 
 }  // namespace dnnopt

@@ -47,15 +47,16 @@ struct stored_program {
     figures.narrowed_constants = narrow.constants;
     g = std::move(narrow.g);
   }
-  if (how.memory != memory_objects::buffers) {
-    packed_graph packed = pack_storage(g, how);
+  program placed = make_program(g, how, require_device);
+  if (how.memory != memory_objects::buffers && (how.memory != memory_objects::automatic || gains_by_texels(placed))) {
+    packed_graph packed = pack_storage(placed, how);
     figures.packed_values = packed.values;
     figures.image_values = packed.images;
     figures.copy_bytes = packed.copy_bytes;
     figures.notes.insert(figures.notes.end(), packed.notes.begin(), packed.notes.end());
-    g = std::move(packed.g);
+    placed = make_program(std::move(packed.g), how, require_device);
   }
-  stored_program made{make_program(std::move(g), how, require_device), std::move(figures)};
+  stored_program made{std::move(placed), std::move(figures)};
   for (const placed_node& step : made.placed.steps)
     for (const codegen::kernel_plan& plan : step.lowered.kernels) {
       made.figures.product_kernels += plan.flops == index_expr(0) ? 0 : 1;

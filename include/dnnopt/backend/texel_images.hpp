@@ -47,11 +47,6 @@ namespace dnnopt {
           facts.type};
 }
 
-/// What `automatic` means: buffers. The devices measured so far give no rule for texels (docs/texture_memory.md).
-[[nodiscard]] inline memory_objects chosen_memory(memory_objects wanted) noexcept {
-  return wanted == memory_objects::automatic ? memory_objects::buffers : wanted;
-}
-
 /// Memory as a kernel's argument: a buffer or an image, kept alive by somebody else.
 class argument_memory {
  public:

@@ -154,7 +154,6 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
   const device_lowering lowering =
       lowering_for(device, *result->optimized, options.memory_objects, options.tuned.get(), options.texels);
-  result->report.memory_objects = lowering.options.memory;
   memory_options arranging = options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
   fitted_program fitted = fit_program(result->optimized, options.precision, lowering.options, options.require_device,
@@ -162,6 +161,10 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   result->report.lower_seconds = fitted.lower_seconds;
   result->report.memory = fitted.memory;
   result->report.storage = std::move(fitted.stored.figures);
+  if (options.memory_objects != memory_objects::automatic)
+    result->report.memory_objects = options.memory_objects;
+  else if (result->report.storage.packed_values > 0)
+    result->report.memory_objects = memory_objects::packed;
   result->report.storage.notes.insert(result->report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
   auto made = std::make_shared<program>(std::move(fitted.stored.placed));
   const std::uint64_t built_before = device.programs.figures().builds;

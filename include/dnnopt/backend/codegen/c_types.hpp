@@ -51,6 +51,9 @@ inline constexpr std::array c_type_table{
                "(long)(($v) != 0)"},
 };
 
+/// How an element of float16 is loaded as its bits, in the lower half of a float: bits of zero are zero.
+inline constexpr std::string_view half_bits_load = "as_float((uint)((__global const ushort*)$p)[$i])";
+
 /// The row of an element type, or null where kernels cannot hold it.
 [[nodiscard]] constexpr const c_type_row* find_c_type(dtype type) noexcept {
   for (const c_type_row& row : c_type_table)

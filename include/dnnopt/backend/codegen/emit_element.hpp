@@ -2,7 +2,11 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_EMIT_ELEMENT_HPP
 #define DNNOPT_BACKEND_CODEGEN_EMIT_ELEMENT_HPP
 
+#include <algorithm>
+#include <cmath>
+
 #include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/small_float.hpp>
 
 namespace dnnopt::codegen {
 
@@ -54,7 +58,7 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   const value_facts& facts = local_facts(id);
   const compute_type type = computed_as(id);
   const bool integer = type == compute_type::integer || type == compute_type::natural;
-  if (facts.is_constant() && facts.constant.size() == 1) return literal_of(facts.constant, 0, type);
+  if (facts.is_constant() && facts.constant.size() == 1) return literal_of(facts.constant, 0);
   if (integer && facts.elements && !bound_.contains(id)) {
     const index_expr offset = offset_of(id, index);
     if (offset.is_constant() && offset.constant() < static_cast<std::int64_t>(facts.elements->size()))
@@ -72,7 +76,7 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   }
   if (facts.is_constant() && facts.constant.size() <= static_cast<std::int64_t>(largest_table)) {
     const index_expr offset = offset_of(id, index);
-    if (offset.is_constant()) return literal_of(facts.constant, static_cast<std::size_t>(offset.constant()), type);
+    if (offset.is_constant()) return literal_of(facts.constant, static_cast<std::size_t>(offset.constant()));
   }
   if (!is_member_value(id)) return load_element(id, index);
   if (bound_.contains(id))
@@ -91,10 +95,32 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   throw error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) + ") has no element expression");
 }
 
-inline std::string kernel_builder::literal_of(const tensor& t, std::size_t i, compute_type type) {
+inline bool kernel_builder::are_stored_halves(value_id id) {
+  const value_facts& facts = block_.g.facts(id);
+  if (!is_member_value(id)) return facts.type == dtype::float16 && !facts.texels;
+  const auto is_real = [&](value_id v) { return v != no_value && computed_as(v) == compute_type::real; };
+  const node& n = node_at(block_.g.value_at(id).producer);
+  const auto has_own = [&](const emitter_row& row) { return row.name == n.op->name && row.domain == n.op->domain; };
+  if (n.op->view == nullptr || !n.op->scalar.empty() || bound_.contains(id) ||
+      std::any_of(emitters_.begin(), emitters_.end(), has_own))
+    return false;
+  return std::any_of(n.inputs.begin(), n.inputs.end(), is_real) &&
+         std::all_of(n.inputs.begin(), n.inputs.end(), [&](value_id v) { return !is_real(v) || are_stored_halves(v); });
+}
+
+inline std::string kernel_builder::literal_of(dtype type, double number) const {
+  const compute_type computed = c_type_of(type).compute;
+  if (computed != compute_type::real || half_load_ != half_bits_load) return literal(computed, number);
+  // Beside halves that a graph of floats is stored in, too large a number is the largest half, as in a store.
+  const auto value = static_cast<float>(number);
+  const float16 half = type == dtype::float16 || std::isinf(value) ? float16(value) : float16::saturated(value);
+  return "as_float((uint)" + std::to_string(half.bits) + ")";
+}
+
+inline std::string kernel_builder::literal_of(const tensor& t, std::size_t i) const {
   if (t.type() == dtype::int64) return "((long)" + std::to_string(t.data<std::int64_t>()[i]) + "L)";
   if (t.type() == dtype::uint64) return "((ulong)" + std::to_string(t.data<std::uint64_t>()[i]) + "UL)";
-  return literal(type, number_at(t, i));
+  return literal_of(t.type(), number_at(t, i));
 }
 
 inline std::string kernel_builder::substitute_scalar(const node& n, std::string_view pattern,
@@ -262,7 +288,7 @@ inline std::string kernel_builder::emit_view(node_id id, std::size_t output, std
   }
   if (!closed) {
     if (!first) open("else {");
-    std::string fill = literal(type, pieces.fill_number);
+    std::string fill = literal_of(g().facts(n.outputs.at(output)).type, pieces.fill_number);
     if (pieces.fill_input) {
       const value_id from = n.inputs.at(*pieces.fill_input);
       fill = emit(from, std::vector<index_expr>(dims(from).size(), index_expr(0)));

@@ -119,7 +119,7 @@ inline void kernel_builder::store_four(value_id id, const std::array<index_expr,
     held += ")";
   }
   const std::string where = buffer + " + " + index_source(offsets[0]);
-  line(block_.g.facts(id).type == dtype::float16 ? "vstore_half4_rte(" + held + ", 0, " + where + ");"
+  line(block_.g.facts(id).type == dtype::float16 ? "dnnopt_store_half4(" + held + ", 0, " + where + ");"
                                                  : "*(__global float4*)(" + where + ") = " + held + ";");
 }
 

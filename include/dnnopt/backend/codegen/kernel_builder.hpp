@@ -325,8 +325,15 @@ class kernel_builder {
   [[nodiscard]] std::string load(value_id id, const index_expr& offset) {
     refuse_texels(id);
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
-    return let(type.compute, fill_pattern(type.load, access(id, false, offset), index_source(offset), ""));
+    return let(type.compute, fill_pattern(block_.g.facts(id).type == dtype::float16 ? half_load_ : type.load,
+                                          access(id, false, offset), index_source(offset), ""));
   }
+  /// Whether elements of the value are halves in rows of memory, to which views alone lead. Members may be of float32:
+  /// where storage is narrowed, types of values within a block are what they were.
+  [[nodiscard]] bool are_stored_halves(value_id id);
+  /// From now on, elements of which `are_stored_halves` says so are loaded by `half_bits_load`, or no longer: then
+  /// whoever uses them widens them, later.
+  void load_halves_as_bits(bool on) noexcept { half_load_ = on ? half_bits_load : c_type_of(dtype::float16).load; }
   /// Stores an element into the buffer of a value. Errors: unsupported where it holds texels, which are written whole.
   void store(value_id id, const index_expr& offset, std::string_view expression) {
     refuse_texels(id);
@@ -647,7 +654,9 @@ class kernel_builder {
                                         const std::vector<index_expr>& inner);
 
   std::string emit_new(value_id id, std::span<const index_expr> index);
-  static std::string literal_of(const tensor& t, std::size_t i, compute_type type);
+  [[nodiscard]] std::string literal_of(const tensor& t, std::size_t i) const;
+  /// A number as an element of a type stands in the source.
+  [[nodiscard]] std::string literal_of(dtype type, double number) const;
   std::string emit_element_wise(node_id id, std::size_t output, std::span<const index_expr> index);
   std::string emit_view(node_id id, std::size_t output, std::span<const index_expr> index);
   std::string substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands,
@@ -665,6 +674,7 @@ class kernel_builder {
   std::vector<scope> scopes_;
   std::vector<std::vector<scope>> held_;
   std::vector<element_load> loads_;
+  std::string_view half_load_ = c_type_of(dtype::float16).load;
   std::vector<std::string> notes_;
   access_log accesses_;
   std::size_t counter_ = 0;

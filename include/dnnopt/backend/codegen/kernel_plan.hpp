@@ -88,6 +88,8 @@ struct lowered_node {
   std::vector<kernel_plan> kernels;  ///< run for each inference, in order
   std::vector<scratch_buffer> scratch;
   std::vector<std::string> notes;  ///< what lies in other memory than was asked for, and why
+  /// Operands in rows that the kernels would read sooner as texels in a buffer.
+  std::vector<value_id> sooner_as_texels;
 };
 
 }  // namespace dnnopt::codegen

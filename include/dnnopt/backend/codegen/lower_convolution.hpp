@@ -278,6 +278,7 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
   if (staged != no_node && (!panels || !c.pointwise || c.group != 1 || total || windows))
     throw error(errc::unsupported, "windows are staged in panels, before a pointwise convolution alone");
   const bool packed = panels && packs_constant(site.block, n.inputs[1]);
+  bool a_bits = false;
   panel_sizes p;
   if (panels) {
     p = choose_panels(site, e, packed, false);
@@ -306,7 +307,7 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
     define_packed_weights(result, b, site, c, p.rows);
     b.define("DNNOPT_A_PACKED", 1);
   } else if (texel_weights) {
-    define_texel_constant(
+    a_bits = define_texel_constant(
         result, b, site, {n.inputs[1], c.group, e.rows.constant(), e.inner.constant()}, "dnnopt_load4_a",
         std::vector<std::string>{"z", "m", "k"}, mod(z, c.group), m, k,
         [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& inner) {
@@ -321,13 +322,23 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
             own.line(element + " = " + own.emit(n.inputs[1], weight_index(own_site, x, group, row, real)) + ";");
           });
           return element;
-        });
+        },
+        !multiplies_halves(site, b));
   } else {
+    a_bits = !panels && fetches_bits(site, b, n.inputs[1]);
+    b.load_halves_as_bits(a_bits);
     b.define_load("dnnopt_load_a", n.inputs[1], weight_index(s, c, mod(z, c.group), m, k),
                   std::vector<std::string>{"z", "m", "k"});
+    b.load_halves_as_bits(false);
   }
+  const bool b_bits = !panels && !texel_patches && fetches_bits(site, b, n.inputs[0]);
+  // Of a window each element of a patch costs tests of the padding and an index, which four channels share in a texel.
+  if (!panels && !texel_patches && window > 1 && is_constant_in(site.block, n.inputs[1]) && e.inner.is_constant() &&
+      !b.is_member_value(n.inputs[0]) && mod(c.channels, texel_width) == index_expr(0))
+    result.sooner_as_texels.push_back(n.inputs[0]);
   if (texel_patches) define_texel_patches(b, s, c, e);
   if (!panels && !texel_patches) {
+    b.load_halves_as_bits(b_bits);
     b.define_function("dnnopt_load_b", compute_type::real, std::vector<std::string>{"z", "k", "n"}, [&] {
       const std::vector<index_expr> window_at =
           b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, mod(k, window));
@@ -355,6 +366,7 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
       });
       return element;
     });
+    b.load_halves_as_bits(false);
   }
   const auto output_at = [joined](kernel_builder& own, const element_site& site_of, const convolution_shape& x,
                                   const index_expr& row, const index_expr& column) {
@@ -391,11 +403,13 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
     if (total || windows) throw error(errc::unsupported, "tiles do not reduce planes");
     b.define("DNNOPT_A_INNER_FIRST", texel_weights ? 0 : 1);
     b.define("DNNOPT_B_INNER_FIRST", texel_patches ? 2 : 0);
+    b.define("DNNOPT_A_BITS", a_bits ? 1 : 0);
+    b.define("DNNOPT_B_BITS", b_bits ? 1 : 0);
     b.define("DNNOPT_A_WIDTH", texel_weights
                                    ? 4
                                    : define_load4(b, "dnnopt_load4_a", n.inputs[1],
                                                   b.offset_of(n.inputs[1], weight_index(s, c, mod(z, c.group), m, k)),
-                                                  k, e.inner, std::vector<std::string>{"z", "m", "k"}));
+                                                  k, e.inner, std::vector<std::string>{"z", "m", "k"}, a_bits));
     if (texel_patches) {
       b.define("DNNOPT_B_WIDTH", 4);
     } else if (c.pointwise) {
@@ -405,7 +419,7 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
       const index_expr place = joined ? mod(position, c.positions()) : position;
       for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), place)) at.push_back(i);
       b.define("DNNOPT_B_WIDTH", define_load4(b, "dnnopt_load4_b", n.inputs[0], b.offset_of(n.inputs[0], at), position,
-                                              e.columns, std::vector<std::string>{"z", "k", "n"}));
+                                              e.columns, std::vector<std::string>{"z", "k", "n"}, b_bits));
     }
     along = direction_of_texels(
         b, site.block, n.outputs[0], e.rows, e.columns,

@@ -63,7 +63,7 @@ struct texel_grid {
   const index_expr quarter = b.index("quarter", quarters);
   const index_expr k = b.index("k", window);
   const index_expr position = b.index("n", positions);
-  define_texel_constant(
+  (void)define_texel_constant(
       result, b, site, {n.inputs[1], 1, c.group, window}, "dnnopt_load4_w", std::vector<std::string>{"quarter", "k"}, 0,
       quarter * texel_width, k,
       [&](kernel_builder& own, const index_expr&, const index_expr& channel, const index_expr& inner) {

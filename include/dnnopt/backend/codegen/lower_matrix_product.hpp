@@ -291,9 +291,15 @@ inline const std::vector<std::string> product_names_store_panel{"z", "m", "panel
   };
   const bool a_texels = in_texels(0, first, e.rows);
   const bool b_texels = in_texels(1, second, e.columns) && !a_texels;
-  if (!a_packed && !a_texels && norm == no_node)
+  bool a_bits = !panels && !a_texels && fetches_bits(site, b, first);
+  bool b_bits = !panels && !b_texels && fetches_bits(site, b, second);
+  if (!a_packed && !a_texels && norm == no_node) {
+    b.load_halves_as_bits(a_bits);
     b.define_load("dnnopt_load_a", first, c.operand_index(b, 0, z, m, k), product_names_a);
+  }
+  b.load_halves_as_bits(b_bits);
   if (!b_packed && !b_texels) b.define_load("dnnopt_load_b", second, c.operand_index(b, 1, z, col, k), product_names_b);
+  b.load_halves_as_bits(false);
   store_direction along = store_direction::single;
   const auto define_store = [&](kernel_builder& own) {
     contraction again = contraction_of(own, site).value();
@@ -324,7 +330,7 @@ inline const std::vector<std::string> product_names_store_panel{"z", "m", "panel
   if (!panels) {
     if (norm != no_node) throw error(errc::unsupported, "tiles do not normalize rows");
     const auto width = [&](std::size_t which, std::string_view name, value_id id, const index_expr& outer,
-                           const index_expr& extent, std::span<const std::string> names) {
+                           const index_expr& extent, std::span<const std::string> names, bool bits) {
       const bool by_inner = inner_first(c, which);
       if (reads_texels(site.block, id))
         return define_emitted_load4(b, name, id,
@@ -335,25 +341,29 @@ inline const std::vector<std::string> product_names_store_panel{"z", "m", "panel
                                       return c.operand_index(b, which, z, by_inner ? outer : i, by_inner ? i : k);
                                     });
       return define_load4(b, name, id, b.offset_of(id, c.operand_index(b, which, z, outer, k)), by_inner ? k : outer,
-                          by_inner ? e.inner : extent, names);
+                          by_inner ? e.inner : extent, names, bits);
     };
     const auto packed = [&](std::size_t which, std::string_view name, value_id id, const index_expr& outer,
-                            const index_expr& extent, std::span<const std::string> names) {
+                            const index_expr& extent, std::span<const std::string> names, bool& bits) {
       const std::int64_t batch = batch_of(which).constant();
-      define_texel_constant(result, b, site, {id, batch, extent.constant(), e.inner.constant()}, name, names,
-                            batch == 1 ? index_expr(0) : z, outer, k,
-                            [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
-                              const contraction again = contraction_of(own, site).value();
-                              return own.emit(id, again.operand_index(own, which, pz, i, pk));
-                            });
+      bits = define_texel_constant(
+          result, b, site, {id, batch, extent.constant(), e.inner.constant()}, name, names,
+          batch == 1 ? index_expr(0) : z, outer, k,
+          [&](kernel_builder& own, const index_expr& pz, const index_expr& i, const index_expr& pk) {
+            const contraction again = contraction_of(own, site).value();
+            return own.emit(id, again.operand_index(own, which, pz, i, pk));
+          },
+          !multiplies_halves(site, b));
       return 4;
     };
     b.define("DNNOPT_A_INNER_FIRST", inner_first(c, 0) && !a_texels ? 1 : 0);
     b.define("DNNOPT_B_INNER_FIRST", inner_first(c, 1) && !b_texels ? 1 : 0);
-    b.define("DNNOPT_A_WIDTH", a_texels ? packed(0, "dnnopt_load4_a", first, m, e.rows, product_names_a)
-                                        : width(0, "dnnopt_load4_a", first, m, e.rows, product_names_a));
-    b.define("DNNOPT_B_WIDTH", b_texels ? packed(1, "dnnopt_load4_b", second, col, e.columns, product_names_b)
-                                        : width(1, "dnnopt_load4_b", second, col, e.columns, product_names_b));
+    b.define("DNNOPT_A_WIDTH", a_texels ? packed(0, "dnnopt_load4_a", first, m, e.rows, product_names_a, a_bits)
+                                        : width(0, "dnnopt_load4_a", first, m, e.rows, product_names_a, a_bits));
+    b.define("DNNOPT_B_WIDTH", b_texels ? packed(1, "dnnopt_load4_b", second, col, e.columns, product_names_b, b_bits)
+                                        : width(1, "dnnopt_load4_b", second, col, e.columns, product_names_b, b_bits));
+    b.define("DNNOPT_A_BITS", a_bits ? 1 : 0);
+    b.define("DNNOPT_B_BITS", b_bits ? 1 : 0);
     along = direction_of_texels(
         b, site.block, n.outputs[0], e.rows, e.columns,
         [&](const index_expr& row, const index_expr& column) { return c.output_index(b, z, row, column); });

@@ -26,7 +26,7 @@ struct lower_options {
   const device_facts* facts = nullptr;              ///< null: nothing was measured of the device
   std::span<const emitter_row> emitters;            ///< element expressions by operator
   const tuning_table* tuned = nullptr;              ///< what a tuner chose; null: the default choices
-  memory_objects memory = memory_objects::buffers;  ///< `automatic` counts as buffers: the caller knows the facts
+  memory_objects memory = memory_objects::buffers;  ///< for a kernel `automatic` means buffers (pack_storage.hpp)
   std::span<const lowering_row> rows;               ///< tried before dnnopt's own lowerings
   /// Times their memory that weights may take in a form that saves arithmetic; a memory limit lowers it
   /// (backend/fit_program.hpp). Rows that only fill up a vector do not count.

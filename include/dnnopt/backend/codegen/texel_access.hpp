@@ -86,7 +86,7 @@ struct texel_place {
   const std::string from(name);
   if (object == memory_object::image1d_buffer) return "read_imagef(" + from + ", " + where + ")";
   if (object != memory_object::buffer) return "read_imagef(" + from + ", dnnopt_texels, " + where + ")";
-  return type == dtype::float16 ? "vload_half4(" + where + ", " + from + ")"
+  return type == dtype::float16 ? "dnnopt_load_half4(" + where + ", " + from + ")"
                                 : "((__global const float4*)" + from + ")[" + where + "]";
 }
 
@@ -108,7 +108,7 @@ struct texel_place {
   const std::string to(name);
   const std::string held(value);
   if (object != memory_object::buffer) return "write_imagef(" + to + ", " + where + ", " + held + ");";
-  return type == dtype::float16 ? "vstore_half4_rte(" + held + ", " + where + ", " + to + ");"
+  return type == dtype::float16 ? "dnnopt_store_half4(" + held + ", " + where + ", " + to + ");"
                                 : "((__global float4*)" + to + ")[" + where + "] = " + held + ";";
 }
 

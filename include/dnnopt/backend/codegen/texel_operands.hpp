@@ -47,12 +47,13 @@ struct constant_operand {
 };
 
 /// Packs a constant operand as texels once and defines `name`(names...), which reads four neighbours of `outer_index`
-/// (a multiple of four) at `inner_index` of matrix `batch_index`. `read(b, z, i, k)` emits an element.
+/// (a multiple of four) at `inner_index` of matrix `batch_index`. `read(b, z, i, k)` emits an element. The function
+/// returns a float4; where `as_bits`, and halves are packed in a buffer, their bits as uint2: returns whether it does.
 template <class Read>
-void define_texel_constant(lowered_node& result, kernel_builder& b, const lowering_site& site,
+bool define_texel_constant(lowered_node& result, kernel_builder& b, const lowering_site& site,
                            const constant_operand& operand, std::string_view name, std::span<const std::string> names,
                            const index_expr& batch_index, const index_expr& outer_index, const index_expr& inner_index,
-                           Read&& read) {
+                           Read&& read, bool as_bits = false) {
   const dtype type = packed_type(site.block, operand.id);
   std::string why;
   const texel_storage storage = choose_object(operand.extents(), type, site.options.memory, site.options.device, why);
@@ -86,11 +87,17 @@ void define_texel_constant(lowered_node& result, kernel_builder& b, const loweri
   result.prepare.push_back(own.finish_items(kernels::prelude, statements, i, count, "pack"));
 
   const texel_place place{floordiv(outer_index, 4), batch_index * operand.inner + inner_index, width};
-  std::string text = "static inline float4 " + std::string(name) + "(DNNOPT_PARAMETERS";
+  const std::string held = b.scratch_texels(number, storage, false);
+  const bool bits = as_bits && type == dtype::float16 && storage.object == memory_object::buffer;
+  std::string text =
+      std::string("static inline ") + (bits ? "uint2 " : "float4 ") + std::string(name) + "(DNNOPT_PARAMETERS";
   for (const std::string& n : names) text += ", const int " + n;
   b.add_function(text + ") { return " +
-                 texel_read(b.scratch_texels(number, storage, false), place, storage.object, storage.layer_rows, type) +
+                 (bits ? "((__global const uint2*)" + held + ")[" +
+                             texel_coordinates(place, storage.object, storage.layer_rows) + "]"
+                       : texel_read(held, place, storage.object, storage.layer_rows, type)) +
                  "; }\n");
+  return bits;
 }
 
 /// Defines `name`(names...), which returns four elements of `id` as the index named `running` (of `extent` values, a

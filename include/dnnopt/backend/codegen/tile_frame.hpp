@@ -127,10 +127,11 @@ inline constexpr double items_that_fill = 384.0;
 }
 
 /// Four neighbours at once: `offset` in the buffer of `id` as `index` runs, where `index` (a symbol of `extent` values)
-/// counts neighbours in memory that start at multiples of four. Defines `name`(names...) and returns 4, or 1.
+/// counts neighbours in memory that start at multiples of four. Defines `name`(names...) and returns 4, or 1. The
+/// function returns a float4; of a float16 value, where `as_bits`, its elements' bits, two in each of a uint2.
 [[nodiscard]] inline int define_load4(kernel_builder& b, std::string_view name, value_id id, const index_expr& offset,
                                       const index_expr& index, const index_expr& extent,
-                                      std::span<const std::string> names) {
+                                      std::span<const std::string> names, bool as_bits = false) {
   const dtype type = b.g().facts(id).type;
   if (b.is_member_value(id) || (type != dtype::float32 && type != dtype::float16) ||
       !(mod(extent, 4) == index_expr(0)) || !fits_int(offset.range()))
@@ -143,11 +144,13 @@ inline constexpr double items_that_fill = 384.0;
   if (!(mod(first, 4) == index_expr(0))) return 1;
   for (std::int64_t j = 1; j < 4; ++j)
     if (!(at(j) == first + j)) return 1;
-  std::string text = "static inline float4 " + std::string(name) + "(DNNOPT_PARAMETERS";
+  std::string text =
+      std::string("static inline ") + (as_bits ? "uint2 " : "float4 ") + std::string(name) + "(DNNOPT_PARAMETERS";
   for (const std::string& n : names) text += ", const int " + n;
   const std::string at_first = b.pointer(id, false) + " + " + index_source(offset);
-  b.add_function(text + (type == dtype::float32 ? ") { return *(__global const float4*)(" + at_first + "); }\n"
-                                                : ") { return vload_half4(0, " + at_first + "); }\n"));
+  b.add_function(text + (as_bits                  ? ") { return *(__global const uint2*)(" + at_first + "); }\n"
+                         : type == dtype::float32 ? ") { return *(__global const float4*)(" + at_first + "); }\n"
+                                                  : ") { return dnnopt_load_half4(0, " + at_first + "); }\n"));
   return 4;
 }
 
@@ -158,6 +161,13 @@ inline constexpr double items_that_fill = 384.0;
     return site.input(i).type == dtype::float16 && !b.is_member_value(site.anchor_node().inputs[i]);
   };
   return site.options.half_products && holds_halves(0) && holds_halves(1);
+}
+
+/// Whether tiles fetch an operand as the bits of its halves, and widen them where they are kept in local memory: one of
+/// float16 that lies in rows or is a view of what does. What is on its way while another tile is used is then half as
+/// long, and no conversion waits for it.
+[[nodiscard]] inline bool fetches_bits(const lowering_site& site, kernel_builder& b, value_id id) {
+  return b.are_stored_halves(id) && !multiplies_halves(site, b);
 }
 
 /// Ends a kernel of the tile frame: `define_store(builder)` defines dnnopt_store(z, m, n, value), or dnnopt_store4

@@ -9,6 +9,9 @@ R"CLC(
 //
 // Hooks: dnnopt_load_a(z, m, k), dnnopt_load_b(z, k, n), dnnopt_store. Where DNNOPT_A_WIDTH (DNNOPT_B_WIDTH) is 4,
 // dnnopt_load4_a (dnnopt_load4_b) returns four neighbours in memory, which are within the matrix or beyond it together.
+// Where DNNOPT_A_BITS (DNNOPT_B_BITS) is 1, loads return halves as they are stored: dnnopt_load_a their bits in the lower
+// half of a float, dnnopt_load4_a a uint2. They are widened when they are kept in local memory, because compilers put a
+// conversion right behind its load, where the product of the tile at hand would wait for it.
 // DNNOPT_STORE_ALONG 1 (rows) or 2 (columns): instead dnnopt_store4(z, quarter, n, results) stores four rows 4 * quarter ..
 // of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row.
 // DNNOPT_SPLITS > 1: that many work-groups share the inner elements, DNNOPT_SPLIT_INNER each, and
@@ -61,6 +64,12 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_B_WIDTH
 #define DNNOPT_B_WIDTH 1
 #endif
+#ifndef DNNOPT_A_BITS
+#define DNNOPT_A_BITS 0
+#endif
+#ifndef DNNOPT_B_BITS
+#define DNNOPT_B_BITS 0
+#endif
 #ifndef DNNOPT_SPLITS
 #define DNNOPT_SPLITS 1
 #endif
@@ -86,12 +95,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_TO_FACTOR4(value) (value)
 #define DNNOPT_FROM_FACTOR4(value) (value)
 #if DNNOPT_HALF_PRODUCTS
-static inline float4 dnnopt_rounded_to_half(float4 value) {
-  ushort4 bits;
-  vstore_half4_rte(value, 0, (half*)&bits);
-  return vload_half4(0, (const half*)&bits);
-}
-#define DNNOPT_MULTIPLY_ADD(x, y, z) dnnopt_rounded_to_half(fma(x, y, z))
+#define DNNOPT_MULTIPLY_ADD(x, y, z) dnnopt_widened4(dnnopt_narrowed4(fma(x, y, z)))
 #else
 #define DNNOPT_MULTIPLY_ADD(x, y, z) fma(x, y, z)
 #endif
@@ -106,23 +110,54 @@ static inline float4 dnnopt_rounded_to_half(float4 value) {
 #define DNNOPT_A_LOADS (DNNOPT_TILE_ROWS * DNNOPT_TILE_INNER / DNNOPT_ITEMS / DNNOPT_A_WIDTH)
 #define DNNOPT_B_LOADS (DNNOPT_TILE_COLUMNS * DNNOPT_TILE_INNER / DNNOPT_ITEMS / DNNOPT_B_WIDTH)
 #define DNNOPT_UNROLLED(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
+// What a load returns, what becomes of it at once, and what is kept of it.
 #if DNNOPT_A_WIDTH == 4
-#define DNNOPT_A_TYPE DNNOPT_FACTOR4
 #define DNNOPT_A_LOAD dnnopt_load4_a
+#define DNNOPT_A_KEPT DNNOPT_FACTOR4
+#else
+#define DNNOPT_A_LOAD dnnopt_load_a
+#define DNNOPT_A_KEPT DNNOPT_FACTOR
+#endif
+#if DNNOPT_A_BITS && DNNOPT_A_WIDTH == 4
+#define DNNOPT_A_TYPE uint2
+#define DNNOPT_TO_A(value) (value)
+#define DNNOPT_WIDEN_A dnnopt_widened4
+#elif DNNOPT_A_BITS
+#define DNNOPT_A_TYPE float
+#define DNNOPT_TO_A(value) (value)
+#define DNNOPT_WIDEN_A dnnopt_widened
+#else
+#define DNNOPT_A_TYPE DNNOPT_A_KEPT
+#define DNNOPT_WIDEN_A(value) (value)
+#if DNNOPT_A_WIDTH == 4
 #define DNNOPT_TO_A DNNOPT_TO_FACTOR4
 #else
-#define DNNOPT_A_TYPE DNNOPT_FACTOR
-#define DNNOPT_A_LOAD dnnopt_load_a
 #define DNNOPT_TO_A DNNOPT_TO_FACTOR
 #endif
+#endif
 #if DNNOPT_B_WIDTH == 4
-#define DNNOPT_B_TYPE DNNOPT_FACTOR4
 #define DNNOPT_B_LOAD dnnopt_load4_b
+#define DNNOPT_B_KEPT DNNOPT_FACTOR4
+#else
+#define DNNOPT_B_LOAD dnnopt_load_b
+#define DNNOPT_B_KEPT DNNOPT_FACTOR
+#endif
+#if DNNOPT_B_BITS && DNNOPT_B_WIDTH == 4
+#define DNNOPT_B_TYPE uint2
+#define DNNOPT_TO_B(value) (value)
+#define DNNOPT_WIDEN_B dnnopt_widened4
+#elif DNNOPT_B_BITS
+#define DNNOPT_B_TYPE float
+#define DNNOPT_TO_B(value) (value)
+#define DNNOPT_WIDEN_B dnnopt_widened
+#else
+#define DNNOPT_B_TYPE DNNOPT_B_KEPT
+#define DNNOPT_WIDEN_B(value) (value)
+#if DNNOPT_B_WIDTH == 4
 #define DNNOPT_TO_B DNNOPT_TO_FACTOR4
 #else
-#define DNNOPT_B_TYPE DNNOPT_FACTOR
-#define DNNOPT_B_LOAD dnnopt_load_b
 #define DNNOPT_TO_B DNNOPT_TO_FACTOR
+#endif
 #endif
 
 // Where load number i of a work-item lies in a tile: `outer` is a row of a or a column of b.
@@ -134,11 +169,11 @@ static inline float4 dnnopt_rounded_to_half(float4 value) {
 #define DNNOPT_FETCH(k_begin)                                                                                            \
   DNNOPT_UNROLLED(i, DNNOPT_A_LOADS) {                                                                                   \
     DNNOPT_PLACE(i, DNNOPT_A_INNER_FIRST, DNNOPT_TILE_ROWS, DNNOPT_A_WIDTH)                                              \
-    a_next[i] = m_begin + outer < DNNOPT_M && (k_begin) + k < k_end ? DNNOPT_TO_A(DNNOPT_A_LOAD(DNNOPT_ARGUMENTS, z, m_begin + outer, (k_begin) + k)) : (DNNOPT_A_TYPE)(0.0f); \
+    a_next[i] = m_begin + outer < DNNOPT_M && (k_begin) + k < k_end ? DNNOPT_TO_A(DNNOPT_A_LOAD(DNNOPT_ARGUMENTS, z, m_begin + outer, (k_begin) + k)) : (DNNOPT_A_TYPE)(0); \
   }                                                                                                                      \
   DNNOPT_UNROLLED(i, DNNOPT_B_LOADS) {                                                                                   \
     DNNOPT_PLACE(i, DNNOPT_B_INNER_FIRST, DNNOPT_TILE_COLUMNS, DNNOPT_B_WIDTH)                                           \
-    b_next[i] = n_begin + outer < DNNOPT_N && (k_begin) + k < k_end ? DNNOPT_TO_B(DNNOPT_B_LOAD(DNNOPT_ARGUMENTS, z, (k_begin) + k, n_begin + outer)) : (DNNOPT_B_TYPE)(0.0f); \
+    b_next[i] = n_begin + outer < DNNOPT_N && (k_begin) + k < k_end ? DNNOPT_TO_B(DNNOPT_B_LOAD(DNNOPT_ARGUMENTS, z, (k_begin) + k, n_begin + outer)) : (DNNOPT_B_TYPE)(0); \
   }
 
 #define DNNOPT_KEEP_1(tile, pitch, inner_first, from) ((__local DNNOPT_FACTOR*)(tile))[k * (pitch) * 4 + outer] = from;
@@ -165,11 +200,13 @@ static inline float4 dnnopt_rounded_to_half(float4 value) {
 #define DNNOPT_KEEP(which)                                                                            \
   DNNOPT_UNROLLED(i, DNNOPT_A_LOADS) {                                                                \
     DNNOPT_PLACE(i, DNNOPT_A_INNER_FIRST, DNNOPT_TILE_ROWS, DNNOPT_A_WIDTH)                           \
-    DNNOPT_KEEP_A(a_tile + (which) * (DNNOPT_TILE_INNER * DNNOPT_A_PITCH), DNNOPT_A_PITCH, DNNOPT_A_INNER_FIRST, a_next[i]) \
+    const DNNOPT_A_KEPT kept = DNNOPT_WIDEN_A(a_next[i]);                                             \
+    DNNOPT_KEEP_A(a_tile + (which) * (DNNOPT_TILE_INNER * DNNOPT_A_PITCH), DNNOPT_A_PITCH, DNNOPT_A_INNER_FIRST, kept) \
   }                                                                                                   \
   DNNOPT_UNROLLED(i, DNNOPT_B_LOADS) {                                                                \
     DNNOPT_PLACE(i, DNNOPT_B_INNER_FIRST, DNNOPT_TILE_COLUMNS, DNNOPT_B_WIDTH)                        \
-    DNNOPT_KEEP_B(b_tile + (which) * (DNNOPT_TILE_INNER * DNNOPT_B_PITCH), DNNOPT_B_PITCH, DNNOPT_B_INNER_FIRST, b_next[i]) \
+    const DNNOPT_B_KEPT kept = DNNOPT_WIDEN_B(b_next[i]);                                             \
+    DNNOPT_KEEP_B(b_tile + (which) * (DNNOPT_TILE_INNER * DNNOPT_B_PITCH), DNNOPT_B_PITCH, DNNOPT_B_INNER_FIRST, kept) \
   }
 
 __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {

@@ -20,6 +20,23 @@ __constant sampler_t dnnopt_between_texels = CLK_NORMALIZED_COORDS_FALSE | CLK_A
 // Component i of a texel.
 static inline float dnnopt_component(float4 texel, int i) { return (i & 2) ? ((i & 1) ? texel.w : texel.z) : ((i & 1) ? texel.y : texel.x); }
 
+// Halves as they are stored, in the lower half of a float or four in a uint2, widened; and four rounded to nearest even.
+static inline float dnnopt_widened(float bits) {
+  const uint stored = as_uint(bits);
+  return vload_half(0, (const __private half*)&stored);
+}
+static inline float4 dnnopt_widened4(uint2 bits) { return vloada_half4(0, (const __private half*)&bits); }
+static inline uint2 dnnopt_narrowed4(float4 value) {
+  uint2 bits;
+  vstorea_half4_rte(value, 0, (__private half*)&bits);
+  return bits;
+}
+
+// Four halves of memory, of which the first is number 4 * i: as one load or store of eight bytes. NVIDIA's compiler makes
+// four of what OpenCL C has for this.
+static inline float4 dnnopt_load_half4(size_t i, const __global half* from) { return dnnopt_widened4(((const __global uint2*)from)[i]); }
+static inline void dnnopt_store_half4(float4 value, size_t i, __global half* to) { ((__global uint2*)to)[i] = dnnopt_narrowed4(value); }
+
 static inline float dnnopt_load_bfloat16(ushort bits) { return as_float((uint)bits << 16); }
 
 // Rounds to nearest even; NaN stays a quiet NaN.
