@@ -8,13 +8,17 @@
 #   timeline   100 equal layers, idle and loaded                                         240 s
 #   predict    ten models from tables of lone kernels                                     80 s
 #   search     networks under a latency limit, 448 x 448                                  200 s
+#   outputs    eleven models' outputs beside ONNX Runtime's (needs onnx, onnxruntime)      100 s
 #   torch      eleven models beside TorchInductor (needs PyTorch, timm, transformers)     300 s
+#   tuned      the same with 60 s of search each, eager PyTorch and CUDA graphs          1000 s
+#   batches    resnet50 and swin_tiny, batch 1 to 16, beside TorchInductor                 200 s
+#   sustained  200 s of mobilenetv2_100 back to back                                       200 s
 #   products   matrix products beside cuBLAS and CLBlast                                   60 s
 #   memory     kernels bound by memory, beside the copy kernel                             30 s
+#   roofline   every launch of three models against the device's ceilings                  20 s
 #   host       an inference against a bare loop over its commands                          30 s
 #   choices    each choice of the default against its alternatives, three models          100 s
-# Seconds are about those of an H200; the last four and `means` are guesses, not measured by this file. Models get
-# generated weights in a temporary folder.
+# Seconds are about those of an H200; some of them are guesses. Models get generated weights in a temporary folder.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; exit 2; }
@@ -22,9 +26,13 @@ folder=$(realpath "$1")
 device=$2
 shift 2
 here=$(realpath "$(dirname "$0")")
+# Which device that is, before time is spent on another one.
+"$folder/time_kernels" "$device" auto 1 Relu:4 | head -n 1
 models=$(mktemp -d)
 trap 'rm -rf "$models"' EXIT
 
+eleven="swin_tiny_patch4_window7_224 vit_base_patch16_224 convnext_tiny resnext50_32x4d regnety_032 resnet50
+  mobilenetv2_100 efficientnet_b0 efficientvit_b2 bert_base gpt2"
 three="squeezenet1_0 mobilenetv2_100 swin_tiny_patch4_window7_224"
 # Paths of models with weights, made where they are missing.
 ready() {
@@ -36,6 +44,10 @@ ready() {
     fi
     echo "$models/$name.onnx"
   done
+}
+# Paths of models of the zoo, whose weights are missing.
+zoo() {
+  for name in "$@"; do echo "$here/zoo/$name.onnx"; done
 }
 timed() {
   echo "== $*"
@@ -60,6 +72,22 @@ for part in "$@"; do
         mobilenetv3_small_100 efficientnet_b0 resnet50 regnety_032 convnext_tiny)
       ;;
     search) timed "$folder/latency_search" "$device" 448 ;;
+    outputs)
+      timed python3 "$here/compare_onnxruntime.py" "$folder/dnnopt" $(zoo $eleven) --devices "$device" --require-device \
+        --no-conditions
+      ;;
+    tuned) timed python3 "$here/compare_torch.py" "$folder/dnnopt" "$device" --tune 60 --rounds 3 ;;
+    batches)
+      python3 "$here/symbolic_batch.py" "$here/zoo/resnet50.onnx" "$models/resnet50_batch.onnx"
+      timed python3 "$here/compare_torch.py" "$folder/dnnopt" "$device" "$models/resnet50_batch.onnx" \
+        "$here/zoo/dynamic/swin_tiny_batch.onnx" --batches 16 8 4 2 1 --engines inductor
+      ;;
+    sustained) timed "$folder/sustained_latency" "$device" 200 $(ready mobilenetv2_100) ;;
+    roofline)
+      for model in $(ready resnet50 vit_base_patch16_224 swin_tiny_patch4_window7_224); do
+        timed "$folder/dnnopt" profile "$model" --device "$device" --warmup 20 --runs 50 --roofline
+      done
+      ;;
     torch) timed python3 "$here/compare_torch.py" "$folder/dnnopt" "$device" --engines inductor --rounds 5 ;;
     products) timed python3 "$here/kernels/compare_products.py" "$folder" "$device" ;;
     memory)

@@ -11,9 +11,10 @@
 // GFLOP/s and GB/s of its operands. With DNNOPT_CHECK=1 in the environment the result is compared with the reference
 // backend, with DNNOPT_DUMP=1 the source is printed. DNNOPT_COLD=160 makes launches take turns among so many copies of
 // the weights that these are 160 MB, so that no cache holds them, as in a network with many layers;
-// DNNOPT_WEIGHT_GROWTH=2 is lower_options::weight_growth. DNNOPT_BUILD_OPTIONS=-cl-nv-verbose gives the compiler more
-// options and prints its log, in which some tell a kernel's registers. DNNOPT_FP16=1 makes operands float16, and
-// DNNOPT_BINARIES=FOLDER writes what the compiler made of each kernel there (NVIDIA's is PTX).
+// DNNOPT_WEIGHT_GROWTH=2 is lower_options::weight_growth. "DNNOPT_VALUES=1,4;5,4" times each case with each of these
+// values of its family's tunable parameters (codegen/tuning.hpp). DNNOPT_BUILD_OPTIONS=-cl-nv-verbose gives the
+// compiler more options and prints its log, in which some tell a kernel's registers. DNNOPT_FP16=1 makes operands
+// float16, and DNNOPT_BINARIES=FOLDER writes what the compiler made of each kernel there (NVIDIA's is PTX).
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -140,7 +141,8 @@ class bench {
     std::printf("%s\n", where_.info().name.c_str());
   }
 
-  void run(const std::string& text, int repeats) {
+  /// `tried`: what a tuner would choose, separated by commas; empty: the default choice.
+  void run(const std::string& text, int repeats, const std::string& tried = {}) {
     const kernel_case c = parse(text);
     const std::vector<tensor> want = shapes(c);
     graph g;
@@ -165,7 +167,17 @@ class bench {
     if (form_ == "groups") facts.type = device_type::gpu;
     codegen::lower_options lowering = codegen::default_lower_options(&facts);
     if (const char* const growth = std::getenv("DNNOPT_WEIGHT_GROWTH")) lowering.weight_growth = std::atof(growth);
-    const codegen::lowered_node lowered = codegen::lower(block, lowering);
+    codegen::lowered_node lowered = codegen::lower(block, lowering);
+    codegen::tuning_table chosen;
+    if (!tried.empty()) {
+      std::vector<std::int64_t> row;
+      for (const std::string& v : split(tried, ',')) row.push_back(std::stoll(v));
+      for (const auto& plan : lowered.kernels)
+        if (!plan.tuning.empty()) chosen.set(plan.tuning, row);
+      lowering.tuned = &chosen;
+      lowered = codegen::lower(block, lowering);
+      std::printf("%-12s ", tried.c_str());
+    }
 
     // What launches that take turns have of their own: constants and scratch.
     struct turn {
@@ -256,8 +268,10 @@ class bench {
     queue_.finish();
     std::vector<double> times;
     const auto start = steady::now();
+    // Many values are held against each other by the least of fewer times.
+    const std::chrono::milliseconds window(tried.empty() ? 400 : 40);
     const double processor_begin = processor_us();
-    for (int round = 0; round < 9 || (round < 400 && steady::now() - start < std::chrono::milliseconds(400)); ++round) {
+    for (int round = 0; round < 9 || (round < 400 && steady::now() - start < window); ++round) {
       const auto begin = steady::now();
       for (int i = 0; i < repeats; ++i) once();
       queue_.finish();
@@ -347,7 +361,10 @@ int main(int count, char** arguments) {
   }
   try {
     bench b(arguments[1], arguments[2]);
-    for (int i = 4; i < count; ++i) b.run(arguments[i], std::stoi(arguments[3]));
+    const char* const values = std::getenv("DNNOPT_VALUES");
+    const std::vector<std::string> tried = values == nullptr ? std::vector<std::string>{""} : split(values, ';');
+    for (int i = 4; i < count; ++i)
+      for (const std::string& row : tried) b.run(arguments[i], std::stoi(arguments[3]), row);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

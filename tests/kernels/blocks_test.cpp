@@ -2,6 +2,7 @@
 // what reduces a convolution's planes, and products of one vector.
 #include "block_fixture.hpp"
 
+#include <array>
 #include <span>
 
 #include <dnnopt/backend/codegen/lower_convolution_shifts.hpp>
@@ -91,6 +92,26 @@ TEST_CASE_METHOD(blocks, "a product is stored by heads, whose elements lie side 
   CHECK((function.find("const int lane") != std::string::npos) == r.panels);
   CHECK((function.find("(uint)(lane") == std::string::npos) == (r.whole || !r.panels));
   if (r.whole) CHECK(function.find("(uint)panel % ") != std::string::npos);
+}
+
+TEST_CASE_METHOD(blocks, "attention reads four neighbours through the views that part a product and its heads") {
+  const std::int64_t size = GENERATE(16, 20, 6);
+  CAPTURE(size);
+  const std::int64_t all = 3 * size;
+  const value_id joined = input({2, 21, 3 * all});
+  std::array<value_id, 3> parts{};
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const value_id part =
+        add("Slice", {joined, integers({i * all}), integers({(i + 1) * all}), integers({2}), integers({1})});
+    const value_id heads = add("Reshape", {part, integers({2, 21, 3, size})});
+    parts[static_cast<std::size_t>(i)] = add("Transpose", {heads}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3}));
+  }
+  g.add_output(add("Attention", {parts[0], parts[1], parts[2]}));
+  check(device_form::groups, {"attention_tiles"});
+  const std::string source = plans.back().source.str();
+  for (const char* const load : {"query", "key", "value"})
+    CHECK((source.find("dnnopt_load4_" + std::string(load) + "(DNNOPT_PARAMETERS") != std::string::npos) ==
+          (size % 4 == 0));
 }
 
 TEST_CASE_METHOD(blocks, "planes are reduced by the convolution that computes them") {

@@ -70,6 +70,37 @@ TEST_CASE_METHOD(frames, "matrix products longer than one block of inner element
   check(matmul({3, 5, 1999}, {3, 1999, 7}, false), device_form::groups, "matrix_partials");
 }
 
+TEST_CASE_METHOD(frames, "teams of a work-group share the inner elements") {
+  work_group = 256;
+  // Fewer inner elements than teams have, an odd number, and results stored four rows or four columns at a time.
+  struct row {
+    node_case product;
+    std::string shape;
+  };
+  std::vector<row> rows{{matmul({37, 200}, {200, 51}, false), "matrix_tiles 1 37 51 200"},
+                        {matmul({2, 17, 5}, {2, 5, 7}, false), "matrix_tiles 2 17 7 5"},
+                        {matmul({36, 77}, {77, 68}, true), "matrix_tiles 1 36 68 77"},
+                        {matmul({1, 20, 33}, {33, 13}, true), "matrix_tiles 1 20 13 33"}};
+  rows.back().product.result_texels = {texel_layout{1, memory_object::buffer, 0}};
+  for (const auto& [product, shape] : rows)
+    for (const std::int64_t tile : {4, 5, 6, 7})
+      for (const std::int64_t splits : {1, 2})
+        for (const std::int64_t teams : {2, 4}) {
+          CAPTURE(shape, tile, splits, teams);
+          codegen::tuning_table table;
+          table.set(shape, {tile, splits, teams});
+          tuned = &table;
+          memory = memory_objects::packed;
+          const std::vector<tensor> want = expect(product);
+          const kernel_run got = run(product, device_form::groups, want);
+          tuned = nullptr;
+          CHECK(shape_classes.front() == shape);
+          CHECK(relative_difference(got.outputs[0], want[0]) <= tolerance_of(dtype::float32));
+          const bool fits = tile != 4 && plans.front().local[2] > 1;
+          CHECK(fits == (tile != 4 && (splits == 1 || shape.back() != '5')));
+        }
+}
+
 TEST_CASE_METHOD(frames, "matrix products in tiles read four neighbours at once where they can") {
   for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{
            {{68, 64}, {64, 132}}, {{2, 36, 20}, {2, 20, 68}}, {{130, 12}, {12, 130}}, {{64, 7}, {7, 64}}})
@@ -384,6 +415,30 @@ TEST_CASE_METHOD(frames, "attention equals the reference: masks, groups of heads
     past.attributes.set("qk_matmul_output_mode", stage);
     both(past);
   }
+}
+
+TEST_CASE_METHOD(frames,
+                 "attention takes four neighbours at a time, in blocks that registers hold ahead and in others") {
+  const auto groups = [&](std::int64_t queries, std::int64_t keys, std::int64_t size, std::int64_t value_size) {
+    CAPTURE(queries, keys, size, value_size);
+    check({"Attention",
+           {f32({1, 2, queries, size}, 1), f32({1, 2, keys, size}, 2), f32({1, 2, keys, value_size}, 3)},
+           {},
+           {},
+           1},
+          device_form::groups, "attention_tiles");
+    const std::string source = plans.back().source.str();
+    CHECK((source.find("dnnopt_load4_key(DNNOPT_PARAMETERS") != std::string::npos) == (size % 4 == 0));
+    CHECK((source.find("dnnopt_load4_value(DNNOPT_PARAMETERS") != std::string::npos) == (value_size % 4 == 0));
+  };
+  groups(17, 67, 16, 36);
+  groups(19, 33, 20, 64);
+  groups(5, 40, 72, 7);
+  groups(3, 31, 13, 100);
+  // Blocks of 32 rows.
+  compute_units = 1;
+  groups(37, 65, 24, 28);
+  groups(33, 34, 132, 12);
 }
 
 TEST_CASE_METHOD(frames, "maps of many elements compute several per work-item") {

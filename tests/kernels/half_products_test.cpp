@@ -20,6 +20,7 @@ using namespace dnnopt::testing;
 namespace {
 
 struct products_in_halves : kernel_bench {
+  products_in_halves() { work_group = 256; }
   /// Whether a kernel of the last run multiplied in halves.
   [[nodiscard]] bool multiplied_halves() const {
     return std::any_of(plans.begin(), plans.end(), [](const codegen::kernel_plan& plan) { return plan.half_products; });

@@ -63,13 +63,14 @@ class kernel_bench {
   image_limits images;                              ///< the device's unless a test changes them
   std::uint32_t compute_units = 0;                  ///< the device's unless a test changes them
   std::uint64_t local_memory = 0;                   ///< bytes, where a test wants less than the device has
+  std::size_t work_group = 64;                      ///< most work-items; few, for processors take them one by one
   std::vector<std::string> notes;                   ///< of the last run's lowering
   std::vector<codegen::kernel_plan> plans;          ///< of the last run, without `prepare`
 
   [[nodiscard]] device_info info(device_form form) const {
     device_info info = where_.info();
     info.type = form == device_form::vectors ? device_type::cpu : device_type::gpu;
-    info.max_work_group_size = std::min<std::size_t>(info.max_work_group_size, 64);
+    info.max_work_group_size = std::min(info.max_work_group_size, work_group);
     info.images = images;
     if (compute_units != 0) info.compute_units = compute_units;
     if (local_memory != 0) info.local_memory_bytes = std::min(info.local_memory_bytes, local_memory);

@@ -95,9 +95,9 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   throw error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) + ") has no element expression");
 }
 
-inline bool kernel_builder::are_stored_halves(value_id id) {
-  const value_facts& facts = block_.g.facts(id);
-  if (!is_member_value(id)) return facts.type == dtype::float16 && !facts.texels;
+template <class Test>
+bool kernel_builder::are_views_of(value_id id, Test&& test) {
+  if (!is_member_value(id)) return test(block_.g.facts(id));
   const auto is_real = [&](value_id v) { return v != no_value && computed_as(v) == compute_type::real; };
   const node& n = node_at(block_.g.value_at(id).producer);
   const auto has_own = [&](const emitter_row& row) { return row.name == n.op->name && row.domain == n.op->domain; };
@@ -105,7 +105,8 @@ inline bool kernel_builder::are_stored_halves(value_id id) {
       std::any_of(emitters_.begin(), emitters_.end(), has_own))
     return false;
   return std::any_of(n.inputs.begin(), n.inputs.end(), is_real) &&
-         std::all_of(n.inputs.begin(), n.inputs.end(), [&](value_id v) { return !is_real(v) || are_stored_halves(v); });
+         std::all_of(n.inputs.begin(), n.inputs.end(),
+                     [&](value_id v) { return !is_real(v) || are_views_of(v, test); });
 }
 
 inline std::string kernel_builder::literal_of(dtype type, double number) const {

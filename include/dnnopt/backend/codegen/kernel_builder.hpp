@@ -330,7 +330,15 @@ class kernel_builder {
   }
   /// Whether elements of the value are halves in rows of memory, to which views alone lead. Members may be of float32:
   /// where storage is narrowed, types of values within a block are what they were.
-  [[nodiscard]] bool are_stored_halves(value_id id);
+  [[nodiscard]] bool are_stored_halves(value_id id) {
+    return are_views_of(id, [](const value_facts& facts) { return facts.type == dtype::float16 && !facts.texels; });
+  }
+  /// The same for floats or halves.
+  [[nodiscard]] bool are_stored_reals(value_id id) {
+    return are_views_of(id, [](const value_facts& facts) {
+      return (facts.type == dtype::float32 || facts.type == dtype::float16) && !facts.texels;
+    });
+  }
   /// From now on, elements of which `are_stored_halves` says so are loaded by `half_bits_load`, or no longer: then
   /// whoever uses them widens them, later.
   void load_halves_as_bits(bool on) noexcept { half_load_ = on ? half_bits_load : c_type_of(dtype::float16).load; }
@@ -653,6 +661,9 @@ class kernel_builder {
   std::vector<index_expr> forward_index(const node& n, std::size_t input, value_id out,
                                         const std::vector<index_expr>& inner);
 
+  /// Whether views alone lead from a value to elements that are computed as reals, of values that pass `test(facts)`.
+  template <class Test>
+  [[nodiscard]] bool are_views_of(value_id id, Test&& test);
   std::string emit_new(value_id id, std::span<const index_expr> index);
   [[nodiscard]] std::string literal_of(const tensor& t, std::size_t i) const;
   /// A number as an element of a type stands in the source.

@@ -3,6 +3,7 @@
 #define DNNOPT_BACKEND_CODEGEN_LOWER_ATTENTION_HPP
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/emitters/element_site.hpp>
+#include <dnnopt/backend/codegen/four_neighbours.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 #include <dnnopt/backend/codegen/matrix_frame.hpp>
 #include <dnnopt/backend/kernels/sources.hpp>
@@ -173,6 +175,47 @@ class attention_site {
   return b.finish_items(kernels::prelude, statements, i, count, "attention_output");
 }
 
+/// The index of the result's element v of row i of head z.
+[[nodiscard]] inline std::vector<index_expr> result_index(const attention_site& a, const index_expr& z,
+                                                          const index_expr& i, const index_expr& v) {
+  if (a.packed) return {a.batch(z), i, a.head(z) * a.e.value_size + v};
+  return {a.batch(z), a.head(z), i, v};
+}
+
+/// Defines for kernels/attention_tiles.cl the loads of four neighbours where they are such in memory, and the store of
+/// one or of four elements.
+inline void define_attention_vectors(kernel_builder& b, const attention_site& a, const node& n) {
+  const index_expr z = b.index("z", a.e.batch * a.e.query_heads);
+  const index_expr i = b.index("i", a.e.queries);
+  const index_expr j = b.index("j", a.e.keys);
+  const auto width = [&](std::string_view name, std::size_t slot, const index_expr& size, std::string_view row,
+                         std::string_view quarter, auto&& element) {
+    if (size.constant() % 4 != 0) return 1;
+    const index_expr at = b.index(quarter, size.constant() / 4) * 4;
+    return define_four_neighbours(b, name, n.inputs[slot],
+                                  std::vector<std::string>{"z", std::string(row), std::string(quarter)},
+                                  [&](std::int64_t k) { return element(at + k); });
+  };
+  b.define("DNNOPT_QUERY_WIDTH", width("dnnopt_load4_query", 0, a.e.size, "i", "size_quarter",
+                                       [&](const index_expr& d) { return a.query(z, i, d); }));
+  const auto of_keys = [&](std::size_t slot) {
+    return [&, slot](const index_expr& d) { return a.key_or_value(slot, a.batch(z), a.key_head(z), j, d); };
+  };
+  b.define("DNNOPT_KEY_WIDTH", width("dnnopt_load4_key", 1, a.e.size, "j", "size_quarter", of_keys(1)));
+  b.define("DNNOPT_VALUE_WIDTH", width("dnnopt_load4_value", 2, a.e.value_size, "j", "value_quarter", of_keys(2)));
+  if (a.e.value_size.constant() % 4 != 0) {
+    b.define_store("dnnopt_store", n.outputs[0], result_index(a, z, i, b.index("v", a.e.value_size)),
+                   std::vector<std::string>{"z", "i", "v"});
+    return;
+  }
+  const index_expr quarter = b.index("value_quarter", a.e.value_size.constant() / 4);
+  four_results four;
+  for (std::size_t k = 0; k < 4; ++k) four.at[k] = result_index(a, z, i, quarter * 4 + static_cast<std::int64_t>(k));
+  b.define("DNNOPT_STORE_WIDTH", 4);
+  b.define_store4("dnnopt_store4", n.outputs[0], four, std::vector<std::string>{"z", "i", "value_quarter"},
+                  [](std::size_t) { return std::string("value"); });
+}
+
 /// The frames of attention kernels: kernels/attention_items.cl, attention_tiles.cl and attention_groups.cl.
 enum class attention_frame : std::uint8_t { items, tiles, groups };
 
@@ -198,16 +241,10 @@ enum class attention_frame : std::uint8_t { items, tiles, groups };
                     [&] { return a.key_or_value(2, a.batch(z), a.key_head(z), j, v); });
   b.define_scalar_function("dnnopt_score", std::vector<std::string>{"z", "i", "j"}, compute_type::real,
                            [&] { return a.score(z, i, j, "value", 2); });
-  std::vector<index_expr> at{a.batch(z)};
-  if (a.packed) {
-    at.push_back(i);
-    at.push_back(a.head(z) * a.e.value_size + v);
-  } else {
-    at.push_back(a.head(z));
-    at.push_back(i);
-    at.push_back(v);
-  }
-  b.define_store("dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "i", "v"});
+  if (frame == attention_frame::tiles)
+    define_attention_vectors(b, a, n);
+  else
+    b.define_store("dnnopt_store", n.outputs[0], result_index(a, z, i, v), std::vector<std::string>{"z", "i", "v"});
   lowered_node result;
   kernel_plan plan;
   if (frame == attention_frame::items) {
@@ -248,7 +285,7 @@ enum class attention_frame : std::uint8_t { items, tiles, groups };
     const std::int64_t size = a.e.size.constant();
     const std::int64_t value_pitch = (a.e.value_size.constant() + 31) / 32 * 32 + 4;
     const auto bytes = [&](std::int64_t rows, std::int64_t splits) {
-      return 4 * (size * (rows + 4) + splits * (std::max(size * 36, 32 * value_pitch) + 32 * (rows + 4) + 3 * rows));
+      return 4 * (size * (rows + 4) + splits * (std::max(size * 36, 32 * value_pitch) + 32 * (rows + 4) + 9 * rows));
     };
     const device_info* device = site.options.device;
     const std::int64_t local = device == nullptr || device->local_memory_bytes == 0
@@ -274,6 +311,9 @@ enum class attention_frame : std::uint8_t { items, tiles, groups };
     while (splits < std::min<std::int64_t>(key_blocks, 4) && groups(rows) * splits < 4 * units &&
            fits(rows, splits + 1))
       ++splits;
+    // As few teams as take the blocks in as many turns.
+    const std::int64_t turns = (key_blocks + splits - 1) / splits;
+    splits = (key_blocks + turns - 1) / turns;
     const std::string shape_name =
         shape_class("attention_tiles", std::array{heads, a.e.queries, a.e.keys, a.e.size, a.e.value_size});
     if (const auto* values = site.tuned(shape_name); values != nullptr && fits((*values)[0], (*values)[1])) {

@@ -28,24 +28,30 @@ struct tile_sizes {
   /// Share of a compute unit's arithmetic that a full unit reaches with such tiles: what an inner element costs in
   /// reads of local memory beside its multiply-adds.
   double share = 0.5;
+  double filling_items = 272;    ///< work-items on a compute unit from which on waiting is hidden
+  std::int64_t teams = 1;        ///< teams that share the inner elements, each of the work-items above
   std::int64_t splits = 1;       ///< work-groups that share the inner elements of one tile
   std::int64_t split_inner = 0;  ///< inner elements of each
   double cost = 0;               ///< estimated time in multiply-adds of one compute unit
   double unit_items = 0;         ///< work-items that one compute unit gets, of all its work-groups
 
-  [[nodiscard]] constexpr std::int64_t items() const noexcept { return group_rows * group_columns; }
+  /// Work-items of a work-group.
+  [[nodiscard]] constexpr std::int64_t items() const noexcept { return group_rows * group_columns * teams; }
   [[nodiscard]] constexpr std::int64_t rows() const noexcept { return group_rows * item_rows; }
   [[nodiscard]] constexpr std::int64_t columns() const noexcept { return group_columns * item_columns; }
   [[nodiscard]] constexpr std::int64_t local_bytes() const noexcept {
-    return 2 * inner * (rows() + 4 + columns() + 4) * 4;
+    return teams * 2 * inner * (rows() + 4 + columns() + 4) * 4;
   }
 };
 
-/// The tiles that are chosen among: for fat matrices first, for thin ones last.
+/// The tiles that are chosen among: for fat matrices first, for thin ones last. Work-items with 64 sums have enough to
+/// do between two loads that half as many of them hide waiting. Shares and filling items are fitted, with the constants
+/// of choose_tiles(), to the times of 28 products and convolutions on an H200 (docs/kernels.md).
 inline constexpr std::array tile_table{
-    tile_sizes{16, 16, 8, 8, 8, 0.76}, tile_sizes{8, 16, 8, 8, 8, 0.78},   tile_sizes{16, 8, 8, 8, 8, 0.78},
-    tile_sizes{8, 8, 8, 8, 8, 0.66},   tile_sizes{16, 16, 4, 4, 16, 0.50}, tile_sizes{8, 8, 4, 4, 16, 0.40},
-    tile_sizes{4, 16, 4, 4, 16, 0.36}, tile_sizes{16, 4, 4, 4, 16, 0.36},
+    tile_sizes{16, 16, 8, 8, 8, 0.72, 144}, tile_sizes{8, 16, 8, 8, 8, 0.69, 144},
+    tile_sizes{16, 8, 8, 8, 8, 0.71, 144},  tile_sizes{8, 8, 8, 8, 8, 0.57, 144},
+    tile_sizes{16, 16, 4, 4, 16, 0.68},     tile_sizes{8, 8, 4, 4, 16, 0.52},
+    tile_sizes{4, 16, 4, 4, 16, 0.49},      tile_sizes{16, 4, 4, 4, 16, 0.47},
 };
 
 /// The shape class of a product in tiles.
@@ -53,11 +59,12 @@ inline constexpr std::array tile_table{
   return shape_class("matrix_tiles", std::array{e.batch, e.rows, e.columns, e.inner});
 }
 
-/// Work-items on a compute unit from which on waiting is hidden.
-inline constexpr double items_that_fill = 384.0;
+/// Teams that a work-group may have: those that leave each of a work-item's four rows to one of them.
+inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
 
 /// The tiles of least estimated time. A compute unit gets its share of the arithmetic once enough work-items are on it
-/// to hide waiting; splits of the inner elements bring more work-groups, and cost another launch and the sums' traffic.
+/// to hide waiting. Teams bring more work-items, and cost one more exchange through local memory; splits of the inner
+/// elements bring more work-groups, and cost another launch and the sums' traffic.
 [[nodiscard]] inline tile_sizes choose_tiles(const lowering_site& site, const product_extents& e) {
   const device_info* device = site.options.device;
   const auto units = static_cast<double>(device == nullptr ? 16 : std::max<std::uint32_t>(device->compute_units, 1));
@@ -70,58 +77,71 @@ inline constexpr double items_that_fill = 384.0;
   const double k = static_cast<double>(e.inner.as_constant().value_or(1024));
   const double z = static_cast<double>(e.batch.as_constant().value_or(1));
   const bool fixed = e.rows.is_constant() && e.columns.is_constant() && e.inner.is_constant() && e.batch.is_constant();
-  const auto with_splits = [&](tile_sizes t, std::int64_t splits) {
+  const auto shared = [&](tile_sizes t, std::int64_t teams, std::int64_t splits) {
+    t.teams = teams;
     t.splits = splits;
     t.split_inner = round_up(static_cast<std::int64_t>(std::ceil(k / static_cast<double>(splits))), t.inner);
     return t;
   };
-  // In multiply-adds of one compute unit: what a launch takes, and what waiting for memory costs at the start of a
-  // tile.
-  // An element of a partial sum, written and read again, takes the time of 0.4. Set after a search's choices for the
-  // products of docs/kernels.md on an H200.
-  constexpr double launch = 500000;
-  constexpr double start = 120000;
+  const auto fits = [&](const tile_sizes& t) {
+    if (t.items() > most || t.local_bytes() > local) return false;
+    // Kernels with the registers of these allow no more than 256 work-items on some devices.
+    return t.teams == 1 || (t.item_rows == 4 && t.item_columns == 4 && t.items() <= 256);
+  };
+  // In multiply-adds of one compute unit: what a launch takes, what waiting for memory costs at the start of a tile,
+  // and what an element of a partial sum costs that is written and read again.
+  constexpr double start = 760000;
+  constexpr double partial = 0.27;
+  constexpr double meeting = 60000;
+  // A host that needs longer to enqueue a launch than the device to begin one is what a launch costs.
+  const device_facts* facts = site.options.facts;
+  const double host = facts == nullptr ? 0.0 : facts->launch_us * facts->fma_gflops * 1e3 / (2.0 * units);
+  const double launch = std::max(830000.0, host);
   const auto estimate = [&](tile_sizes& t) {
     const double tiles =
         z * std::ceil(m / static_cast<double>(t.rows())) * std::ceil(n / static_cast<double>(t.columns()));
     const auto splits = static_cast<double>(t.splits);
     const double per_unit = std::ceil(tiles * splits / units);
     t.unit_items = per_unit * static_cast<double>(t.items());
-    const double filled = std::min(1.0, t.unit_items / items_that_fill);
+    const double filled = std::min(1.0, t.unit_items / t.filling_items);
     t.cost = per_unit * static_cast<double>(t.rows() * t.columns()) * static_cast<double>(t.split_inner) /
                  (t.share * filled) +
              start;
-    if (t.splits > 1) t.cost += launch + 0.4 * z * m * n * splits;
+    if (t.teams > 1) t.cost += meeting;
+    if (t.splits > 1) t.cost += launch + partial * z * m * n * splits;
   };
   if (const auto* values = site.tuned(shape_of_tiles(e)); values != nullptr) {
-    const tile_sizes& row = tile_table.at(static_cast<std::size_t>((*values)[0]));
-    const bool splittable = (*values)[1] == 1 || (fixed && k >= static_cast<double>((*values)[1] * row.inner));
-    if (row.items() <= most && row.local_bytes() <= local && splittable) {
-      tile_sizes chosen = with_splits(row, (*values)[1]);
+    tile_sizes chosen = shared(tile_table.at(static_cast<std::size_t>((*values)[0])), (*values)[2], (*values)[1]);
+    const bool splittable = chosen.splits == 1 || (fixed && k >= static_cast<double>(chosen.splits * chosen.inner));
+    if (splittable && fits(chosen)) {
       estimate(chosen);
       return chosen;
     }
   }
   tile_sizes best = tile_table.back();
   for (const tile_sizes& row : tile_table) {
-    if (row.items() > most || row.local_bytes() > local) continue;
-    for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
-      if (splits > 1 && (!fixed || k < static_cast<double>(splits * 64))) break;
-      tile_sizes tried = with_splits(row, splits);
-      estimate(tried);
-      if (best.cost == 0 || tried.cost < best.cost) best = tried;
+    for (const std::int64_t teams : team_counts) {
+      for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+        tile_sizes tried = shared(row, teams, splits);
+        const double least = static_cast<double>(splits * std::max<std::int64_t>(64, teams * 2 * row.inner));
+        if (!fits(tried) || (teams * splits > 1 && (!fixed || k < least))) break;
+        estimate(tried);
+        if (best.cost == 0 || tried.cost < best.cost) best = tried;
+      }
     }
   }
   return best;
 }
 
 /// The direction in which a frame of tiles stores four results at once where no output holds texels: columns, as the
-/// tile holds them. Singly are stored sums of splits, which have work-items of their own, and long sums where a unit
-/// has more work-items than can be there at once: stores have no part in such a kernel's time, and with vectors, whose
-/// sums must lie in registers side by side, it took 1.1 to 1.5 times as long (docs/kernels.md, 2048 and 4096).
+/// tile holds them. Singly are stored sums of splits, which have work-items of their own, and long sums of work-items
+/// with many results where a unit has more of them than can be there at once: stores have no part in such a kernel's
+/// time, and with vectors, whose sums must lie in registers side by side, it took 1.1 to 1.5 times as long
+/// (docs/kernels.md, 2048 and 4096).
 [[nodiscard]] inline store_direction direction_of_rows(const tile_sizes& t, const product_extents& e) {
   constexpr std::int64_t long_sum = 1024;
-  const bool crowded = t.unit_items > items_that_fill && e.inner.as_constant().value_or(0) >= long_sum;
+  constexpr double crowd = 384;
+  const bool crowded = t.item_rows > 4 && t.unit_items > crowd && e.inner.as_constant().value_or(0) >= long_sum;
   return t.splits == 1 && !crowded && mod(e.columns, 4) == index_expr(0) ? store_direction::columns
                                                                          : store_direction::single;
 }
@@ -185,30 +205,34 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   b.define("DNNOPT_ITEM_ROWS", t.item_rows);
   b.define("DNNOPT_ITEM_COLUMNS", t.item_columns);
   b.define("DNNOPT_TILE_INNER", t.inner);
+  b.define("DNNOPT_TEAMS", t.teams);
   b.define("DNNOPT_SPLITS", t.splits);
   const bool halves = multiplies_halves(site, b);
   if (halves) b.define("DNNOPT_HALF_PRODUCTS", site.options.device == nullptr || site.options.device->fp16 ? 1 : 2);
   if (t.splits == 1) b.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
-  const std::vector<std::string> partial_names{"split", "z", "m", "n"};
-  const auto partial_at = [&](kernel_builder& own, const product_extents& x) {
+  // Rows of partial sums begin at multiples of four, so that four are stored at once whatever the extent.
+  const auto partial_pitch = [](const product_extents& x) { return ceildiv(x.columns, 4) * 4; };
+  const auto partial_row = [&](kernel_builder& own, const product_extents& x) {
     const index_expr split = own.index("split", t.splits);
-    return ((split * x.batch + own.index("z", x.batch)) * x.rows + own.index("m", x.rows)) * x.columns +
-           own.index("n", x.columns);
+    return ((split * x.batch + own.index("z", x.batch)) * x.rows + own.index("m", x.rows)) * partial_pitch(x);
   };
   if (t.splits > 1) {
     b.define("DNNOPT_SPLIT_INNER", t.split_inner);
     const std::size_t number = result.scratch.size();
-    result.scratch.push_back({e.batch * e.rows * e.columns * t.splits * 4, false});
-    b.define_procedure("dnnopt_store_partial", partial_names, compute_type::real, [&] {
-      b.line(b.scratch(number, dtype::float32, true) + "[" + index_source(partial_at(b, e)) + "] = value;");
-    });
+    result.scratch.push_back({e.batch * e.rows * partial_pitch(e) * t.splits * 4, false});
+    const index_expr at = partial_row(b, e) + b.index("quarter", ceildiv(e.columns, 4)) * 4;
+    b.add_function(
+        "static inline void dnnopt_store_partial4(DNNOPT_PARAMETERS, const int split, const int z, const int m, const "
+        "int quarter, const float4 results) {\n  *(__global float4*)(" +
+        b.scratch(number, dtype::float32, true) + " + " + index_source(at) + ") = results;\n}\n");
   } else {
     (void)define_store(b);
   }
   kernel_plan plan = b.finish(kernels::prelude, kernels::matrix_tiles, version);
   plan.global = {ceildiv(e.columns, t.columns()) * t.group_columns, ceildiv(e.rows, t.rows()) * t.group_rows,
-                 e.batch * t.splits};
-  plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows), 1};
+                 e.batch * (t.splits * t.teams)};
+  plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows),
+                static_cast<std::size_t>(t.teams)};
   plan.tuning = shape_of_tiles(e);
   plan.half_products = halves;
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
@@ -220,9 +244,11 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   last.define("DNNOPT_N", own.columns);
   last.define("DNNOPT_SPLITS", t.splits);
   last.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
-  last.define_function("dnnopt_load_partial", compute_type::real, partial_names, [&] {
-    return last.let(compute_type::real, last.scratch(result.scratch.size() - 1, dtype::float32, false) + "[" +
-                                            index_source(partial_at(last, own)) + "]");
+  const std::vector<std::string> names{"split", "z", "m", "n"};
+  last.define_function("dnnopt_load_partial", compute_type::real, names, [&] {
+    const index_expr at = partial_row(last, own) + last.index("n", own.columns);
+    return last.let(compute_type::real,
+                    last.scratch(result.scratch.size() - 1, dtype::float32, false) + "[" + index_source(at) + "]");
   });
   kernel_plan sums = last.finish(kernels::prelude, kernels::matrix_partials, "matrix_partials");
   const std::int64_t width =

@@ -42,8 +42,8 @@ struct tuning_space {
 inline constexpr std::array tuning_spaces{
     tuning_space{"matrix_tiles",
                  {tunable_parameter{"tile", {0, 1, 2, 3, 4, 5, 6, 7}, 8},
-                  tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}},
-                 2},
+                  tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}, tunable_parameter{"teams", {1, 2, 4}, 3}},
+                 3},
     tuning_space{"matrix_panels",
                  {tunable_parameter{"rows", {1, 2, 4, 6, 8, 12}, 6}, tunable_parameter{"vectors", {1, 2, 3, 4}, 4},
                   tunable_parameter{"block_rows", {24, 48, 96, 192, 384, 768}, 6},

@@ -15,7 +15,10 @@ R"CLC(
 // DNNOPT_STORE_ALONG 1 (rows) or 2 (columns): instead dnnopt_store4(z, quarter, n, results) stores four rows 4 * quarter ..
 // of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row.
 // DNNOPT_SPLITS > 1: that many work-groups share the inner elements, DNNOPT_SPLIT_INNER each, and
-// dnnopt_store_partial(split, z, m, n, value) keeps their sums apart.
+// dnnopt_store_partial4(split, z, m, quarter, results) keeps four columns of their sums apart, of the last ones also those
+// beyond the matrix.
+// DNNOPT_TEAMS > 1: a work-group has so many teams of work-items, each with tiles of its own for its part of the inner
+// elements; in the end they add their sums through local memory. A work-item has 4 x 4 elements then.
 // DNNOPT_HALF_PRODUCTS 1: products are of halves and are summed in halves for DNNOPT_TILE_INNER elements, then in floats,
 // so that what a sum loses does not grow with its length. 2: floats that are rounded after each step stand for halves, for
 // tests on devices without arithmetic in halves (whose compilers may define the extension's macro nevertheless).
@@ -72,6 +75,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 #ifndef DNNOPT_SPLITS
 #define DNNOPT_SPLITS 1
+#endif
+#ifndef DNNOPT_TEAMS
+#define DNNOPT_TEAMS 1
 #endif
 #ifndef DNNOPT_STORE_ALONG
 #define DNNOPT_STORE_ALONG 0
@@ -209,24 +215,50 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
     DNNOPT_KEEP_B(b_tile + (which) * (DNNOPT_TILE_INNER * DNNOPT_B_PITCH), DNNOPT_B_PITCH, DNNOPT_B_INNER_FIRST, kept) \
   }
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
-  __local DNNOPT_FACTOR4 a_tile[2 * DNNOPT_TILE_INNER * DNNOPT_A_PITCH];
-  __local DNNOPT_FACTOR4 b_tile[2 * DNNOPT_TILE_INNER * DNNOPT_B_PITCH];
+// Vectors of a team's tiles, and of the sums that it keeps in their place.
+#define DNNOPT_A_VECTORS (2 * DNNOPT_TILE_INNER * DNNOPT_A_PITCH)
+#define DNNOPT_B_VECTORS (2 * DNNOPT_TILE_INNER * DNNOPT_B_PITCH)
+#define DNNOPT_TILE_BYTES (DNNOPT_TEAMS * (DNNOPT_A_VECTORS + DNNOPT_B_VECTORS) * (int)sizeof(DNNOPT_FACTOR4))
+#define DNNOPT_KEPT_BYTES (DNNOPT_TEAMS * DNNOPT_ITEMS * DNNOPT_ITEM_ROWS * 16)
+
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, DNNOPT_TEAMS))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+#if DNNOPT_TEAMS > 1
+  __local float4 memory[(DNNOPT_TILE_BYTES > DNNOPT_KEPT_BYTES ? DNNOPT_TILE_BYTES : DNNOPT_KEPT_BYTES) / 16];
+  const int team = (int)get_local_id(2);
+  __local DNNOPT_FACTOR4* a_tile = (__local DNNOPT_FACTOR4*)memory + team * (DNNOPT_A_VECTORS + DNNOPT_B_VECTORS);
+  __local DNNOPT_FACTOR4* b_tile = a_tile + DNNOPT_A_VECTORS;
+#else
+  __local DNNOPT_FACTOR4 a_tile[DNNOPT_A_VECTORS];
+  __local DNNOPT_FACTOR4 b_tile[DNNOPT_B_VECTORS];
+#endif
 #if DNNOPT_SPLITS > 1
   const int split = (int)get_group_id(2) % DNNOPT_SPLITS;
   const int z = (int)get_group_id(2) / DNNOPT_SPLITS;
-  const int k_first = split * DNNOPT_SPLIT_INNER;
-  const int k_end = min(k_first + DNNOPT_SPLIT_INNER, (int)(DNNOPT_K));
+  const int k_split = split * DNNOPT_SPLIT_INNER;
+  const int k_split_end = min(k_split + DNNOPT_SPLIT_INNER, (int)(DNNOPT_K));
 #else
   const int z = (int)get_group_id(2);
-  const int k_first = 0;
-  const int k_end = DNNOPT_K;
+  const int k_split = 0;
+  const int k_split_end = DNNOPT_K;
+#endif
+#if DNNOPT_TEAMS > 1
+  // All teams take as many steps, for they meet at barriers; what lies beyond the end is zero.
+  const int team_inner = (k_split_end - k_split + DNNOPT_TEAMS * DNNOPT_TILE_INNER - 1) / (DNNOPT_TEAMS * DNNOPT_TILE_INNER) * DNNOPT_TILE_INNER;
+  const int k_first = k_split + team * team_inner;
+  const int k_last = k_first + team_inner;
+  const int k_end = min(k_last, k_split_end);
+#else
+  const int k_first = k_split;
+  const int k_last = k_split_end;
+  const int k_end = k_split_end;
 #endif
   const int m_begin = (int)get_group_id(1) * DNNOPT_TILE_ROWS;
   const int n_begin = (int)get_group_id(0) * DNNOPT_TILE_COLUMNS;
-  const int row = (int)get_local_id(1);
-  const int column = (int)get_local_id(0);
-  const int item = row * DNNOPT_GROUP_COLUMNS + column;
+  const int item = (int)get_local_id(1) * DNNOPT_GROUP_COLUMNS + (int)get_local_id(0);
+  // Down the tile in pairs: every eight neighbours, two rows by four columns, read a third fewer different elements of the
+  // tiles than eight in a row would, and devices serve an access to local memory by so many work-items at a time.
+  const int row = item / (2 * DNNOPT_GROUP_COLUMNS) * 2 + item % 2;
+  const int column = item % (2 * DNNOPT_GROUP_COLUMNS) / 2;
   float4 sum[DNNOPT_ITEM_ROWS][DNNOPT_ITEM_COLUMNS / 4];
   DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) sum[i][j] = (float4)(0.0f);
   DNNOPT_A_TYPE a_next[DNNOPT_A_LOADS];
@@ -235,8 +267,8 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
   DNNOPT_KEEP(0)
   barrier(CLK_LOCAL_MEM_FENCE);
   int which = 0;
-  for (int k_begin = k_first; k_begin < k_end; k_begin += DNNOPT_TILE_INNER) {
-    const int more = k_begin + DNNOPT_TILE_INNER < k_end;
+  for (int k_begin = k_first; k_begin < k_last; k_begin += DNNOPT_TILE_INNER) {
+    const int more = k_begin + DNNOPT_TILE_INNER < k_last;
     if (more) {
       DNNOPT_FETCH(k_begin + DNNOPT_TILE_INNER)
     }
@@ -271,11 +303,53 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
     }
   }
 #if DNNOPT_SPLITS > 1
-#define DNNOPT_STORE(value) dnnopt_store_partial(DNNOPT_ARGUMENTS, split, z, m, n, value)
-#else
-#define DNNOPT_STORE(value) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, value)
+#define DNNOPT_STORE_ROW(m, quarter, results) dnnopt_store_partial4(DNNOPT_ARGUMENTS, split, z, m, quarter, results)
+#elif DNNOPT_STORE_ALONG == 2
+#define DNNOPT_STORE_ROW(m, quarter, results) dnnopt_store4(DNNOPT_ARGUMENTS, z, m, quarter, results)
 #endif
+#if DNNOPT_TEAMS > 1
+  // Each team ends some of the four rows, or columns, of all items.
+  barrier(CLK_LOCAL_MEM_FENCE);
+  __local float4* kept = memory + item;
+  DNNOPT_UNROLLED(i, 4) kept[(team * 4 + i) * DNNOPT_ITEMS] = sum[i][0];
+  barrier(CLK_LOCAL_MEM_FENCE);
 #if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG == 1
+  const int quarter = m_begin / 4 + row;
+  for (int c = team; c < 4; c += DNNOPT_TEAMS) {
+    const int n = n_begin + column * 4 + c;
+    float totals[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    DNNOPT_UNROLLED(t, DNNOPT_TEAMS) DNNOPT_UNROLLED(i, 4) totals[i] += ((__local const float*)(kept + (t * 4 + i) * DNNOPT_ITEMS))[c];
+    if (4 * quarter < DNNOPT_M && n < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, quarter, n, (float4)(totals[0], totals[1], totals[2], totals[3]));
+  }
+#else
+  for (int i = team; i < 4; i += DNNOPT_TEAMS) {
+    const int m = m_begin + row * 4 + i;
+    const int n = n_begin + column * 4;
+    float4 total = kept[i * DNNOPT_ITEMS];
+    DNNOPT_UNROLLED(t, DNNOPT_TEAMS - 1) total += kept[((t + 1) * 4 + i) * DNNOPT_ITEMS];
+    if (m < DNNOPT_M) {
+#ifdef DNNOPT_STORE_ROW
+      if (n < DNNOPT_N) DNNOPT_STORE_ROW(m, n / 4, total);
+#else
+      if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, total.x);
+      if (n + 1 < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n + 1, total.y);
+      if (n + 2 < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n + 2, total.z);
+      if (n + 3 < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n + 3, total.w);
+#endif
+    }
+  }
+#endif
+#elif defined(DNNOPT_STORE_ROW)
+  DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) {
+    const int m = m_begin + (i / 4 * DNNOPT_GROUP_ROWS + row) * 4 + i % 4;
+    if (m < DNNOPT_M) {
+      DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
+        const int quarter = n_begin / 4 + j * DNNOPT_GROUP_COLUMNS + column;
+        if (4 * quarter < DNNOPT_N) DNNOPT_STORE_ROW(m, quarter, sum[i][j]);
+      }
+    }
+  }
+#elif DNNOPT_STORE_ALONG == 1
   DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS / 4) {
     const int quarter = m_begin / 4 + i * DNNOPT_GROUP_ROWS + row;
     if (4 * quarter < DNNOPT_M) {
@@ -290,29 +364,19 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_
       }
     }
   }
-#elif DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG == 2
-  DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) {
-    const int m = m_begin + (i / 4 * DNNOPT_GROUP_ROWS + row) * 4 + i % 4;
-    if (m < DNNOPT_M) {
-      DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
-        const int quarter = n_begin / 4 + j * DNNOPT_GROUP_COLUMNS + column;
-        if (4 * quarter < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, m, quarter, sum[i][j]);
-      }
-    }
-  }
 #else
   DNNOPT_UNROLLED(i, DNNOPT_ITEM_ROWS) {
     const int m = m_begin + (i / 4 * DNNOPT_GROUP_ROWS + row) * 4 + i % 4;
     if (m < DNNOPT_M) {
       DNNOPT_UNROLLED(j, DNNOPT_ITEM_COLUMNS / 4) {
         int n = n_begin + (j * DNNOPT_GROUP_COLUMNS + column) * 4;
-        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].x);
+        if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j].x);
         ++n;
-        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].y);
+        if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j].y);
         ++n;
-        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].z);
+        if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j].z);
         ++n;
-        if (n < DNNOPT_N) DNNOPT_STORE(sum[i][j].w);
+        if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, sum[i][j].w);
       }
     }
   }
