@@ -89,14 +89,11 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
     return t.teams == 1 || (t.item_rows == 4 && t.item_columns == 4 && t.items() <= 256);
   };
   // In multiply-adds of one compute unit: what a launch takes, what waiting for memory costs at the start of a tile,
-  // and what an element of a partial sum costs that is written and read again.
-  constexpr double start = 760000;
-  constexpr double partial = 0.27;
-  constexpr double meeting = 60000;
-  // A host that needs longer to enqueue a launch than the device to begin one is what a launch costs.
-  const device_facts* facts = site.options.facts;
-  const double host = facts == nullptr ? 0.0 : facts->launch_us * facts->fma_gflops * 1e3 / (2.0 * units);
-  const double launch = std::max(830000.0, host);
+  // what an element of a partial sum costs that is written and read again, and what teams need to add their sums.
+  constexpr double launch = 830000;
+  constexpr double start = 640000;
+  constexpr double partial = 0.24;
+  constexpr double meeting = 95000;
   const auto estimate = [&](tile_sizes& t) {
     const double tiles =
         z * std::ceil(m / static_cast<double>(t.rows())) * std::ceil(n / static_cast<double>(t.columns()));
