@@ -95,9 +95,15 @@ TEST_CASE_METHOD(frames, "teams of a work-group share the inner elements") {
           const kernel_run got = run(product, device_form::groups, want);
           tuned = nullptr;
           CHECK(relative_difference(got.outputs[0], want[0]) <= tolerance_of(dtype::float32));
-          // Splits of fewer inner elements than a tile has are refused, and the default has one team for so few.
-          const bool taken = splits == 1 || inner >= 32;
-          CHECK(plans.front().local[2] == static_cast<std::size_t>(taken ? teams : 1));
+          // Splits of fewer inner elements than a tile has are refused, and tiles of all teams that are too large.
+          codegen::tile_sizes sizes = codegen::tile_table.at(static_cast<std::size_t>(tile));
+          sizes.teams = teams;
+          const bool taken = (splits == 1 || inner >= 32) &&
+                             static_cast<std::uint64_t>(sizes.local_bytes()) <= where().info().local_memory_bytes;
+          if (taken)
+            CHECK(plans.front().local[2] == static_cast<std::size_t>(teams));
+          else
+            CHECK(plans.front().local[0] * plans.front().local[1] * plans.front().local[2] <= 256);
         }
   // Two teams of 256 are too many.
   codegen::tuning_table table;
