@@ -27,7 +27,7 @@ device=$2
 shift 2
 here=$(realpath "$(dirname "$0")")
 # Which device that is, before time is spent on another one.
-"$folder/time_kernels" "$device" auto 1 Relu:4 | head -n 1
+"$folder/time_kernels" "$device" auto 1 Relu:4 | sed -n 1p
 models=$(mktemp -d)
 trap 'rm -rf "$models"' EXIT
 
