@@ -17,8 +17,7 @@ export OCL_ICD_VENDORS="$folder"
 export OCLGRIND_BUILD_OPTIONS="-cl-opt-disable"
 export OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1 OCLGRIND_INST_COUNTS=1
 export OCLGRIND_LOG="$folder/errors"
-# Every combination is a compilation, and all of them are interpreted here.
-export DNNOPT_TUNING_COMBINATIONS="${DNNOPT_TUNING_COMBINATIONS:-20}"
+export DNNOPT_TUNING_COMBINATIONS="${DNNOPT_TUNING_COMBINATIONS:-200}"
 # Lists of the instructions that each kernel executed go to standard output; its first line names the kernel.
 if ! "$tests" > "$folder/output" 2>&1; then
   cat "$folder/output" > "$log"

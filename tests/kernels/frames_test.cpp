@@ -251,6 +251,8 @@ TEST_CASE_METHOD(frames, "convolutions in shifts, panels, rows and tiles equal t
       {{1, 4, 9, 11}, {8, 1, 3, 5}, {1, 4, 2, 0}, {3, 2}, {1, 2}, 4, "window_planes"},
       {{1, 2, 90, 97}, {2, 1, 7, 7}, {3, 3, 3, 3}, {1, 1}, {1, 1}, 2, "window_planes"},
       {{1, 67, 7, 7}, {67, 1, 3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}, 67, "window_planes"},
+      // One lane more than four vectors: the last vectors begin as far back as they can.
+      {{1, 67, 5, 11}, {67, 1, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 67, "window_planes"},
       {{1, 3, 3, 5, 7}, {6, 1, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {1, 2, 1}, {1, 1, 1}, 3, "convolution_rows"},
       {{1, 42, 7, 9}, {6, 42, 5, 5}, {2, 2, 2, 2}, {1, 1}, {1, 1}, 1, ""},
       {{1, 60, 11, 9}, {14, 60, 3, 2}, {1, 1, 1, 0}, {1, 1}, {1, 1}, 1, ""},

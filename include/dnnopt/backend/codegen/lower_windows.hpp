@@ -154,7 +154,9 @@ inline constexpr std::array window_operators{
   b.define("DNNOPT_BLOCKS", total ? blocks : 1);
   b.define("DNNOPT_PLANES", per_item);
   b.define("DNNOPT_UNROLL", unroll);
-  if (static_cast<std::uint64_t>(bytes(rows)) + 1024 > site.local_memory())
+  // Vectors read and write beyond the last lane: `unroll` of 16 each, the reads as far right as a window reaches.
+  const std::int64_t beyond = 4 * (2 * 16 * unroll + pitch - width.output.constant());
+  if (static_cast<std::uint64_t>(bytes(rows) + beyond) > site.local_memory())
     throw error(errc::unsupported, "one row of windows takes more than the local memory");
   kernel_plan plan = b.finish(kernels::prelude, kernels::window_planes, "window_planes");
   plan.global = {index_expr(total ? 1 : blocks), ceildiv(c.batch * c.group * c.outputs, per_item), index_expr(1)};

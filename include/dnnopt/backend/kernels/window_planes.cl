@@ -68,7 +68,8 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
-  __local float staged[DNNOPT_PHASES_H * DNNOPT_PHASES_W * DNNOPT_PHASE + DNNOPT_LANES];
+  // The last vectors begin at the last lane at most, as far right as a window reaches.
+  __local float staged[DNNOPT_PHASES_H * DNNOPT_PHASES_W * DNNOPT_PHASE + DNNOPT_LANES + (DNNOPT_KW - 1) * DNNOPT_DW / DNNOPT_SW];
   __local float result[DNNOPT_ROWS * DNNOPT_PITCH + DNNOPT_LANES];
   const int plane_begin = (int)get_global_id(1) * DNNOPT_PLANES;
   const int plane_end = min(plane_begin + DNNOPT_PLANES, (int)(DNNOPT_Z * DNNOPT_M));
