@@ -29,6 +29,7 @@
 #include <dnnopt/backend/opencl_context.hpp>
 #include <dnnopt/backend/program.hpp>
 #include <dnnopt/backend/program_cache.hpp>
+#include <dnnopt/backend/refused_work_groups.hpp>
 #include <dnnopt/backend/run_memory.hpp>
 #include <dnnopt/backend/run_observer.hpp>
 #include <dnnopt/backend/run_values.hpp>
@@ -54,7 +55,8 @@ struct run_figures {
 class opencl_executor {
  public:
   /// Builds all kernels (in parallel, from the cache where it has them) and uploads constants that kernels read.
-  /// Errors: kernel_build; out_of_device_memory.
+  /// Errors: kernel_build (work_groups_refused where a kernel object allows fewer work-items than it was lowered for);
+  /// out_of_device_memory.
   opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
                   node_evaluator evaluate, offset_planner planner = plan_by_default)
       : where_(&where),
@@ -62,7 +64,7 @@ class opencl_executor {
         evaluate_(evaluate),
         planner_(std::move(planner)),
         queues_(where),
-        kernels_(build_kernels(programs, *program_)),
+        kernels_(with_allowed_work_groups(build_kernels(programs, *program_), *program_, where.where().handle())),
         weights_(where, queues_.use(false), *program_, kernels_.prepare),
         placement_of_arena_(opencl::arena_placement(where.info())),
         bound_(where, *program_) {

@@ -47,8 +47,7 @@ namespace detail {
                                                                           const codegen::lower_options& options,
                                                                           std::string& why) {
   try {
-    codegen::lowered_node now =
-        codegen::lower(codegen::block_view{g, step.members, step.outputs, step.anchor}, options);
+    codegen::lowered_node now = lower_unit(g, step, options);
     if (keeps_frames(step.lowered, now)) return now;
     why = "the kernel that reads or writes it has no form for texels there";
   } catch (const error& e) {

@@ -129,6 +129,19 @@ namespace detail {
   return walked == members.size() ? std::optional<value_id>(at) : std::nullopt;
 }
 
+/// The kernels of a unit, in work-groups as large as its kernels were found to allow. Errors: those of codegen::lower.
+[[nodiscard]] inline codegen::lowered_node lower_unit(const graph& g, const placed_node& unit,
+                                                      codegen::lower_options options) {
+  device_info limited;
+  if (options.work_group_limits != nullptr && options.device != nullptr)
+    if (const auto found = options.work_group_limits->find(unit.id); found != options.work_group_limits->end()) {
+      limited = *options.device;
+      limited.max_work_group_size = found->second;
+      options.device = &limited;
+    }
+  return codegen::lower(codegen::block_view{g, unit.members, unit.outputs, unit.anchor}, options);
+}
+
 /// Places units on demand, from the graph's outputs back, so that what nobody reads takes no place.
 class placer {
  public:
@@ -176,8 +189,7 @@ class placer {
 
   /// The kernels of a unit. Sources would be most of a large program's memory, were equal ones not shared.
   [[nodiscard]] codegen::lowered_node lowered(const placed_node& unit) {
-    codegen::lowered_node made =
-        codegen::lower(codegen::block_view{g_, unit.members, unit.outputs, unit.anchor}, options_);
+    codegen::lowered_node made = lower_unit(g_, unit, options_);
     for (auto* plans : {&made.prepare, &made.kernels})
       for (codegen::kernel_plan& plan : *plans) plan.source = sources_.shared(plan.source);
     return made;

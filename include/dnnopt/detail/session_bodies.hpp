@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include <dnnopt/backend/opencl_executor.hpp>
 #include <dnnopt/backend/opened_device.hpp>
 #include <dnnopt/backend/program.hpp>
+#include <dnnopt/backend/refused_work_groups.hpp>
 #include <dnnopt/passes/fold_constants.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <dnnopt/session.hpp>
@@ -152,27 +154,36 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   result->device = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
   opened_device& device = *result->device;
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
-  const device_lowering lowering =
+  device_lowering lowering =
       lowering_for(device, *result->optimized, options.memory_objects, options.tuned.get(), options.texels);
   memory_options arranging = options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
-  fitted_program fitted = fit_program(result->optimized, options.precision, lowering.options, options.require_device,
-                                      arranging, options.memory_limit, options.texels);
-  result->report.lower_seconds = fitted.lower_seconds;
-  result->report.memory = fitted.memory;
-  result->report.storage = std::move(fitted.stored.figures);
+  std::map<node_id, std::size_t> limits;
+  lowering.options.work_group_limits = &limits;
+  const std::uint64_t built_before = device.programs.figures().builds;
+  // What a compiled kernel allows is known only once it is compiled: what is refused is lowered again.
+  while (!result->executor) {
+    fitted_program fitted = fit_program(result->optimized, options.precision, lowering.options, options.require_device,
+                                        arranging, options.memory_limit, options.texels);
+    result->report.lower_seconds += fitted.lower_seconds;
+    result->report.memory = fitted.memory;
+    result->report.storage = std::move(fitted.stored.figures);
+    const auto made = std::make_shared<program>(std::move(fitted.stored.placed));
+    const auto building = std::chrono::steady_clock::now();
+    try {
+      result->executor = std::make_unique<opencl_executor>(device.context, device.programs, made,
+                                                           &reference::evaluate_node, planner_of(arranging));
+    } catch (const work_groups_refused& refused) {
+      if (!lower_limits(limits, refused, *made->g, lowering.notes)) throw;
+    }
+    result->report.build_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
+  }
   if (options.memory_objects != memory_objects::automatic)
     result->report.memory_objects = options.memory_objects;
   else if (result->report.storage.packed_values > 0)
     result->report.memory_objects = memory_objects::packed;
   result->report.storage.notes.insert(result->report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
-  auto made = std::make_shared<program>(std::move(fitted.stored.placed));
-  const std::uint64_t built_before = device.programs.figures().builds;
-  const auto building = std::chrono::steady_clock::now();
-  result->executor = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
-                                                       &reference::evaluate_node, planner_of(arranging));
   result->executor->wait_by(options.wait);
-  result->report.build_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
   result->report.builds = device.programs.figures().builds - built_before;
   return session(std::move(result));
 }

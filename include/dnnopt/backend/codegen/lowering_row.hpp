@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +35,9 @@ struct lower_options {
   double weight_growth = std::numeric_limits<double>::infinity();
   /// Whether frames multiply in halves where both operands are stored in them (precision::fp16_arithmetic).
   bool half_products = false;
+  /// By a block's node (placed_node::id), the most work-items of its work-groups where its kernels were found to allow
+  /// fewer than the device does (backend/refused_work_groups.hpp); null: nothing was found.
+  const std::map<node_id, std::size_t>* work_group_limits = nullptr;
 };
 
 /// A block while a lowering is chosen.
@@ -70,10 +75,13 @@ struct lowering_site {
   }
   /// Work-items that keep a device busy that runs them in step: what the multiprocessors of today's GPUs hold each.
   [[nodiscard]] std::int64_t busy_items() const { return 2048 * compute_units(); }
-  /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU), rather than many
-  /// in step with shared local memory.
+  /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU, or one whose
+  /// work-groups hold next to nothing), rather than many in step with shared local memory.
   [[nodiscard]] bool prefers_vectors() const {
-    return options.device != nullptr && options.device->type == device_type::cpu;
+    constexpr std::size_t few = 16;
+    const device_info* device = options.device;
+    return device != nullptr && (device->type == device_type::cpu ||
+                                 (device->max_work_group_size != 0 && device->max_work_group_size < few));
   }
 };
 

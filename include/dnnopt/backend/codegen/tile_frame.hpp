@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,10 @@ inline constexpr std::array tile_table{
     tile_sizes{16, 8, 8, 8, 8, 0.71, 144},  tile_sizes{8, 8, 8, 8, 8, 0.57, 144},
     tile_sizes{16, 16, 4, 4, 16, 0.68},     tile_sizes{8, 8, 4, 4, 16, 0.52},
     tile_sizes{4, 16, 4, 4, 16, 0.49},      tile_sizes{16, 4, 4, 4, 16, 0.47},
+    tile_sizes{4, 8, 4, 4, 16, 0.4},        tile_sizes{4, 4, 4, 4, 16, 0.3},
 };
+/// Work-items from which on a work-group suits devices that run them in step.
+inline constexpr std::int64_t usual_items = 64;
 
 /// The shape class of a product in tiles.
 [[nodiscard]] inline std::string shape_of_tiles(const product_extents& e) {
@@ -70,6 +74,7 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
   const auto units = static_cast<double>(device == nullptr ? 16 : std::max<std::uint32_t>(device->compute_units, 1));
   const auto most = static_cast<std::int64_t>(
       device == nullptr || device->max_work_group_size == 0 ? 256 : device->max_work_group_size);
+  const std::int64_t least = std::min<std::int64_t>(usual_items, std::bit_floor(static_cast<std::uint64_t>(most)));
   const auto local = static_cast<std::int64_t>(
       device == nullptr || device->local_memory_bytes == 0 ? 16384 : device->local_memory_bytes);
   const double m = static_cast<double>(e.rows.as_constant().value_or(1024));
@@ -85,6 +90,7 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
   };
   const auto fits = [&](const tile_sizes& t) {
     if (t.items() > most || t.local_bytes() > local) return false;
+    if (t.group_rows * t.group_columns < least) return false;
     // Kernels with the registers of these allow no more than 256 work-items on some devices.
     return t.teams == 1 || (t.item_rows == 4 && t.item_columns == 4 && t.items() <= 256);
   };
@@ -120,8 +126,8 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
     for (const std::int64_t teams : team_counts) {
       for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
         tile_sizes tried = shared(row, teams, splits);
-        const double least = static_cast<double>(splits * std::max<std::int64_t>(64, teams * 2 * row.inner));
-        if (!fits(tried) || (teams * splits > 1 && (!fixed || k < least))) break;
+        const double shortest = static_cast<double>(splits * std::max<std::int64_t>(64, teams * 2 * row.inner));
+        if (!fits(tried) || (teams * splits > 1 && (!fixed || k < shortest))) break;
         estimate(tried);
         if (best.cost == 0 || tried.cost < best.cost) best = tried;
       }
