@@ -198,8 +198,8 @@ int prediction(const std::vector<std::string>& arguments) {
   }
   std::printf("kernels by %s, gap between kernels %.2f us\n", meter.by_events() ? "their events" : "streams of each",
               meter.gap_ns() * 1e-3);
-  std::printf("%-34s %8s %6s %12s %12s %12s %8s\n", "model", "launches", "new", "kernels us", "predicted us",
-              "measured us", "error %");
+  std::printf("%-34s %8s %6s %12s %12s %12s %8s  %s\n", "model", "launches", "new", "kernels us", "predicted us",
+              "measured us", "error %", "of the turns");
   profile::latency_table table;
   std::vector<double> errors;
   for (std::size_t m = first; m < arguments.size(); ++m) {
@@ -210,25 +210,35 @@ int prediction(const std::vector<std::string>& arguments) {
     const std::size_t before = table.size();
     const opencl_executor& executor = *model.session.executor();
     meter.measure_kernels(executed, run, executor.weight_bytes() + executor.memory().arena_bytes, table);
-    // A host's speed changes within seconds by more than the error that is looked for: what launches cost and what the
-    // inference takes are measured in turns, none of the latter being part of the former.
-    std::vector<double> times, predictions, measured_in;
+    // A host's speed changes within seconds by more than the error that is looked for. So what launches cost is
+    // measured just before and just after the inferences that the prediction is held against, in turns, and the error
+    // is the median of the turns' errors; none of the inferences are part of what the prediction is made of.
+    std::vector<double> times, predictions, measured_in, errors_in;
     profile::latency_table::prediction predicted;
-    for (int turn = 0; turn < 7; ++turn) {
+    const auto predict = [&] {
       table.launches = meter.measure_launches(executed, run);
       predicted = table.predict(launch_keys(executed, device->context.info().name));
-      predictions.push_back(predicted.e2e_ns);
+      return predicted.e2e_ns;
+    };
+    double before_turn = predict();
+    for (int turn = 0; turn < 9; ++turn) {
       const std::vector<double> some = latencies(model, 120, 0.5);
       measured_in.push_back(median_of(some).median);
       times.insert(times.end(), some.begin(), some.end());
+      const double after_turn = predict();
+      predictions.push_back(0.5 * (before_turn + after_turn));
+      errors_in.push_back(predictions.back() / measured_in.back() - 1.0);
+      before_turn = after_turn;
     }
     const double measured = profile::exact_quantile(measured_in, 0.5);
     const double prediction_ns = profile::exact_quantile(predictions, 0.5);
-    const double error = prediction_ns / measured - 1.0;
+    const double error = profile::exact_quantile(errors_in, 0.5);
     errors.push_back(std::abs(error));
-    std::printf("%-34s %8zu %6zu %12.1f %12.1f %12.1f %+8.2f%s\n", model.name().c_str(), model.session.kernels(),
-                table.size() - before, predicted.kernels_ns * 1e-3, prediction_ns * 1e-3, measured * 1e-3,
-                100.0 * error, predicted.missing.empty() ? "" : "  (keys missing)");
+    std::printf("%-34s %8zu %6zu %12.1f %12.1f %12.1f %+8.2f  %+6.1f to %+.1f%s\n", model.name().c_str(),
+                model.session.kernels(), table.size() - before, predicted.kernels_ns * 1e-3, prediction_ns * 1e-3,
+                measured * 1e-3, 100.0 * error, 100.0 * *std::min_element(errors_in.begin(), errors_in.end()),
+                100.0 * *std::max_element(errors_in.begin(), errors_in.end()),
+                predicted.missing.empty() ? "" : "  (keys missing)");
     const profile::launch_model& l = table.launches;
     std::printf("  us: prologue %.1f, inputs %.1f, enqueue %.2f, gap %.2f, epilogue %.1f; host operators %zu\n",
                 l.prologue_ns * 1e-3, l.input_ns * 1e-3, l.enqueue_ns * 1e-3, l.gap_ns * 1e-3, l.epilogue_ns * 1e-3,
