@@ -208,11 +208,23 @@ class kernel_tuner {
     return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_);
   }
 
+  /// A block with `table`'s choice, or with the default one in work-groups as large as its kernel objects allow, as
+  /// compile makes it (refused_work_groups.hpp).
   [[nodiscard]] detail::timed_block prepare(const codegen::block_view& block, const codegen::lower_options& options,
                                             const symbol_values& symbols, const codegen::tuning_table* table) {
     codegen::lower_options chosen = options;
     chosen.tuned = table;
-    return detail::timed_block(where_, programs_, queue_, block, codegen::lower(block, chosen), symbols);
+    device_info limited = options.device == nullptr ? where_.info() : *options.device;
+    while (true) {
+      try {
+        return detail::timed_block(where_, programs_, queue_, block, codegen::lower(block, chosen), symbols);
+      } catch (const error& e) {
+        if (table != nullptr || e.code() != errc::invalid_argument || limited.max_work_group_size <= 1) throw;
+        // No default has more than 256 work-items.
+        limited.max_work_group_size = std::min<std::size_t>(limited.max_work_group_size / 2, 256);
+        chosen.device = &limited;
+      }
+    }
   }
 
   /// `done` comes with the shape class and the time of the default choice.
