@@ -2,13 +2,13 @@
 # Makes the figures of a GPU that docs/profiler.md and docs/kernels.md show: gpu_figures.sh FOLDER DEVICE PART...
 #
 # FOLDER holds the executables (built with DNNOPT_BUILD_BENCH), DEVICE is what `dnnopt bench --device` takes. Parts:
-#   overhead   what profiling costs, three models, until the intervals are within 0.1%  190 s
+#   overhead   what profiling costs, three models, until the intervals are within 0.1%  130 to 330 s
 #   means      monitor's means against full's, three models                              90 s
 #   kernels    kernel times against injected copies, of a model and of plain kernels     50 s
 #   timeline   100 equal layers, idle and loaded                                         240 s
-#   predict    ten models from tables of lone kernels                                     80 s
-#   search     networks under a latency limit, 448 x 448                                  200 s
-#   outputs    eleven models' outputs beside ONNX Runtime's (needs onnx, onnxruntime)      100 s
+#   predict    ten models from tables of lone kernels                                     100 s
+#   search     networks under a latency limit, 448 x 448                                  250 s
+#   outputs    eleven models' outputs beside ONNX Runtime's (needs onnx, onnxruntime)      30 s
 #   torch      eleven models beside TorchInductor (needs PyTorch, timm, transformers)     300 s
 #   tuned      the same with 60 s of search each, eager PyTorch and CUDA graphs          1000 s
 #   batches    resnet50 and swin_tiny, batch 1 to 16, beside TorchInductor                 200 s
@@ -17,8 +17,8 @@
 #   memory     kernels bound by memory, beside the copy kernel                             30 s
 #   roofline   every launch of three models against the device's ceilings                  20 s
 #   host       an inference against a bare loop over its commands                          30 s
-#   choices    each choice of the default against its alternatives, three models          100 s
-# Seconds are about those of an H200; some of them are guesses. Models get generated weights in a temporary folder.
+#   choices    each choice of the default against its alternatives, three models          160 s
+# Seconds are about those of an H200. Models get generated weights in a temporary folder.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; exit 2; }
