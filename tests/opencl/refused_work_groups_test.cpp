@@ -50,8 +50,8 @@ TEST_CASE("limits of work-groups go down or the search for one ends") {
 
 namespace {
 
-/// What has work-groups on a GPU: tiles of a convolution and of products, depthwise texels, attention, rows, a
-/// transposed copy, a recurrence.
+/// What has work-groups on a GPU: tiles of a convolution and of products, a depthwise window, rows, a transposed copy,
+/// products of computed operands.
 model many_kernels() {
   network n;
   attribute_map window, grouped, last, swapped;
