@@ -186,6 +186,13 @@ bool check_profiler(dnnopt::session& session, const dnnopt::named_tensors& input
 
 }  // namespace
 
+std::string smaller_work_groups_of(const dnnopt::session& session, json& result) {
+  std::string text;
+  for (const std::string& line : session.report().smaller_work_groups) text += line + "\n";
+  if (!text.empty()) result["smaller_work_groups"] = session.report().smaller_work_groups;
+  return text;
+}
+
 std::string wait_of(const dnnopt::session& session) {
   return session.executor() == nullptr ? "none" : std::string(dnnopt::name_of(session.executor()->waits_by()));
 }
@@ -214,6 +221,7 @@ int bench(const options& o) {
   json result;
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
   result["wait"] = wait_of(session);
+  const std::string smaller = smaller_work_groups_of(session, result);
   result["init_ms"] = init_ms;
   result["first_ms"] = first_ms;
   result["latency_ms"] = {{"min", latencies.front()},
@@ -264,7 +272,7 @@ int bench(const options& o) {
              fixed(download_ms, 3) + " ms\n" + std::to_string(session.kernels()) + " device commands, " +
              std::to_string(session.host_ops()) + " host operators, arena " + result["arena_bytes"].dump() +
              " bytes, bound " + result["arena_lower_bound_bytes"].dump() + ", allocated " +
-             result["intermediate_device_bytes"].dump() + "\n");
+             result["intermediate_device_bytes"].dump() + "\n" + smaller);
   keep_plans(o, *compiling.memory.store);
   write_json(o, result);
   return 0;
@@ -326,7 +334,7 @@ int profile(const options& o) {
     else
       out << dnnopt::profile::to_csv(table);
   });
-  say(o, dnnopt::profile::to_table(report));
+  say(o, dnnopt::profile::to_table(report) + smaller_work_groups_of(session, checked));
   if (o.roofline) say(o, "\n" + dnnopt::profile::to_table(dnnopt::profile::roofline_of(report)));
   keep_plans(o, *compiling.memory.store);
   if (!o.json_target.empty()) {

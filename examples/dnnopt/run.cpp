@@ -56,6 +56,7 @@ int run(const options& o) {
     result["conversions"] = session.report().storage.conversions;
     for (const std::string& note : session.report().storage.notes) text += note + "\n";
   }
+  text += smaller_work_groups_of(session, result);
   result["wait"] = wait_of(session);
   result["kernels"] = session.kernels();
   result["host_ops"] = session.host_ops();

@@ -124,6 +124,9 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
 /// How the session waits for its device, for JSON: "blocking", "spinning", or "none" on the reference backend.
 [[nodiscard]] std::string wait_of(const dnnopt::session& session);
 
+/// Lines on nodes whose kernels allow fewer work-items than planned, which also go to `result` where there are any.
+[[nodiscard]] std::string smaller_work_groups_of(const dnnopt::session& session, json& result);
+
 /// Inputs of a run: what --input names, generated ones for the rest. Symbolic dims of generated inputs come from
 /// --dim and --shape, else from given inputs, else they are 1.
 [[nodiscard]] dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o);

@@ -80,6 +80,8 @@ struct compile_report {
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::buffers;  ///< what `automatic` became
   storage_figures storage;
   std::uint64_t builds = 0;  ///< programs compiled from source, not taken from the cache
+  /// Nodes whose kernels allow fewer work-items than they were first lowered for (backend/refused_work_groups.hpp).
+  std::vector<std::string> smaller_work_groups;
 };
 
 /// Where a node runs, for people.

@@ -38,8 +38,8 @@ class work_groups_refused : public error {
   std::vector<refused_work_group> rows_;
 };
 
-/// `built`, once each of its kernels that states a work-group has been found to allow it on `device`. A kernel object
-/// is made for each, of which there is at most one for a kernel of a source. Errors: work_groups_refused; opencl_call.
+/// `built`, once each of its kernels that states a work-group of more than one work-item has been found to allow it on
+/// `device`. Each kernel of each program is asked once. Errors: work_groups_refused; opencl_call.
 [[nodiscard]] inline built_kernels with_allowed_work_groups(built_kernels built, const program& p,
                                                             cl_device_id device) {
   std::vector<refused_work_group> refused;

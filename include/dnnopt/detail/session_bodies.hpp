@@ -174,7 +174,7 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
       result->executor = std::make_unique<opencl_executor>(device.context, device.programs, made,
                                                            &reference::evaluate_node, planner_of(arranging));
     } catch (const work_groups_refused& refused) {
-      if (!lower_limits(limits, refused, *made->g, lowering.notes)) throw;
+      if (!lower_limits(limits, refused, *made->g, result->report.smaller_work_groups)) throw;
     }
     result->report.build_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
   }
