@@ -291,6 +291,12 @@ void compare_means(timed_ways& timed, std::size_t inferences, const std::string&
               missing, medians_within);
   std::printf("  all kernels: monitor %.2f us, full %.2f us (%+.2f%%: what watching all adds to kernel times)\n",
               sum_sampled * 1e-3, sum_whole * 1e-3, 100.0 * (sum_whole / sum_sampled - 1.0));
+  for (const auto& [report, name] : {std::pair(&sampled, "monitor"), std::pair(&whole, "full")})
+    if (report->waiting_samples > 0)
+      std::printf(
+          "  %s learned where the device waited: %.2f us, %.2f for each that a call is later, from %llu kernels\n",
+          name, report->waiting.at_usual_ns * 1e-3, report->waiting.slope,
+          static_cast<unsigned long long>(report->waiting_samples));
   std::printf("  monitor's own estimate: an event costs %.2f us, monitoring %.3f%% of the time\n",
               sampled.event_cost_ns * 1e-3, sampled.overhead * 100.0);
 }

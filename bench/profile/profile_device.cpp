@@ -299,11 +299,12 @@ void timeline_of(bench_device& device, double seconds, bool fitting_only, bool l
                                 [](const statistic_row& r) { return r.name == "layer"; });
   std::printf(
       "timeline, %s, %s, %s: %d inferences in %.0f s, kernel %.1f us; method %s, residual p90 %.0f ns, %llu "
-      "violations, "
-      "%llu dropped\n",
+      "violations (%llu as stamped, moved by up to %.1f us), %llu dropped\n",
       fitting_only ? "dynamic fitting alone" : "best method", loaded ? "loaded" : "idle", to_string(how), runs, seconds,
       row->mean_ns * 1e-3, report.clock.method.c_str(), report.clock.residual_p90_ns,
-      static_cast<unsigned long long>(report.clock.violations), static_cast<unsigned long long>(report.dropped));
+      static_cast<unsigned long long>(report.clock.violations),
+      static_cast<unsigned long long>(report.clock.violations_as_stamped),
+      static_cast<double>(report.clock.moved_most_ns) * 1e-3, static_cast<unsigned long long>(report.dropped));
   std::printf("  start error ns, whole to the last end:   %s, first inference p90 %.0f; before any mapping %s\n",
               told(layers->errors).c_str(),
               layers->first_inference.empty() ? 0.0 : exact_quantile(layers->first_inference, 0.9),

@@ -313,10 +313,14 @@ TEST_CASE("mapped events stay in order and what had to be moved is counted", "[p
   CHECK(backwards.submit_ns <= backwards.start_ns);
   CHECK(backwards.start_ns <= backwards.end_ns);
   CHECK(sync.report().violations == 1);
+  CHECK(sync.report().violations_as_stamped == 1);
+  CHECK(sync.report().moved_most_ns == 500);
   const kernel_event early = sync.place(raw, 50'000, 60'000, 101'500, 101'600, same);
   CHECK(early.queued_ns == 100'000);
   CHECK(early.submit_ns == 100'000);
   CHECK(sync.report().violations == 2);
+  CHECK(sync.report().violations_as_stamped == 1);
+  CHECK(sync.report().moved_most_ns == 50'000);
 }
 
 TEST_CASE("an event's own bias is taken off its duration, never all of it", "[profile][clock]") {
@@ -362,32 +366,37 @@ raw_event command_of(std::int64_t whole, std::int64_t pause, std::int32_t behind
   return of;
 }
 
+/// By the line that the bias was measured with.
+double part_of(command_arrival& arrivals, const event_bias& bias, const raw_event& of) {
+  return arrivals.judge(bias, {bias.starved_ns, 1.0}, of).part_ns;
+}
+
 TEST_CASE("of commands that the device waited for, a later call's has more that is not execution", "[profile][clock]") {
   const event_bias bias{.busy_ns = 2000.0, .starved_ns = 4000.0, .pause_ns = 1000.0, .deep_ns = 3000.0, .depth = 9};
   command_arrival arrival;
   // Too few to say what is usual: the pause alone.
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 90'000)) == 4000.0);
-  CHECK(arrival.part(bias, command_of(20'000, 1100, 0, -30'000)) == 2000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 90'000)) == 4000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 1100, 0, -30'000)) == 2000.0);
   // Half a millisecond that the clocks are apart is in what is usual.
-  for (int i = 0; i < 64; ++i) (void)arrival.part(bias, command_of(20'000, 5000, 0, 500'000 + 100 * (i % 5 - 2)));
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 500'000)) == 4000.0);
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 506'000)) == 10'000.0);
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 499'000)) == 3000.0);
+  for (int i = 0; i < 64; ++i) (void)part_of(arrival, bias, command_of(20'000, 5000, 0, 500'000 + 100 * (i % 5 - 2)));
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 500'000)) == 4000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 506'000)) == 10'000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 499'000)) == 3000.0);
   // There in time, whatever the pause says: its call returned long before START, or it waited less than its own part.
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 440'000)) == 2000.0);
-  CHECK(arrival.part(bias, command_of(20'000, 1500, 9, 498'500)) == 3000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 440'000)) == 2000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 1500, 9, 498'500)) == 3000.0);
   // A short kernel that ran as soon as it could.
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 515'900)) == 19'900.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 515'900)) == 19'900.0);
   // The host was interrupted after the command had been handed over.
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 600'000)) == 4000.0);
-  CHECK(arrival.part(bias, command_of(20'000, 1000, 9, 600'000)) == 3000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 600'000)) == 4000.0);
+  CHECK(part_of(arrival, bias, command_of(20'000, 1000, 9, 600'000)) == 3000.0);
   CHECK(bias.waited(4000.0));
   CHECK_FALSE(bias.waited(3000.0));
 
   // Clocks that drift apart by 10 ns from one command to the next.
   command_arrival drifting;
   for (int i = 0; i < 1000; ++i) {
-    const double part = drifting.part(bias, command_of(20'000, 5000, 0, 10 * i));
+    const double part = part_of(drifting, bias, command_of(20'000, 5000, 0, 10 * i));
     CHECK(part >= 4000.0);
     CHECK(part < 4400.0);
   }
@@ -399,13 +408,13 @@ TEST_CASE("of commands that the device waited for, a later call's has more that 
     start += 500'000'000;
     for (int i = 0; i < 40; ++i) {
       const std::int64_t own = 4000 + 500 * (i % 3 - 1);
-      const double part = rare.part(bias, command_of(20'000, 5000, 0, apart + own, start + 30'000 * i));
+      const double part = part_of(rare, bias, command_of(20'000, 5000, 0, apart + own, start + 30'000 * i));
       CHECK(std::abs(part - static_cast<double>(own)) <= (i < 16 ? 500.0 : 0.0));
     }
   }
   // Where events cost nothing there is nothing to tell apart.
   command_arrival nothing;
-  for (int i = 0; i < 100; ++i) CHECK(nothing.part({}, command_of(20'000, 5000, 0, 100 * i)) == 0.0);
+  for (int i = 0; i < 100; ++i) CHECK(part_of(nothing, {}, command_of(20'000, 5000, 0, 100 * i)) == 0.0);
 }
 
 TEST_CASE("an empty kernel tells how long commands were waited for where all calls are slower", "[profile][clock]") {
@@ -420,15 +429,15 @@ TEST_CASE("an empty kernel tells how long commands were waited for where all cal
     };
     command_arrival arrival;
     // Without a probe, what is usual is taken for what was usual when the part was measured.
-    for (int i = 0; i < 64; ++i) (void)arrival.part(bias, seen(2500));
-    CHECK(arrival.part(bias, seen(2500)) == 4000.0);
+    for (int i = 0; i < 64; ++i) (void)part_of(arrival, bias, seen(2500));
+    CHECK(part_of(arrival, bias, seen(2500)) == 4000.0);
     arrival.probe(1'000'000 + apart, 1'006'000);
-    CHECK(arrival.part(bias, seen(2500)) == 5500.0);
-    CHECK(arrival.part(bias, seen(1000)) == 4000.0);
-    CHECK(arrival.part(bias, seen(-9000)) == 2000.0);
+    CHECK(part_of(arrival, bias, seen(2500)) == 5500.0);
+    CHECK(part_of(arrival, bias, seen(1000)) == 4000.0);
+    CHECK(part_of(arrival, bias, seen(-9000)) == 2000.0);
     // The clocks drift apart by 3 us until the next probe.
     arrival.probe(1'000'000 + apart, 1'003'000);
-    CHECK(arrival.part(bias, seen(5500)) == 5500.0);
+    CHECK(part_of(arrival, bias, seen(5500)) == 5500.0);
   }
   // Between probes the clocks drift apart by 5 us a second, which sixteen of them tell, one in eight being 30 us off.
   command_arrival drifting;
@@ -437,13 +446,47 @@ TEST_CASE("an empty kernel tells how long commands were waited for where all cal
   raw_event late = command_of(20'000, 5000, 0, 1000, 1'590'999'000);
   late.start_ns += 7950;
   late.end_ns += 7950;
-  CHECK(std::abs(drifting.part(bias, late) - 4000.0) < 1.0);
+  CHECK(std::abs(part_of(drifting, bias, late) - 4000.0) < 1.0);
   // A device whose bias was measured without one goes by what is usual.
   bias.arrival_ns.reset();
   command_arrival arrival;
   arrival.probe(1'000'000, 1'006'000);
-  for (int i = 0; i < 64; ++i) (void)arrival.part(bias, command_of(20'000, 5000, 0, 2500));
-  CHECK(arrival.part(bias, command_of(20'000, 5000, 0, 2500)) == 4000.0);
+  for (int i = 0; i < 64; ++i) (void)part_of(arrival, bias, command_of(20'000, 5000, 0, 2500));
+  CHECK(part_of(arrival, bias, command_of(20'000, 5000, 0, 2500)) == 4000.0);
+}
+
+TEST_CASE("commands waited for are less certain than others, and those of interrupted calls hardly at all",
+          "[profile][clock]") {
+  const event_bias bias{.busy_ns = 2000.0, .starved_ns = 4000.0, .pause_ns = 1000.0};
+  const auto lasting = [](std::int64_t call) {
+    raw_event of = command_of(20'000, 5000, 0, 0);
+    of.host_begin_ns = of.host_end_ns - call;
+    return of;
+  };
+  command_arrival arrivals;
+  const auto judged = [&](const event_bias& by, std::int64_t call, std::int64_t pause) {
+    raw_event of = lasting(call);
+    of.pause_ns = pause;
+    return arrivals.judge(by, {by.starved_ns, 1.0}, of);
+  };
+  // What is usual is not known yet.
+  CHECK_FALSE(judged(bias, 90'000, 1000).interrupted);
+  for (int i = 0; i < 100; ++i) (void)judged(bias, 7500 + 20 * (i % 50), 1000);
+  const arrival there = judged(bias, 9000, 1000);
+  const arrival waited = judged(bias, 9000, 1900);
+  const arrival interrupted = judged(bias, 12'000, 1000);
+  CHECK_FALSE(there.waited);
+  CHECK(waited.waited);
+  CHECK(interrupted.interrupted);
+  CHECK(there.certainty() == 1.0);
+  CHECK((waited.certainty() > 0.0 && waited.certainty() < there.certainty()));
+  CHECK((interrupted.certainty() > 0.0 && interrupted.certainty() < waited.certainty()));
+  CHECK(judged(bias, 12'000, 1900).certainty() == interrupted.certainty());
+  // A host that became slower for good.
+  for (int i = 0; i < 3000; ++i) (void)judged(bias, 15'000, 1000);
+  CHECK_FALSE(judged(bias, 16'000, 1000).interrupted);
+  // Where events cost nothing a call's length says nothing.
+  for (int i = 0; i < 100; ++i) CHECK(judged({}, i < 50 ? 1000 : 90'000, 1000).certainty() == 1.0);
 }
 
 TEST_CASE("ordering holds for every event of a rough clock", "[profile][clock][property]") {

@@ -244,6 +244,38 @@ TEST_CASE("callbacks from other threads are recorded", "[profile]") {
   CHECK(report.by_operator.at(0).mean_ns == Approx(4000.0).epsilon(0.01));
 }
 
+TEST_CASE("a sample's mean counts commands that the device waited for less", "[profile][monitor]") {
+  for (const profile_mode mode : {profile_mode::monitor, profile_mode::full}) {
+    CAPTURE(mode);
+    profiler profile({.mode = mode,
+                      .monitor = {.budget = 1.0, .run_cost_ns = 0.0},
+                      .clock = {.bias = {.busy_ns = 1000.0, .starved_ns = 3000.0, .pause_ns = 1000.0}}});
+    const std::uint32_t launch = profile.describe({.name = "k", .ops = {{"n", "Conv"}}});
+    std::int64_t ended = host_now_ns();
+    double sum = 0.0, weights = 0.0, count = 0.0;
+    for (int taken = 0, run = 0; taken < 100 && run < 100'000; ++run) {
+      run_recorder recorder = profile.begin_run();
+      if (!recorder.timed(event_kind::kernel)) continue;
+      const bool waited = taken++ % 2 == 1;
+      raw_event event;
+      event.launch = launch;
+      event.host_begin_ns = event.queued_ns = event.submit_ns = ended;
+      event.start_ns = ended + (waited ? 2000 : 1000);
+      event.end_ns = ended = event.start_ns + (waited ? 13'500 : 11'000);
+      event.host_end_ns = event.host_begin_ns + 500;
+      const double weight =
+          static_cast<double>(recorder.weight()) * (waited && mode == profile_mode::monitor ? 0.5 : 1.0);
+      sum += weight * (waited ? 10'500.0 : 10'000.0);
+      weights += weight;
+      ++count;
+      recorder.record(event);
+    }
+    REQUIRE(count == 100.0);
+    const profile_report report = profile.report();
+    CHECK(report.by_kernel.at(0).mean_ns == Approx(sum / weights).margin(1.0));
+  }
+}
+
 TEST_CASE("equal descriptions share a number and a wrong anchor is refused", "[profile]") {
   profiler profile;
   const auto a = profile.describe({.name = "k", .ops = {{"n", "Conv"}}});

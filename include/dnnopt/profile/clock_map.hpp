@@ -47,6 +47,8 @@ struct clock_report {
   std::uint64_t outliers = 0;  ///< pairs that the gate kept out of the fit
   std::uint64_t violations =
       0;  ///< events whose stamps were out of order, or before their enqueue, and had to be moved
+  std::uint64_t violations_as_stamped = 0;  ///< those of them whose stamps the device had given out of order
+  std::int64_t moved_most_ns = 0;           ///< farthest that one of them was moved
 };
 
 /// A way to map device time to host time. Methods are fed in order of enqueue, from one thread.

@@ -160,6 +160,8 @@ class clock_synchronizer {
     clock_report result;
     result.pairs = pairs_;
     result.violations = violations_;
+    result.violations_as_stamped = violations_as_stamped_;
+    result.moved_most_ns = moved_most_ns_;
     if (latest_ == nullptr) return result;
     result.method = std::string(latest_->name());
     const affine_clock_map chosen = latest_->map();
@@ -226,16 +228,19 @@ class clock_synchronizer {
     event.submit_ns = to_host(submit);
     event.start_ns = to_host(start);
     event.end_ns = to_host(end);
-    bool moved = submit < queued || start < submit || end < start;
+    const bool as_stamped = submit < queued || start < submit || end < start;
     // A command cannot have been queued before the call that queued it; a tick's width is the stamp's own uncertainty.
-    if (event.queued_ns < raw.host_begin_ns) {
-      moved = moved || event.queued_ns < raw.host_begin_ns - std::max<std::int64_t>(options_.tick_ns, 1000);
-      event.queued_ns = raw.host_begin_ns;
+    const std::int64_t too_early = raw.host_begin_ns - event.queued_ns;
+    const bool moved = as_stamped || too_early > std::max<std::int64_t>(options_.tick_ns, 1000);
+    if (moved && count) {
+      ++violations_;
+      violations_as_stamped_ += as_stamped ? 1 : 0;
+      moved_most_ns_ = std::max({moved_most_ns_, too_early, queued - submit, submit - start, start - end});
     }
+    event.queued_ns = std::max(event.queued_ns, raw.host_begin_ns);
     event.submit_ns = std::max(event.submit_ns, event.queued_ns);
     event.start_ns = std::max(event.start_ns, event.submit_ns);
     event.end_ns = std::max(event.end_ns, event.start_ns);
-    if (moved && count) ++violations_;
     return event;
   }
 
@@ -294,6 +299,8 @@ class clock_synchronizer {
   std::int64_t last_device_ns_ = 0;
   std::uint64_t pairs_ = 0;
   std::uint64_t violations_ = 0;
+  std::uint64_t violations_as_stamped_ = 0;
+  std::int64_t moved_most_ns_ = 0;
 };
 
 }  // namespace dnnopt::profile

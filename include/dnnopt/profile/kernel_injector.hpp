@@ -69,8 +69,8 @@ class kernel_injector {
   }
 
   /// Shows the profiler when an empty kernel arrives that the device waits for, if it wants to see one; of three in a
-  /// row the middle one, for a call may be interrupted. To be called while the device is idle. Takes a tenth of a
-  /// millisecond.
+  /// row the middle one, for a call may be interrupted. To be called while the device is idle. Takes some
+  /// 50 us.
   void inject_arrival(opencl::command_queue& queue, profiler& into) {
     if (!into.wants_arrival()) return;
     const raw_event seen = probe_arrival(queue);
@@ -332,13 +332,14 @@ class kernel_injector {
 
   /// Of three empty kernels that the device waits for the one whose END came the middle time after its call's return.
   [[nodiscard]] raw_event probe_arrival(opencl::command_queue& queue) {
-    constexpr std::int64_t apart_ns = 25'000;  // longer than a call and the kernel behind it take
+    constexpr std::int64_t apart_ns = 20'000;  // longer than a call and the kernel behind it take
     pair_sink sink;
+    std::int64_t last_began = host_now_ns() - apart_ns;
     for (int i = 0; i < 3; ++i) {
-      const std::int64_t until = host_now_ns() + apart_ns;
-      queue.launch(kernel_(), {}, "dnnopt_empty", &sink);
-      while (host_now_ns() < until) {
+      while (host_now_ns() < last_began + apart_ns) {
       }
+      last_began = host_now_ns();
+      queue.launch(kernel_(), {}, "dnnopt_empty", &sink);
     }
     queue.finish();
     std::vector<raw_event> seen = stamps_of(sink);

@@ -29,6 +29,7 @@
 #include <dnnopt/profile/pooled_means.hpp>
 #include <dnnopt/profile/report.hpp>
 #include <dnnopt/profile/statistics.hpp>
+#include <dnnopt/profile/waiting_fit.hpp>
 
 namespace dnnopt::profile {
 
@@ -104,6 +105,7 @@ class profiler {
       : options_(std::move(options)),
         queue_(enabled() ? options_.queue_capacity : 2),
         clock_(options_.clock),
+        waiting_(options_.clock.bias),
         sampler_(options_.monitor) {
     if (enabled()) {
       clock_.refresh();
@@ -138,7 +140,7 @@ class profiler {
       if (!info.ops.empty() && info.anchor >= info.ops.size())
         throw error(errc::invalid_argument, "launch '" + info.name + "' has anchor " + std::to_string(info.anchor) +
                                                 " of " + std::to_string(info.ops.size()) + " operators");
-      launches_.push_back({std::move(info), {}, {}, event_kind::kernel});
+      launches_.push_back({std::move(info), {}, {}, {}, event_kind::kernel});
     }
     return found->second;
   }
@@ -253,6 +255,7 @@ class profiler {
   struct launch_state {
     launch_info info;
     series durations;
+    series certain;  // of kernels in monitor mode: the same, each weighed by how certain it is
     running_moments flops_and_bytes[2];
     event_kind kind;
   };
@@ -356,6 +359,7 @@ class profiler {
     }
     raw_event timed = raw;
     raw_event unwrapped = raw;
+    arrival seen;
     if (has_device_stamps(raw.kind)) {
       unwrapped.queued_ns = clock_.add({raw.host_begin_ns, raw.host_end_ns, raw.queued_ns});
       unwrapped.submit_ns = clock_.beside(raw.submit_ns);
@@ -367,8 +371,10 @@ class profiler {
         former->second = std::max(former->second, unwrapped.end_ns);
       }
       // Of commands repeated back to back one event has the last one's call, and the first one's START.
-      if (counts_as_kernel(raw.kind) && raw.repeats == 1)
-        unwrapped.bias_ns = static_cast<float>(arrivals_.part(options_.clock.bias, unwrapped));
+      if (counts_as_kernel(raw.kind) && raw.repeats == 1) {
+        seen = arrivals_.judge(options_.clock.bias, waiting_.line(), unwrapped);
+        unwrapped.bias_ns = static_cast<float>(seen.part_ns);
+      }
       timed.pause_ns = unwrapped.pause_ns;
       timed.bias_ns = unwrapped.bias_ns;
     }
@@ -377,6 +383,15 @@ class profiler {
     launch.kind = raw.kind;
     const double duration = event.duration_ns();
     launch.durations.add(duration, raw.weight);
+    if (counts_as_kernel(raw.kind)) {
+      double weight = raw.weight;
+      if (options_.mode == profile_mode::monitor) {
+        weight *= seen.certainty();
+        launch.certain.add(duration, weight);
+      }
+      if (seen.late_ns) waiting_.note(raw.launch, *seen.late_ns, seen.part_ns, weight);
+      learn(raw.launch, seen, static_cast<double>(raw.end_ns - raw.start_ns), launch.durations.moments().mean());
+    }
     launch.flops_and_bytes[0].add(static_cast<double>(raw.flops));
     launch.flops_and_bytes[1].add(static_cast<double>(raw.bytes));
     if (!launch.info.ops.empty() && options_.mode == profile_mode::full) {
@@ -394,6 +409,13 @@ class profiler {
       ++discarded_;
     }
     deliveries.push_back({false, event, {}, &launch.info});
+  }
+
+  /// Tells what events of commands waited for have too much. An interrupted call says nothing of others.
+  void learn(std::uint32_t launch, const arrival& seen, double whole_ns, double usual_ns) {
+    if (seen.interrupted) return;
+    if (seen.present) waiting_.add_present(launch, whole_ns - seen.part_ns);
+    if (seen.late_ns) waiting_.add_waited(launch, *seen.late_ns, whole_ns, usual_ns);
   }
 
   void finish_run(const raw_event& raw, std::vector<delivery>& deliveries) {
@@ -439,6 +461,7 @@ class profiler {
   std::mutex sampler_mutex_;  // guards the sampler; taken once per run
   clock_synchronizer clock_;
   command_arrival arrivals_;
+  waiting_fit waiting_;
   monitor_sampler sampler_;
   double measured_event_cost_ = 0.0;
 
@@ -510,10 +533,14 @@ inline profile_report profiler::report() {
   std::vector<std::size_t> place_of(launches_.size(), 0);
   for (std::size_t i = 0; i < launches_.size() && options_.mode == profile_mode::monitor; ++i)
     if (counts_as_kernel(launches_[i].kind) && launches_[i].durations.count() >= least_pooled_samples) {
-      sampled.push_back(&launches_[i].durations);
+      sampled.push_back(&launches_[i].certain);
       place_of[i] = sampled.size();
     }
   const std::vector<pooled_mean> pooled = pooled_means(sampled);
+  waiting_.solve();
+  result.waiting = waiting_.line();
+  result.waiting_samples = waiting_.samples();
+  std::map<std::string, double> learned_since;  // by operator, per inference
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     const launch_state& launch = launches_[i];
     result.launches.push_back(launch.info);
@@ -523,6 +550,12 @@ inline profile_report profiler::report() {
       row.mean_ns = pooled[place_of[i] - 1].mean;
       row.mean_interval_ns = pooled[place_of[i] - 1].range;
     }
+    // What was not known yet of waiting when its samples came.
+    const double since =
+        waiting_.correction(i, (options_.mode == profile_mode::monitor ? launch.certain : launch.durations).weight());
+    row.mean_ns += since;
+    row.mean_interval_ns.lower += since;
+    row.mean_interval_ns.upper += since;
     row.name = launch.info.name;
     row.type = launch.info.ops.empty() ? std::string(to_string(launch.kind)) : launch.info.ops[launch.info.anchor].type;
     for (const operator_ref& op : launch.info.ops) row.ops.push_back(op.name);
@@ -547,6 +580,7 @@ inline profile_report profiler::report() {
     type_series[type].merge(launch.durations);
     if (!launch.info.ops.empty()) {
       const std::string& name = launch.info.ops[launch.info.anchor].name;
+      learned_since[name] += since * row.calls;
       statistic_row& sum = operators[name];
       if (sum.count == 0) {
         sum = row;
@@ -579,12 +613,13 @@ inline profile_report profiler::report() {
       row.count = exact.count;
       row.calls = 1.0;
       row.first_ns = exact.first_ns;
-      row.mean_ns = exact.mean_ns;
+      row.mean_ns = exact.mean_ns + learned_since[name];
       row.min_ns = exact.min_ns;
       row.max_ns = exact.max_ns;
       row.p50_ns = exact.p50_ns;
       row.p90_ns = exact.p90_ns;
-      row.mean_interval_ns = exact.mean_interval_ns;
+      row.mean_interval_ns = {exact.mean_interval_ns.lower + learned_since[name],
+                              exact.mean_interval_ns.upper + learned_since[name]};
     } else {
       row.mean_ns = row.total_ns;
     }

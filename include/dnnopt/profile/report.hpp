@@ -14,6 +14,7 @@
 #include <dnnopt/profile/clock_map.hpp>
 #include <dnnopt/profile/events.hpp>
 #include <dnnopt/profile/statistics.hpp>
+#include <dnnopt/profile/waiting_fit.hpp>
 
 namespace dnnopt::profile {
 
@@ -118,9 +119,11 @@ struct profile_report {
   std::uint64_t discarded = 0;  ///< oldest events no longer kept; they count in the statistics
   double event_cost_ns = 0.0;   ///< what timing one command costs, as estimated; 0 where not measured
   event_bias bias;              ///< taken off each kernel's time: what an event's START to END has too much
-  double starved = 0.0;         ///< share of the kept kernels that the device had to wait for
-  double deep = 0.0;            ///< share of the kept kernels that ran deep in the queue (event_bias::depth)
-  double overhead = 0.0;        ///< estimated share of time that monitoring costs
+  waiting_line waiting;         ///< the same of kernels that the device had to wait for, as learned in this profile
+  std::uint64_t waiting_samples = 0;  ///< kernels that it was learned from
+  double starved = 0.0;               ///< share of the kept kernels that the device had to wait for
+  double deep = 0.0;                  ///< share of the kept kernels that ran deep in the queue (event_bias::depth)
+  double overhead = 0.0;              ///< estimated share of time that monitoring costs
   std::vector<launch_info> launches;
   std::vector<kernel_event> events;  ///< ordered by enqueue
   std::vector<run_event> run_events;

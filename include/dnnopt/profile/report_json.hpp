@@ -48,7 +48,9 @@ namespace dnnopt::profile {
           {"residual_p90_ns", clock.residual_p90_ns},
           {"pairs", clock.pairs},
           {"outliers", clock.outliers},
-          {"violations", clock.violations}};
+          {"violations", clock.violations},
+          {"violations_as_stamped", clock.violations_as_stamped},
+          {"moved_most_ns", clock.moved_most_ns}};
 }
 
 /// The roofline: ceilings, one row per kernel in the order of `kernel_rows`, and what all of them make of the ceilings.
@@ -154,6 +156,9 @@ namespace dnnopt::profile {
   result["starved_event_bias_us"] = report.bias.starved_ns * 1e-3;
   result["deep_event_bias_us"] = report.bias.deep_ns * 1e-3;
   result["starved"] = report.starved;
+  result["learned_starved_event_bias_us"] = report.waiting.at_usual_ns * 1e-3;
+  result["learned_starved_slope"] = report.waiting.slope;
+  result["learned_starved_samples"] = report.waiting_samples;
   result["arrival_measured"] = report.bias.arrival_ns.has_value();
   result["overhead"] = report.overhead;
   if (const roofline roof = roofline_of(report); roof.measured()) result["roofline"] = to_json(roof);

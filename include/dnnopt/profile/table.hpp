@@ -98,17 +98,27 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
          text::fixed(report.clock.drift_ppm, 3) + " ppm, residual p50 " + text::fixed(report.clock.residual_p50_ns, 0) +
          " ns, p90 " + text::fixed(report.clock.residual_p90_ns, 0) + " ns, " + std::to_string(report.clock.outliers) +
          " outliers of " + std::to_string(report.clock.pairs) + " pairs, " + std::to_string(report.clock.violations) +
-         " order violations\n";
+         " order violations";
+  if (report.clock.violations > 0)
+    out += " (" + std::to_string(report.clock.violations_as_stamped) + " as the device stamped them, moved by up to " +
+           microseconds(static_cast<double>(report.clock.moved_most_ns)) + " us)";
+  out += "\n";
   out += "events: " + std::to_string(report.events.size()) + " kept, " + std::to_string(report.discarded) +
          " older ones let go, " + std::to_string(report.dropped) + " dropped\n";
   if (report.mode == profile_mode::monitor)
     out +=
         "what lies far from a kernel's usual time counts for all kernels alike in these means where samples do not "
-        "show that they differ in it\n";
+        "show that they differ in it, and times count less of kernels that the device had to wait for, or whose "
+        "enqueue call was interrupted\n";
   if (report.bias.busy_ns != 0.0)
     out += "kernel times are events' START to END less the event's own: " + microseconds(report.bias.busy_ns) +
            " us, " + microseconds(report.bias.starved_ns) + " us of the " + text::fixed(report.starved * 100.0, 1) +
            "% that the device waited for, more or less by when their enqueue calls returned" +
+           (report.waiting_samples > 0 ? "; of " + std::to_string(report.waiting_samples) +
+                                             " of them, beside the same kernels in time, were learned " +
+                                             microseconds(report.waiting.at_usual_ns) + " us and " +
+                                             text::fixed(report.waiting.slope, 2) + " us for each that a call is later"
+                                       : "") +
            (report.bias.starved_ns > report.bias.busy_ns && !report.bias.arrival_ns
                 ? " (against what is usual in a stream: the host was too uneven to measure it)"
                 : "") +

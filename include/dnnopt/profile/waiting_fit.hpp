@@ -1,0 +1,134 @@
+// Owns what events of commands that the device waited for have too much, learned from kernels seen both ways.
+#ifndef DNNOPT_PROFILE_WAITING_FIT_HPP
+#define DNNOPT_PROFILE_WAITING_FIT_HPP
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <dnnopt/profile/event_bias.hpp>
+
+namespace dnnopt::profile {
+
+/// What an event has too much whose command the device waited for.
+struct waiting_line {
+  double at_usual_ns = 0.0;  ///< where its enqueue call returned as late after START as is usual
+  double slope = 1.0;        ///< more for each nanosecond that it returned later
+
+  /// The part of a command whose call returned `late_ns` later than usual.
+  [[nodiscard]] constexpr double part(double late_ns) const noexcept { return at_usual_ns + slope * late_ns; }
+};
+
+/// Learns that line while a profile goes on: a kernel takes as long whether the device waited for it or not, so what
+/// its events have more where it was waited for, over lateness, is the line. `event_bias` says where to start from; it
+/// was measured between empty calls, whose code and data are in the host's caches. Within an inference a call takes
+/// longer to return after the command has gone out: on five lent hosts of an H200 the same lateness was worth 0.24 to
+/// 0.38 us less there, and another nanosecond of it 0.52 to 0.80. Least squares over all kernels, each less its own
+/// mean of commands that were there, with `event_bias` as one more sample. Memory is constant per launch.
+class waiting_fit {
+ public:
+  waiting_fit() = default;
+  explicit waiting_fit(const event_bias& bias)
+      : line_{bias.starved_ns, 1.0}, prior_(line_), scale_ns_(bias.starved_ns - std::max(bias.busy_ns, bias.deep_ns)) {}
+
+  /// The line as it is known now. Constant time.
+  [[nodiscard]] const waiting_line& line() const noexcept { return line_; }
+  /// Commands that it was learned from.
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
+
+  /// Takes a command of `launch` that was certainly there in time: its START to END less its part.
+  void add_present(std::size_t launch, double time_ns) {
+    sums& of = sums_of(launch);
+    ++of.present;
+    of.present_ns += time_ns;
+  }
+
+  /// Takes a command of `launch` that was waited for: how late it was, its START to END, and how long the launch takes
+  /// as far as that is known. What lies far from either says nothing of the line. Amortised constant time.
+  void add_waited(std::size_t launch, double late_ns, double whole_ns, double usual_ns) {
+    if (std::abs(late_ns) > 2.0 * scale_ns_) return;
+    sums& of = sums_of(launch);
+    if (of.present > 0) usual_ns = of.present_ns / static_cast<double>(of.present);
+    if (std::abs(whole_ns - usual_ns - line_.part(late_ns)) > scale_ns_) return;
+    ++of.waited;
+    of.late += late_ns;
+    of.late_squared += late_ns * late_ns;
+    of.whole += whole_ns;
+    of.late_whole += late_ns * whole_ns;
+    ++samples_;
+    if (std::has_single_bit(samples_) || samples_ % solve_every == 0) solve();
+  }
+
+  /// Notes that `part_ns` was taken off a time that counts `weight` in the launch's mean, by the line as known then.
+  void note(std::size_t launch, double late_ns, double part_ns, double weight) {
+    sums& of = sums_of(launch);
+    of.weight += weight;
+    of.weighted_late += weight * late_ns;
+    of.weighted_part += weight * part_ns;
+  }
+
+  /// Solves for what is known by now. O(launches).
+  void solve() {
+    // One sample's noise and the start's own uncertainty are both about a quarter of what waiting adds.
+    const double trust_slope = 0.25 * scale_ns_ / slope_uncertainty;
+    double n = 1.0, x = 0.0, xx = trust_slope * trust_slope;
+    double y = prior_.at_usual_ns, xy = trust_slope * trust_slope * prior_.slope;
+    for (const sums& of : launches_) {
+      if (of.present == 0) continue;
+      // The launch's own time is as uncertain as few commands leave it; those that were there scatter half as much.
+      const double counts = 1.0 / (1.0 + 0.25 / static_cast<double>(of.present));
+      const double own = of.present_ns / static_cast<double>(of.present);
+      n += counts * static_cast<double>(of.waited);
+      x += counts * of.late;
+      xx += counts * of.late_squared;
+      y += counts * (of.whole - own * static_cast<double>(of.waited));
+      xy += counts * (of.late_whole - own * of.late);
+    }
+    const double determinant = n * xx - x * x;
+    if (!(determinant > 0.0)) return;
+    line_.slope = std::clamp((n * xy - x * y) / determinant, 0.0, 1.5);
+    line_.at_usual_ns = (y - line_.slope * x) / n;
+  }
+
+  /// Nanoseconds by which the mean of a launch whose samples weigh `weight` in all changes when the line as it is known
+  /// now is taken for all of them.
+  [[nodiscard]] double correction(std::size_t launch, double weight) const noexcept {
+    if (launch >= launches_.size() || !(weight > 0.0)) return 0.0;
+    const sums& of = launches_[launch];
+    return (of.weighted_part - line_.at_usual_ns * of.weight - line_.slope * of.weighted_late) / weight;
+  }
+
+ private:
+  struct sums {
+    std::uint64_t present = 0;
+    double present_ns = 0.0;
+    std::uint64_t waited = 0;
+    double late = 0.0;
+    double late_squared = 0.0;
+    double whole = 0.0;
+    double late_whole = 0.0;
+    double weight = 0.0;
+    double weighted_late = 0.0;
+    double weighted_part = 0.0;
+  };
+  static constexpr std::uint64_t solve_every = 256;
+  static constexpr double slope_uncertainty = 0.4;
+
+  [[nodiscard]] sums& sums_of(std::size_t launch) {
+    if (launch >= launches_.size()) launches_.resize(launch + 1);
+    return launches_[launch];
+  }
+
+  waiting_line line_{};
+  waiting_line prior_{};
+  double scale_ns_ = 0.0;
+  std::vector<sums> launches_;
+  std::uint64_t samples_ = 0;
+};
+
+}  // namespace dnnopt::profile
+
+#endif  // DNNOPT_PROFILE_WAITING_FIT_HPP
