@@ -282,6 +282,8 @@ TEST_CASE("equal descriptions share a number and a wrong anchor is refused", "[p
   CHECK(profile.describe({.name = "k", .ops = {{"n", "Conv"}}}) == a);
   CHECK(profile.describe({.name = "k", .ops = {{"m", "Conv"}}}) != a);
   CHECK_THROWS_AS(profile.describe({.name = "j", .ops = {{"n", "Conv"}}, .anchor = 1}), dnnopt::error);
+  CHECK(profile.describe({.name = "j", .ops = {{"n", "Conv"}}, .anchor = 0}) !=
+        profile.describe({.name = "i", .ops = {{"n", "Conv"}}}));
 }
 
 TEST_CASE("an event of no described launch is counted, not hidden", "[profile]") {
