@@ -114,11 +114,11 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
     out += "kernel times are events' START to END less the event's own: " + microseconds(report.bias.busy_ns) +
            " us, " + microseconds(report.bias.starved_ns) + " us of the " + text::fixed(report.starved * 100.0, 1) +
            "% that the device waited for, more or less by when their enqueue calls returned" +
-           (report.waiting_samples > 0 ? "; of " + std::to_string(report.waiting_samples) +
-                                             " of them, beside the same kernels in time, were learned " +
-                                             microseconds(report.waiting.at_usual_ns) + " us and " +
-                                             text::fixed(report.waiting.slope, 2) + " us for each that a call is later"
-                                       : "") +
+           (report.waiting_samples > 0
+                ? " (in this profile, by " + std::to_string(report.waiting_samples) +
+                      " kernels that were in time at other times, " + microseconds(report.waiting.at_usual_ns) +
+                      " us and " + text::fixed(report.waiting.slope, 2) + " us for each that a call is later)"
+                : "") +
            (report.bias.starved_ns > report.bias.busy_ns && !report.bias.arrival_ns
                 ? " (against what is usual in a stream: the host was too uneven to measure it)"
                 : "") +

@@ -25,9 +25,9 @@ struct waiting_line {
 /// Learns that line while a profile goes on: a kernel takes as long whether the device waited for it or not, so what
 /// its events have more where it was waited for, over lateness, is the line. `event_bias` says where to start from; it
 /// was measured between empty calls, whose code and data are in the host's caches. Within an inference a call takes
-/// longer to return after the command has gone out: on five lent hosts of an H200 the same lateness was worth 0.24 to
-/// 0.38 us less there, and another nanosecond of it 0.52 to 0.80. Least squares over all kernels, each less its own
-/// mean of commands that were there, with `event_bias` as one more sample. Memory is constant per launch.
+/// longer to return after the command has gone out: in five calls on two hosts of an H200 the same lateness was worth
+/// 0.24 to 0.38 us less there, and another nanosecond of it 0.52 to 0.80. Least squares over all kernels, each less its
+/// own mean of commands that were there, with `event_bias` as one more sample. Memory is constant per launch.
 class waiting_fit {
  public:
   waiting_fit() = default;
