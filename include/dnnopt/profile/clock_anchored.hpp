@@ -13,8 +13,8 @@
 #include <utility>
 
 #include <dnnopt/profile/clock_map.hpp>
-#include <dnnopt/profile/clock_regression.hpp>
 #include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/line_moments.hpp>
 
 namespace dnnopt::profile {
 

@@ -69,8 +69,7 @@ class kernel_injector {
   }
 
   /// Shows the profiler when an empty kernel arrives that the device waits for, if it wants to see one; of three in a
-  /// row the middle one, for a call may be interrupted. To be called while the device is idle. Takes some
-  /// 50 us.
+  /// row the middle one, for a call may be interrupted. To be called while the device is idle. Takes some 50 us.
   void inject_arrival(opencl::command_queue& queue, profiler& into) {
     if (!into.wants_arrival()) return;
     const raw_event seen = probe_arrival(queue);

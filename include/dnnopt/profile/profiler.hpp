@@ -381,7 +381,8 @@ class profiler {
         launch.certain.add(duration, weight);
       }
       if (seen.late_ns) waiting_.note(raw.launch, *seen.late_ns, seen.part_ns, weight);
-      learn(raw.launch, seen, static_cast<double>(raw.end_ns - raw.start_ns), launch.durations.moments().mean());
+      learn(raw.launch, seen, static_cast<double>(unwrapped.end_ns - unwrapped.start_ns),
+            launch.durations.moments().mean());
     }
     launch.flops_and_bytes[0].add(static_cast<double>(raw.flops));
     launch.flops_and_bytes[1].add(static_cast<double>(raw.bytes));

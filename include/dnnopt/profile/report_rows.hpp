@@ -157,10 +157,11 @@ inline void add_rows(profile_report& result, const std::deque<recorded_launch>& 
     row.name = row.type = type;
     if (type == to_string(event_kind::wait)) continue;
     row.first_ns = calls.first_ns;
-    row.mean_ns = calls.mean_ns;
+    row.mean_ns = row.calls > 0.0 ? row.total_ns / row.calls : 0.0;
     row.p50_ns = calls.p50_ns;
     row.p90_ns = calls.p90_ns;
-    row.mean_interval_ns = calls.mean_interval_ns;
+    row.mean_interval_ns = {calls.mean_interval_ns.lower + row.mean_ns - calls.mean_ns,
+                            calls.mean_interval_ns.upper + row.mean_ns - calls.mean_ns};
     rates(row);
     result.by_type.push_back(row);
   }

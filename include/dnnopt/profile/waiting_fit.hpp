@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <dnnopt/profile/event_bias.hpp>
+#include <dnnopt/profile/line_moments.hpp>
 
 namespace dnnopt::profile {
 
@@ -36,7 +37,7 @@ class waiting_fit {
 
   /// The line as it is known now. Constant time.
   [[nodiscard]] const waiting_line& line() const noexcept { return line_; }
-  /// Commands that it was learned from.
+  /// Commands that it was learned from when it was last solved for: those of launches that were in time as well.
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
 
   /// Takes a command of `launch` that was certainly there in time: its START to END less its part.
@@ -53,13 +54,9 @@ class waiting_fit {
     sums& of = sums_of(launch);
     if (of.present > 0) usual_ns = of.present_ns / static_cast<double>(of.present);
     if (std::abs(whole_ns - usual_ns - line_.part(late_ns)) > scale_ns_) return;
-    ++of.waited;
-    of.late += late_ns;
-    of.late_squared += late_ns * late_ns;
-    of.whole += whole_ns;
-    of.late_whole += late_ns * whole_ns;
-    ++samples_;
-    if (std::has_single_bit(samples_) || samples_ % solve_every == 0) solve();
+    of.waited.add(late_ns, whole_ns);
+    ++waited_;
+    if (std::has_single_bit(waited_) || waited_ % solve_every == 0) solve();
   }
 
   /// Notes that `part_ns` was taken off a time that counts `weight` in the launch's mean, by the line as known then.
@@ -73,24 +70,22 @@ class waiting_fit {
   /// Solves for what is known by now. O(launches).
   void solve() {
     // One sample's noise and the start's own uncertainty are both about a quarter of what waiting adds.
-    const double trust_slope = 0.25 * scale_ns_ / slope_uncertainty;
-    double n = 1.0, x = 0.0, xx = trust_slope * trust_slope;
-    double y = prior_.at_usual_ns, xy = trust_slope * trust_slope * prior_.slope;
+    const double reach = 0.25 * scale_ns_ / slope_uncertainty;
+    line_moments all{1.0, 0.0, prior_.at_usual_ns, reach * reach, reach * reach * prior_.slope};
+    samples_ = 0;
     for (const sums& of : launches_) {
       if (of.present == 0) continue;
+      line_moments more = of.waited;
+      samples_ += static_cast<std::uint64_t>(more.weight);
+      more.mean_y -= of.present_ns / static_cast<double>(of.present);
       // The launch's own time is as uncertain as few commands leave it; those that were there scatter half as much.
-      const double counts = 1.0 / (1.0 + 0.25 / static_cast<double>(of.present));
-      const double own = of.present_ns / static_cast<double>(of.present);
-      n += counts * static_cast<double>(of.waited);
-      x += counts * of.late;
-      xx += counts * of.late_squared;
-      y += counts * (of.whole - own * static_cast<double>(of.waited));
-      xy += counts * (of.late_whole - own * of.late);
+      more.fade(1.0 / (1.0 + 0.25 / static_cast<double>(of.present)));
+      all.merge(more);
     }
-    const double determinant = n * xx - x * x;
-    if (!(determinant > 0.0)) return;
-    line_.slope = std::clamp((n * xy - x * y) / determinant, 0.0, 1.5);
-    line_.at_usual_ns = (y - line_.slope * x) / n;
+    if (samples_ == 0) return;
+    // A call that returns later never means less waiting, nor much more than it is later.
+    line_.slope = std::clamp(all.slope(), 0.0, 1.5);
+    line_.at_usual_ns = all.mean_y - line_.slope * all.mean_x;
   }
 
   /// Nanoseconds by which the mean of a launch whose samples weigh `weight` in all changes when the line as it is known
@@ -105,11 +100,7 @@ class waiting_fit {
   struct sums {
     std::uint64_t present = 0;
     double present_ns = 0.0;
-    std::uint64_t waited = 0;
-    double late = 0.0;
-    double late_squared = 0.0;
-    double whole = 0.0;
-    double late_whole = 0.0;
+    line_moments waited;  // START to END over lateness
     double weight = 0.0;
     double weighted_late = 0.0;
     double weighted_part = 0.0;
@@ -126,6 +117,7 @@ class waiting_fit {
   waiting_line prior_{};
   double scale_ns_ = 0.0;
   std::vector<sums> launches_;
+  std::uint64_t waited_ = 0;
   std::uint64_t samples_ = 0;
 };
 
