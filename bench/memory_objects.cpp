@@ -18,14 +18,14 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/arrange_memory.hpp>
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/pack_storage.hpp>
+#include <dnnopt/backend/measure/event_timer.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/program/arrange_memory.hpp>
+#include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/storage/pack.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
-#include <dnnopt/profile/event_timer.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/profile/clock_regression.hpp>
+#include <dnnopt/profile/clocks/clock_regression.hpp>
+#include <dnnopt/profile/clocks/simulated_clock.hpp>
 #include <dnnopt/profile/profiler.hpp>
-#include <dnnopt/profile/simulated_clock.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
 using namespace dnnopt::profile;

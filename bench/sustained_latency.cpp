@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
 #include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 
 namespace {
 

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/backend/measure/profiled_run.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/profile/table.hpp>
+#include <dnnopt/profile/report/table.hpp>
 
 #include "wordpiece.hpp"
 

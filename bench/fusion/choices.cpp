@@ -21,10 +21,10 @@
 #include <string_view>
 #include <vector>
 
-#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
 #include <dnnopt/tune.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 
 namespace {
 

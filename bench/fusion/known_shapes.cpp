@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/program_subgraphs.hpp>
+#include <dnnopt/backend/program/subgraphs.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/passes/pass_table.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>

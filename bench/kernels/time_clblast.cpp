@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
 
 namespace {
 

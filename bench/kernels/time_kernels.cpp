@@ -29,10 +29,10 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower.hpp>
-#include <dnnopt/backend/kernel_launch.hpp>
-#include <dnnopt/backend/opencl_context.hpp>
-#include <dnnopt/backend/program_cache.hpp>
-#include <dnnopt/backend/tuner.hpp>
+#include <dnnopt/backend/measure/tuner.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/opencl/kernel_launch.hpp>
+#include <dnnopt/backend/opencl/program_cache.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/reference/table.hpp>
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/opencl_context.hpp>
-#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 #include <nlohmann/json.hpp>
 
 #include "../interposed_library.hpp"

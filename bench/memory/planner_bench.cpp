@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "dnnopt/passes/memory/memory_io.hpp"
-#include "dnnopt/passes/memory/min_cost_flow.hpp"
-#include "dnnopt/passes/memory/plan.hpp"
-#include "dnnopt/passes/memory/plan_check.hpp"
-#include "dnnopt/passes/memory/schedule_memory.hpp"
+#include "dnnopt/memory/memory_io.hpp"
+#include "dnnopt/memory/objects/min_cost_flow.hpp"
+#include "dnnopt/memory/order/schedule_memory.hpp"
+#include "dnnopt/memory/plan.hpp"
+#include "dnnopt/memory/plan_check.hpp"
 
 namespace {
 

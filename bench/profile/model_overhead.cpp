@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/profiled_run.hpp>
-#include <dnnopt/profile/csv.hpp>
-#include <dnnopt/profile/kernel_injector.hpp>
+#include <dnnopt/backend/measure/kernel_injector.hpp>
+#include <dnnopt/backend/measure/profiled_run.hpp>
+#include <dnnopt/profile/report/csv.hpp>
 #include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
 

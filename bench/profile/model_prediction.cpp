@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/lone_kernels.hpp>
-#include <dnnopt/profile/kernel_injector.hpp>
-#include <dnnopt/profile/latency_table.hpp>
-#include <dnnopt/profile/latency_table_json.hpp>
+#include <dnnopt/backend/measure/kernel_injector.hpp>
+#include <dnnopt/backend/measure/lone_kernels.hpp>
+#include <dnnopt/profile/report/latency_table.hpp>
+#include <dnnopt/profile/report/latency_table_json.hpp>
 #include <nlohmann/json.hpp>
 
 #include "profile_model.hpp"

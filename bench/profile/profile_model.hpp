@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/run_observer.hpp>
+#include <dnnopt/backend/measure/event_timer.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/run/observer.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
-#include <dnnopt/profile/event_timer.hpp>
-#include <dnnopt/profile/host_clock.hpp>
+#include <dnnopt/profile/clocks/host_clock.hpp>
 #include <dnnopt/profile/statistics.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 
 namespace measure {
 

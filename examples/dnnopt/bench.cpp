@@ -8,19 +8,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <dnnopt/backend/check_kernels.hpp>
-#include <dnnopt/backend/device_facts.hpp>
-#include <dnnopt/backend/profiled_run.hpp>
-#include <dnnopt/profile/chrome_trace.hpp>
-#include <dnnopt/profile/csv.hpp>
-#include <dnnopt/profile/html_report.hpp>
-#include <dnnopt/profile/kernel_injector.hpp>
-#include <dnnopt/profile/latency_table.hpp>
-#include <dnnopt/profile/latency_table_json.hpp>
-#include <dnnopt/profile/perfetto_trace.hpp>
-#include <dnnopt/profile/report_json.hpp>
-#include <dnnopt/profile/roofline.hpp>
-#include <dnnopt/profile/table.hpp>
+#include <dnnopt/backend/measure/check_kernels.hpp>
+#include <dnnopt/backend/measure/device_facts.hpp>
+#include <dnnopt/backend/measure/kernel_injector.hpp>
+#include <dnnopt/backend/measure/profiled_run.hpp>
+#include <dnnopt/profile/report/chrome_trace.hpp>
+#include <dnnopt/profile/report/csv.hpp>
+#include <dnnopt/profile/report/html_report.hpp>
+#include <dnnopt/profile/report/latency_table.hpp>
+#include <dnnopt/profile/report/latency_table_json.hpp>
+#include <dnnopt/profile/report/perfetto_trace.hpp>
+#include <dnnopt/profile/report/report_json.hpp>
+#include <dnnopt/profile/report/roofline.hpp>
+#include <dnnopt/profile/report/table.hpp>
 
 #include "support.hpp"
 

@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include <dnnopt/backend/device.hpp>
-#include <dnnopt/backend/join_timer.hpp>
-#include <dnnopt/backend/tuning_store.hpp>
-#include <dnnopt/passes/memory/memory_io.hpp>
+#include <dnnopt/backend/measure/join_timer.hpp>
+#include <dnnopt/backend/measure/tuning_store.hpp>
+#include <dnnopt/backend/opencl/device.hpp>
+#include <dnnopt/memory/memory_io.hpp>
 
 #include "support.hpp"
 

@@ -1,7 +1,7 @@
 // dnnopt conformance
 #include "conformance.hpp"
 
-#include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
 
 #include "support.hpp"
 

@@ -1,5 +1,5 @@
 // dnnopt devices
-#include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/error.hpp>
 
 #include "command.hpp"

@@ -1,6 +1,6 @@
 // The inputs of a run: given as .npy files, or generated.
 #include <dnnopt/npy.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 
 #include "support.hpp"
 

@@ -2,14 +2,14 @@
 #include <fstream>
 #include <optional>
 
-#include <dnnopt/backend/device_lowering.hpp>
-#include <dnnopt/backend/fit_program.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/program_subgraphs.hpp>
+#include <dnnopt/backend/measure/device_lowering.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/program/subgraphs.hpp>
+#include <dnnopt/backend/storage/fit_program.hpp>
 #include <dnnopt/graph_io.hpp>
+#include <dnnopt/memory/memory_io.hpp>
+#include <dnnopt/memory/memory_svg.hpp>
 #include <dnnopt/onnx/export.hpp>
-#include <dnnopt/passes/memory/memory_io.hpp>
-#include <dnnopt/passes/memory/memory_svg.hpp>
 
 #include "support.hpp"
 

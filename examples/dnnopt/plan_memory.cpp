@@ -3,9 +3,9 @@
 #include <sstream>
 
 #include <dnnopt/error.hpp>
-#include <dnnopt/passes/memory/memory_io.hpp>
-#include <dnnopt/passes/memory/min_cost_flow.hpp>
-#include <dnnopt/passes/memory/plan.hpp>
+#include <dnnopt/memory/memory_io.hpp>
+#include <dnnopt/memory/objects/min_cost_flow.hpp>
+#include <dnnopt/memory/plan.hpp>
 
 #include "command.hpp"
 

@@ -1,7 +1,7 @@
 // dnnopt run
 #include <filesystem>
 
-#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/npy.hpp>
 
 #include "support.hpp"

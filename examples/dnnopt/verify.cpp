@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <limits>
 
-#include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
 #include <dnnopt/onnx/test_data.hpp>
 
 #include "support.hpp"

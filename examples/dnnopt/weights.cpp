@@ -1,6 +1,6 @@
 // dnnopt weights
-#include <dnnopt/onnx/generate_weights.hpp>
 #include <dnnopt/ops/standard.hpp>
+#include <dnnopt/zoo/generate_weights.hpp>
 
 #include "command.hpp"
 

@@ -20,13 +20,13 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/lone_kernels.hpp>
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
-#include <dnnopt/profile/host_clock.hpp>
-#include <dnnopt/profile/latency_table.hpp>
+#include <dnnopt/backend/measure/lone_kernels.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/profile/clocks/host_clock.hpp>
+#include <dnnopt/profile/report/latency_table.hpp>
 #include <dnnopt/profile/statistics.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 
 #include "mobile_network.hpp"
 

@@ -24,17 +24,17 @@
 
 #include <unistd.h>
 
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/backend/measure/event_timer.hpp>
+#include <dnnopt/backend/measure/kernel_injector.hpp>
+#include <dnnopt/backend/measure/profiled_run.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/onnx/generate_inputs.hpp>
-#include <dnnopt/profile/event_timer.hpp>
-#include <dnnopt/profile/host_clock.hpp>
-#include <dnnopt/profile/kernel_injector.hpp>
+#include <dnnopt/profile/clocks/host_clock.hpp>
 #include <dnnopt/profile/long_run.hpp>
 #include <dnnopt/profile/profiler.hpp>
 #include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/telemetry.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
 
 #include "../latency_search/mobile_network.hpp"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "device_info.hpp"
+#include <dnnopt/device_info.hpp>
 
 namespace dnnopt {
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/memory_options.hpp>
-#include <dnnopt/backend/program_cache_options.hpp>
+#include <dnnopt/backend/opencl/program_cache_options.hpp>
+#include <dnnopt/backend/program/memory_options.hpp>
 #include <dnnopt/bound_value.hpp>
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/graph.hpp>
@@ -30,9 +30,9 @@ struct _cl_mem;  // OpenCL's: cl_mem is a pointer to it
 
 namespace dnnopt {
 
-// Who asks a session for its executor or context includes backend/opencl_executor.hpp or backend/opencl_context.hpp;
-// who makes an opened_device, backend/opened_device.hpp, a tuning_store, backend/tuning_store.hpp, a join_judge,
-// backend/join_timer.hpp. Others do not pay for OpenCL's headers.
+// Who asks a session for its executor or context includes backend/run/executor.hpp or backend/opencl/context.hpp;
+// who makes an opened_device, backend/measure/opened_device.hpp, a tuning_store, backend/measure/tuning_store.hpp, a
+// join_judge, backend/measure/join_timer.hpp. Others do not pay for OpenCL's headers.
 class opencl_executor;
 class run_observer;
 struct opened_device;
@@ -80,7 +80,7 @@ struct compile_report {
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::buffers;  ///< what `automatic` became
   storage_figures storage;
   std::uint64_t builds = 0;  ///< programs compiled from source, not taken from the cache
-  /// Nodes whose kernels allow fewer work-items than they were first lowered for (backend/refused_work_groups.hpp).
+  /// Nodes whose kernels allow fewer work-items than they were first lowered for (backend/run/refused_work_groups.hpp).
   std::vector<std::string> smaller_work_groups;
 };
 

@@ -12,7 +12,7 @@
 namespace dnnopt {
 
 /// How float32 tensors are stored on an OpenCL device and what kernels multiply in; the reference backend stores and
-/// computes in fp32. narrow_storage (backend/narrow_storage.hpp) says which tensors fp16 means.
+/// computes in fp32. narrow_storage (backend/storage/narrow.hpp) says which tensors fp16 means.
 enum class precision : std::uint8_t {
   fp32,
   fp16,             ///< storage alone: kernels compute in fp32

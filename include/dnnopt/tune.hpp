@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/narrow_storage.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/program.hpp>
-#include <dnnopt/backend/tuner.hpp>
-#include <dnnopt/backend/tuning_store.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/measure/tuner.hpp>
+#include <dnnopt/backend/measure/tuning_store.hpp>
+#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/storage/narrow.hpp>
 #include <dnnopt/session.hpp>
 
 namespace dnnopt {

@@ -2,9 +2,9 @@
 // 4 and 5, and what remains between a normalization and a product in Fig. 6.
 #include "figure.hpp"
 
+#include <dnnopt/backend/storage/select_layouts.hpp>
 #include <dnnopt/ops/layout_table.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
-#include <dnnopt/passes/select_layouts.hpp>
 
 #include <catch2/catch.hpp>
 

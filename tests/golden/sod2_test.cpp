@@ -2,7 +2,7 @@
 // fusion with and without known broadcasts in Fig. 4, partition at nac tensors in section 4.3.
 #include "figure.hpp"
 
-#include <dnnopt/backend/program_subgraphs.hpp>
+#include <dnnopt/backend/program/subgraphs.hpp>
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include <dnnopt/backend/codegen/lower_convolution_shifts.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_shifts.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include <dnnopt/backend/codegen/tile_frame.hpp>
+#include <dnnopt/backend/codegen/frames/products/tile_frame.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <dnnopt/backend/join_timer.hpp>
+#include <dnnopt/backend/measure/join_timer.hpp>
 #include <dnnopt/session.hpp>
 
 #include "property/random_patterns.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 #include "../support/small_network.hpp"

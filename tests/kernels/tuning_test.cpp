@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/tuner.hpp>
+#include <dnnopt/backend/measure/tuner.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;

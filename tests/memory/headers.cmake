@@ -1,6 +1,6 @@
 # Planner headers stand on the standard library: none but min_cost_flow.hpp reaches Boost, none reaches Eigen or ranges,
 # and memory_io.hpp alone needs nlohmann/json.
-file(GLOB headers "${SOURCE}/include/dnnopt/passes/memory/*.hpp")
+file(GLOB_RECURSE headers "${SOURCE}/include/dnnopt/memory/*.hpp")
 if(NOT headers)
   message(FATAL_ERROR "no planner headers below ${SOURCE}")
 endif()
@@ -18,7 +18,7 @@ foreach(header IN LISTS headers)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "${name} alone does not compile:\n${trouble}")
   endif()
-  if(NOT files MATCHES "passes/memory/")
+  if(NOT files MATCHES "dnnopt/memory/")
     message(FATAL_ERROR "the compiler lists no files for ${name}")
   endif()
   if(files MATCHES "${forbidden}")

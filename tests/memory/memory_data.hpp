@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "dnnopt/passes/memory/memory_io.hpp"
-#include "dnnopt/passes/memory/usage.hpp"
+#include "dnnopt/memory/memory_io.hpp"
+#include "dnnopt/memory/usage.hpp"
 
 namespace memory_data {
 

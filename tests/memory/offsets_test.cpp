@@ -4,8 +4,8 @@
 #include <map>
 #include <numeric>
 
-#include "dnnopt/passes/memory/plan.hpp"
-#include "dnnopt/passes/memory/plan_check.hpp"
+#include "dnnopt/memory/plan.hpp"
+#include "dnnopt/memory/plan_check.hpp"
 #include "memory_data.hpp"
 
 using namespace dnnopt::memory;

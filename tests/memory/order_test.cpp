@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "dnnopt/passes/memory/exact_order.hpp"
-#include "dnnopt/passes/memory/plan_check.hpp"
-#include "dnnopt/passes/memory/schedule_memory.hpp"
+#include "dnnopt/memory/order/exact_order.hpp"
+#include "dnnopt/memory/order/schedule_memory.hpp"
+#include "dnnopt/memory/plan_check.hpp"
 #include "memory_data.hpp"
 
 using namespace dnnopt::memory;

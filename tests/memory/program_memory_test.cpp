@@ -1,10 +1,10 @@
 // The memory of whole programs: execution order, writing in place, the arena against the allocator's count, limits.
-#include <dnnopt/backend/opencl_context.hpp>
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/tuning_store.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/measure/tuning_store.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/passes/memory/plan_check.hpp>
+#include <dnnopt/memory/plan_check.hpp>
 
 #include <catch2/catch.hpp>
 

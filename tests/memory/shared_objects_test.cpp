@@ -4,11 +4,11 @@
 #include <map>
 #include <numeric>
 
-#include "dnnopt/passes/memory/min_cost_flow.hpp"
-#include "dnnopt/passes/memory/plan_check.hpp"
-#include "dnnopt/passes/memory/shared_images.hpp"
-#include "dnnopt/passes/memory/shared_objects.hpp"
-#include "dnnopt/passes/memory/shared_objects_search.hpp"
+#include "dnnopt/memory/objects/min_cost_flow.hpp"
+#include "dnnopt/memory/objects/shared_images.hpp"
+#include "dnnopt/memory/objects/shared_objects.hpp"
+#include "dnnopt/memory/objects/shared_objects_search.hpp"
+#include "dnnopt/memory/plan_check.hpp"
 #include "memory_data.hpp"
 
 using namespace dnnopt::memory;

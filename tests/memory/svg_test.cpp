@@ -1,8 +1,8 @@
 // The drawing of a plan: well formed, one rectangle per buffer, the bound, the peak named, hostile names.
 #include <catch2/catch.hpp>
 
-#include "dnnopt/passes/memory/memory_svg.hpp"
-#include "dnnopt/passes/memory/plan.hpp"
+#include "dnnopt/memory/memory_svg.hpp"
+#include "dnnopt/memory/plan.hpp"
 #include "memory_data.hpp"
 
 using namespace dnnopt::memory;

@@ -1,10 +1,10 @@
 // Usage records: bounds, plan checker, CSV and JSON.
 #include <catch2/catch.hpp>
 
-#include "dnnopt/passes/memory/bounds.hpp"
-#include "dnnopt/passes/memory/memory_csv.hpp"
-#include "dnnopt/passes/memory/memory_io.hpp"
-#include "dnnopt/passes/memory/plan_check.hpp"
+#include "dnnopt/memory/bounds.hpp"
+#include "dnnopt/memory/memory_csv.hpp"
+#include "dnnopt/memory/memory_io.hpp"
+#include "dnnopt/memory/plan_check.hpp"
 #include "memory_data.hpp"
 
 using namespace dnnopt::memory;

@@ -10,9 +10,9 @@
 
 #include <catch2/catch.hpp>
 
-#include <dnnopt/onnx/generate_inputs.hpp>
-#include <dnnopt/onnx/generate_weights.hpp>
 #include <dnnopt/ops/standard.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
+#include <dnnopt/zoo/generate_weights.hpp>
 
 #include <support/onnx_writer.hpp>
 

@@ -1,6 +1,6 @@
 // Context, queues, buffers and images on the first OpenCL device.
-#include <dnnopt/backend/arena.hpp>
-#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/run/arena.hpp>
 
 #include <catch2/catch.hpp>
 

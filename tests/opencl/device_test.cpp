@@ -1,5 +1,5 @@
 // OpenCL devices: status names, enumeration, limits, choice by specification.
-#include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/device_info_json.hpp>
 
 #include <catch2/catch.hpp>

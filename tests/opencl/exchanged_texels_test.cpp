@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/texel_bytes.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/run/texel_bytes.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 #include "../support/small_network.hpp"

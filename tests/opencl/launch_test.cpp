@@ -1,7 +1,7 @@
 // Prepared launches, work-group checks, recordings and their counting.
-#include <dnnopt/backend/kernel_launch.hpp>
-#include <dnnopt/backend/program_cache.hpp>
-#include <dnnopt/backend/recording.hpp>
+#include <dnnopt/backend/opencl/kernel_launch.hpp>
+#include <dnnopt/backend/opencl/program_cache.hpp>
+#include <dnnopt/backend/opencl/recording.hpp>
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // The run-time loader: a machine without OpenCL gets a message, never a crash.
-#include <dnnopt/backend/device.hpp>
+#include <dnnopt/backend/opencl/device.hpp>
 
 #include <catch2/catch.hpp>
 

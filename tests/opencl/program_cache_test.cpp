@@ -1,5 +1,5 @@
 // Program cache: memory, disk, damage, concurrency, errors.
-#include <dnnopt/backend/program_cache.hpp>
+#include <dnnopt/backend/opencl/program_cache.hpp>
 
 #include <catch2/catch.hpp>
 

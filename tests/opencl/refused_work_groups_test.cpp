@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/refused_work_groups.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/run/refused_work_groups.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/tune.hpp>
 

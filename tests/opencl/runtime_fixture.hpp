@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
-#include <dnnopt/backend/opencl_context.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
 #include <filesystem>
 #include <span>
 #include <string>

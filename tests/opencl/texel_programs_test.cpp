@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/pack_storage.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/storage/pack.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 #include "../support/small_network.hpp"

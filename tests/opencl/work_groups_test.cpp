@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/work_groups.hpp>
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 #include "../support/small_network.hpp"

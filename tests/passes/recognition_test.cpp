@@ -11,12 +11,12 @@
 #include <catch2/catch.hpp>
 
 #include <dnnopt/ops/standard.hpp>
-#include <dnnopt/passes/fold_batch_normalization.hpp>
-#include <dnnopt/passes/fold_padding.hpp>
+#include <dnnopt/passes/folding/fold_batch_normalization.hpp>
+#include <dnnopt/passes/folding/fold_padding.hpp>
 #include <dnnopt/passes/merge_equal.hpp>
 #include <dnnopt/passes/merge_siblings.hpp>
-#include <dnnopt/passes/recognize_attention.hpp>
-#include <dnnopt/passes/recognize_rotary.hpp>
+#include <dnnopt/passes/recognition/recognize_attention.hpp>
+#include <dnnopt/passes/recognition/recognize_rotary.hpp>
 #include <dnnopt/passes/remove_dead.hpp>
 #include <dnnopt/passes/rewriting/edit.hpp>
 #include <dnnopt/passes/verify.hpp>

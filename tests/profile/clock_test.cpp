@@ -5,10 +5,10 @@
 
 #include <catch2/catch.hpp>
 
-#include <dnnopt/profile/clock_regression.hpp>
-#include <dnnopt/profile/clock_sync.hpp>
+#include <dnnopt/profile/clocks/clock_regression.hpp>
+#include <dnnopt/profile/clocks/clock_sync.hpp>
+#include <dnnopt/profile/clocks/simulated_clock.hpp>
 #include <dnnopt/profile/command_arrival.hpp>
-#include <dnnopt/profile/simulated_clock.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
 using namespace dnnopt::profile;

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/check_kernels.hpp>
-#include <dnnopt/backend/lone_kernels.hpp>
-#include <dnnopt/backend/opencl_executor.hpp>
+#include <dnnopt/backend/measure/check_kernels.hpp>
+#include <dnnopt/backend/measure/kernel_injector.hpp>
+#include <dnnopt/backend/measure/lone_kernels.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/profile/kernel_injector.hpp>
 
 using namespace dnnopt;
 

@@ -6,11 +6,11 @@
 
 #include <catch2/catch.hpp>
 
-#include <dnnopt/backend/device.hpp>
-#include <dnnopt/backend/opencl_context.hpp>
-#include <dnnopt/profile/event_timer.hpp>
+#include <dnnopt/backend/measure/event_timer.hpp>
+#include <dnnopt/backend/measure/kernel_injector.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/profile/host_timer.hpp>
-#include <dnnopt/profile/kernel_injector.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::profile;

@@ -4,10 +4,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include <dnnopt/profile/compare.hpp>
-#include <dnnopt/profile/latency_table.hpp>
-#include <dnnopt/profile/latency_table_json.hpp>
-#include <dnnopt/profile/report_json.hpp>
+#include <dnnopt/profile/report/compare.hpp>
+#include <dnnopt/profile/report/latency_table.hpp>
+#include <dnnopt/profile/report/latency_table_json.hpp>
+#include <dnnopt/profile/report/report_json.hpp>
 
 #include "simulated_executor.hpp"
 

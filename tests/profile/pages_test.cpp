@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_reader.hpp>
 
-#include <dnnopt/profile/html_report.hpp>
-#include <dnnopt/profile/perfetto_trace.hpp>
+#include <dnnopt/profile/report/html_report.hpp>
+#include <dnnopt/profile/report/perfetto_trace.hpp>
 
 #include "simulated_executor.hpp"
 

@@ -10,12 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/profiled_run.hpp>
+#include <dnnopt/backend/measure/profiled_run.hpp>
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/profile/report_json.hpp>
-#include <dnnopt/profile/roofline.hpp>
-#include <dnnopt/profile/table.hpp>
+#include <dnnopt/profile/report/report_json.hpp>
+#include <dnnopt/profile/report/roofline.hpp>
+#include <dnnopt/profile/report/table.hpp>
 
 #include "../support/small_network.hpp"
 

@@ -7,10 +7,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include <dnnopt/profile/chrome_trace.hpp>
-#include <dnnopt/profile/csv.hpp>
-#include <dnnopt/profile/report_json.hpp>
-#include <dnnopt/profile/table.hpp>
+#include <dnnopt/profile/report/chrome_trace.hpp>
+#include <dnnopt/profile/report/csv.hpp>
+#include <dnnopt/profile/report/report_json.hpp>
+#include <dnnopt/profile/report/table.hpp>
 
 #include "simulated_executor.hpp"
 

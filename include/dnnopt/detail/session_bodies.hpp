@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/device_lowering.hpp>
-#include <dnnopt/backend/fit_program.hpp>
-#include <dnnopt/backend/opencl_executor.hpp>
-#include <dnnopt/backend/opened_device.hpp>
-#include <dnnopt/backend/program.hpp>
-#include <dnnopt/backend/refused_work_groups.hpp>
-#include <dnnopt/passes/fold_constants.hpp>
+#include <dnnopt/backend/measure/device_lowering.hpp>
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/run/refused_work_groups.hpp>
+#include <dnnopt/backend/storage/fit_program.hpp>
+#include <dnnopt/passes/folding/fold_constants.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <dnnopt/session.hpp>
 

@@ -33,9 +33,9 @@ struct value_facts {
   tensor constant;                ///< the value itself where it is constant (else empty())
   std::optional<std::vector<index_expr>>
       elements;           ///< integer tensors of few elements: each as an expression, row-major
-  bool narrowed = false;  ///< float16 by our choice where the model says float32 (backend/narrow_storage.hpp)
+  bool narrowed = false;  ///< float16 by our choice where the model says float32 (backend/storage/narrow.hpp)
   std::optional<texel_layout>
-      texels;  ///< packed, by our choice (backend/pack_storage.hpp) or the caller's (exchange_texels.hpp); else rows
+      texels;  ///< packed, by our choice (backend/storage/pack.hpp) or the caller's (exchange_texels.hpp); else rows
 
   [[nodiscard]] bool is_constant() const noexcept { return !constant.empty(); }
 };

@@ -5,17 +5,17 @@
 #include <array>
 #include <string_view>
 
-#include <dnnopt/passes/fold_batch_normalization.hpp>
-#include <dnnopt/passes/fold_constants.hpp>
-#include <dnnopt/passes/fold_padding.hpp>
+#include <dnnopt/passes/folding/fold_batch_normalization.hpp>
+#include <dnnopt/passes/folding/fold_constants.hpp>
+#include <dnnopt/passes/folding/fold_padding.hpp>
 #include <dnnopt/passes/fuse.hpp>
 #include <dnnopt/passes/inline_branches.hpp>
 #include <dnnopt/passes/merge_equal.hpp>
 #include <dnnopt/passes/merge_siblings.hpp>
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rdp.hpp>
-#include <dnnopt/passes/recognize_attention.hpp>
-#include <dnnopt/passes/recognize_rotary.hpp>
+#include <dnnopt/passes/recognition/recognize_attention.hpp>
+#include <dnnopt/passes/recognition/recognize_rotary.hpp>
 #include <dnnopt/passes/remove_dead.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
 #include <dnnopt/passes/rewrite.hpp>

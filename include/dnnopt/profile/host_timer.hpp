@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include <dnnopt/profile/clocks/host_clock.hpp>
 #include <dnnopt/profile/events.hpp>
-#include <dnnopt/profile/host_clock.hpp>
 #include <dnnopt/profile/profiler.hpp>
 
 namespace dnnopt::profile {

@@ -20,14 +20,14 @@
 #include <vector>
 
 #include <dnnopt/error.hpp>
-#include <dnnopt/profile/clock_sync.hpp>
+#include <dnnopt/profile/clocks/clock_sync.hpp>
+#include <dnnopt/profile/clocks/host_clock.hpp>
 #include <dnnopt/profile/command_arrival.hpp>
 #include <dnnopt/profile/event_queue.hpp>
 #include <dnnopt/profile/events.hpp>
-#include <dnnopt/profile/host_clock.hpp>
 #include <dnnopt/profile/monitor.hpp>
-#include <dnnopt/profile/report.hpp>
-#include <dnnopt/profile/report_rows.hpp>
+#include <dnnopt/profile/report/report.hpp>
+#include <dnnopt/profile/report/report_rows.hpp>
 #include <dnnopt/profile/statistics.hpp>
 #include <dnnopt/profile/waiting_fit.hpp>
 

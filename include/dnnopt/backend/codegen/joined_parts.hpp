@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
 #include <dnnopt/ops/state_view.hpp>
 
 namespace dnnopt::codegen {

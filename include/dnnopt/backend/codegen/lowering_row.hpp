@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dnnopt/backend/codegen/kernel_builder.hpp>
+#include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
 #include <dnnopt/backend/codegen/tuning.hpp>
 #include <dnnopt/device_info.hpp>
 
@@ -31,12 +31,12 @@ struct lower_options {
   memory_objects memory = memory_objects::buffers;  ///< for a kernel `automatic` means buffers (pack_storage.hpp)
   std::span<const lowering_row> rows;               ///< tried before dnnopt's own lowerings
   /// Times their memory that weights may take in a form that saves arithmetic; a memory limit lowers it
-  /// (backend/fit_program.hpp). Rows that only fill up a vector do not count.
+  /// (backend/storage/fit_program.hpp). Rows that only fill up a vector do not count.
   double weight_growth = std::numeric_limits<double>::infinity();
   /// Whether frames multiply in halves where both operands are stored in them (precision::fp16_arithmetic).
   bool half_products = false;
   /// By a block's node (placed_node::id), the most work-items of its work-groups where its kernels were found to allow
-  /// fewer than the device does (backend/refused_work_groups.hpp); null: nothing was found.
+  /// fewer than the device does (backend/run/refused_work_groups.hpp); null: nothing was found.
   const std::map<node_id, std::size_t>* work_group_limits = nullptr;
 };
 

@@ -10,23 +10,23 @@
 #include <optional>
 #include <string>
 
-#include <dnnopt/backend/codegen/emitters/all.hpp>
-#include <dnnopt/backend/codegen/lower_attention.hpp>
-#include <dnnopt/backend/codegen/lower_convolution.hpp>
-#include <dnnopt/backend/codegen/lower_convolution_shifts.hpp>
-#include <dnnopt/backend/codegen/lower_convolution_texels.hpp>
-#include <dnnopt/backend/codegen/lower_convolution_winograd.hpp>
-#include <dnnopt/backend/codegen/lower_map.hpp>
-#include <dnnopt/backend/codegen/lower_matrix_product.hpp>
-#include <dnnopt/backend/codegen/lower_product_chain.hpp>
-#include <dnnopt/backend/codegen/lower_recurrent.hpp>
-#include <dnnopt/backend/codegen/lower_row_map.hpp>
-#include <dnnopt/backend/codegen/lower_rows.hpp>
-#include <dnnopt/backend/codegen/lower_scatter.hpp>
-#include <dnnopt/backend/codegen/lower_top_k.hpp>
-#include <dnnopt/backend/codegen/lower_transposed_map.hpp>
-#include <dnnopt/backend/codegen/lower_vector_chain.hpp>
-#include <dnnopt/backend/codegen/lower_windows.hpp>
+#include <dnnopt/backend/codegen/elements/all.hpp>
+#include <dnnopt/backend/codegen/frames/attention/lower_attention.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_shifts.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_texels.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_winograd.hpp>
+#include <dnnopt/backend/codegen/frames/indexed/lower_scatter.hpp>
+#include <dnnopt/backend/codegen/frames/indexed/lower_top_k.hpp>
+#include <dnnopt/backend/codegen/frames/maps/lower_map.hpp>
+#include <dnnopt/backend/codegen/frames/maps/lower_row_map.hpp>
+#include <dnnopt/backend/codegen/frames/maps/lower_transposed_map.hpp>
+#include <dnnopt/backend/codegen/frames/products/lower_matrix_product.hpp>
+#include <dnnopt/backend/codegen/frames/products/lower_product_chain.hpp>
+#include <dnnopt/backend/codegen/frames/products/lower_vector_chain.hpp>
+#include <dnnopt/backend/codegen/frames/recurrent/lower_recurrent.hpp>
+#include <dnnopt/backend/codegen/frames/rows/lower_rows.hpp>
+#include <dnnopt/backend/codegen/frames/windows/lower_windows.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 
 namespace dnnopt::codegen {

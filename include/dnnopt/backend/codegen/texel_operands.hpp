@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/matrix_frame.hpp>
+#include <dnnopt/backend/codegen/frames/products/matrix_frame.hpp>
 
 namespace dnnopt::codegen {
 

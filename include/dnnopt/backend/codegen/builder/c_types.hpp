@@ -1,0 +1,89 @@
+// Owns how element types are stored, loaded and computed with in OpenCL C.
+#ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_C_TYPES_HPP
+#define DNNOPT_BACKEND_CODEGEN_BUILDER_C_TYPES_HPP
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <dnnopt/dtype.hpp>
+#include <dnnopt/error.hpp>
+
+namespace dnnopt::codegen {
+
+/// What OpenCL C type values of an element type are computed in.
+enum class compute_type : unsigned char { real, real64, integer, natural };
+
+/// "float", "double", "long" or "ulong".
+[[nodiscard]] constexpr std::string_view name_of(compute_type type) noexcept {
+  constexpr std::string_view names[] = {"float", "double", "long", "ulong"};
+  return names[static_cast<unsigned>(type)];
+}
+
+/// One row per element type that kernels can hold; "$p" is the pointer and "$i" the index, "$v" the value.
+struct c_type_row {
+  dtype type;
+  std::string_view storage;  ///< type of a buffer element
+  compute_type compute;
+  std::string_view load;    ///< expression of the compute type
+  std::string_view store;   ///< statement
+  std::string_view narrow;  ///< the value "$v" as the element type would hold it, in the compute type
+};
+
+inline constexpr std::array c_type_table{
+    c_type_row{dtype::float32, "float", compute_type::real, "$p[$i]", "$p[$i] = $v;", "$v"},
+    c_type_row{dtype::float16, "half", compute_type::real, "vload_half($i, $p)", "vstore_half_rte($v, $i, $p);", "$v"},
+    c_type_row{dtype::bfloat16, "ushort", compute_type::real, "dnnopt_load_bfloat16($p[$i])",
+               "$p[$i] = dnnopt_store_bfloat16($v);", "$v"},
+    c_type_row{dtype::float64, "double", compute_type::real64, "$p[$i]", "$p[$i] = $v;", "$v"},
+    c_type_row{dtype::int64, "long", compute_type::integer, "$p[$i]", "$p[$i] = $v;", "$v"},
+    c_type_row{dtype::int32, "int", compute_type::integer, "(long)$p[$i]", "$p[$i] = (int)$v;", "(long)(int)($v)"},
+    c_type_row{dtype::int16, "short", compute_type::integer, "(long)$p[$i]", "$p[$i] = (short)$v;",
+               "(long)(short)($v)"},
+    c_type_row{dtype::int8, "char", compute_type::integer, "(long)$p[$i]", "$p[$i] = (char)$v;", "(long)(char)($v)"},
+    c_type_row{dtype::uint64, "ulong", compute_type::natural, "$p[$i]", "$p[$i] = $v;", "$v"},
+    c_type_row{dtype::uint32, "uint", compute_type::integer, "(long)$p[$i]", "$p[$i] = (uint)$v;", "(long)(uint)($v)"},
+    c_type_row{dtype::uint16, "ushort", compute_type::integer, "(long)$p[$i]", "$p[$i] = (ushort)$v;",
+               "(long)(ushort)($v)"},
+    c_type_row{dtype::uint8, "uchar", compute_type::integer, "(long)$p[$i]", "$p[$i] = (uchar)$v;",
+               "(long)(uchar)($v)"},
+    c_type_row{dtype::boolean, "uchar", compute_type::integer, "(long)$p[$i]", "$p[$i] = (uchar)($v != 0);",
+               "(long)(($v) != 0)"},
+};
+
+/// How an element of float16 is loaded as its bits, in the lower half of a float: bits of zero are zero.
+inline constexpr std::string_view half_bits_load = "as_float((uint)((__global const ushort*)$p)[$i])";
+
+/// The row of an element type, or null where kernels cannot hold it.
+[[nodiscard]] constexpr const c_type_row* find_c_type(dtype type) noexcept {
+  for (const c_type_row& row : c_type_table)
+    if (row.type == type) return &row;
+  return nullptr;
+}
+
+/// The row of an element type. Errors: unsupported naming the type.
+[[nodiscard]] inline const c_type_row& c_type_of(dtype type) {
+  const c_type_row* row = find_c_type(type);
+  if (row == nullptr)
+    throw error(errc::unsupported, "kernels hold no elements of type " + std::string(dnnopt::name_of(type)));
+  return *row;
+}
+
+/// `pattern` with "$p", "$i" and "$v" replaced.
+[[nodiscard]] inline std::string fill_pattern(std::string_view pattern, std::string_view pointer,
+                                              std::string_view index, std::string_view value) {
+  std::string out;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '$') {
+      out += pattern[at];
+      continue;
+    }
+    const char which = pattern[++at];
+    out += which == 'p' ? pointer : which == 'i' ? index : value;
+  }
+  return out;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_BUILDER_C_TYPES_HPP

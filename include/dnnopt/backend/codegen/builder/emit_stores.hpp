@@ -1,0 +1,140 @@
+// Owns the functions through which a frame stores what a block makes of its results: the epilogue, and the way from the
+// anchor's element to those of the outputs.
+#ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_EMIT_STORES_HPP
+#define DNNOPT_BACKEND_CODEGEN_BUILDER_EMIT_STORES_HPP
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
+
+namespace dnnopt::codegen {
+
+template <class Finish>
+void kernel_builder::define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                                  std::span<const std::string> names, compute_type type, Finish&& finish,
+                                  value_id total, value_id planes) {
+  if (total == no_value && block_.outputs.size() == 1) {
+    define_sole_store(name, anchor, index, names, type, finish);
+    return;
+  }
+  const auto store_outputs = [&] {
+    accesses_.runs_once();
+    bind(anchor, index, finish());
+    for_each_output(
+        anchor, index,
+        [&](value_id out, const std::vector<index_expr>& at) { store(out, offset_of(out, at), emit(out, at)); }, total);
+  };
+  if (total == no_value) {
+    define_procedure(name, names, type, store_outputs);
+    return;
+  }
+  define_scalar_function(name, names, type, [&] {
+    store_outputs();
+    return emit(planes, index_from_anchor(anchor, index, planes));
+  });
+}
+
+template <class Finish>
+void kernel_builder::define_sole_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                                       std::span<const std::string> names, compute_type type, Finish&& finish) {
+  begin();
+  accesses_.runs_once();
+  bind(anchor, index, finish());
+  std::string whole;
+  std::string finished;
+  std::string put;
+  for_each_output(anchor, index, [&](value_id out, const std::vector<index_expr>& at) {
+    refuse_texels(out);
+    const index_expr offset = offset_of(out, at);
+    finished = emit(out, at);
+    const std::string buffer = access(out, true, offset);
+    whole = store_statement(out, buffer, offset, finished);
+    if (computed_as(out) == type && type == compute_type::real && named_outside(offset, names) &&
+        !accesses_.overwrites(pointers_).empty())
+      put = store_statement(out, buffer, offset, "value");
+  });
+  const std::string c_type(name_of(type));
+  const std::string parameters = "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + c_type + " value) {\n";
+  if (put.empty()) {
+    if (!whole.empty()) line(whole);
+    functions_ += "static inline void " + std::string(name) + parameters + take() + "}\n";
+    return;
+  }
+  line("return " + finished + ";");
+  std::string site = "(DNNOPT_ARGUMENTS";
+  for (const std::string& each : names) site += ", " + each;
+  functions_ += "#define DNNOPT_EPILOGUE 1\nstatic inline " + c_type + " dnnopt_epilogue" + parameters + take() +
+                "}\nstatic inline void dnnopt_put" + parameters + "  " + put + "\n}\nstatic inline void " +
+                std::string(name) + parameters + "  dnnopt_put" + site + ", dnnopt_epilogue" + site + ", value));\n}\n";
+}
+
+inline std::string kernel_builder::store_statement(value_id id, std::string_view buffer, const index_expr& offset,
+                                                   std::string_view expression) const {
+  // The model's float32 has no infinity where fp16 would make one.
+  const std::string held =
+      block_.g.facts(id).narrowed ? "dnnopt_within_half(" + std::string(expression) + ")" : std::string(expression);
+  return fill_pattern(c_type_of(block_.g.facts(id).type).store, buffer, index_source(offset), held);
+}
+
+inline bool kernel_builder::named_outside(const index_expr& e, std::span<const std::string> names) {
+  bool all = true;
+  (void)substitute(e, [&](const index_expr& symbol) {
+    bool known = std::find(names.begin(), names.end(), context_->symbol_name(*symbol.as_symbol())) != names.end();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) known = known || symbol == context_of_parameter(i);
+    all = all && known;
+    return symbol;
+  });
+  return all;
+}
+
+inline std::vector<index_expr> kernel_builder::index_from_anchor(value_id anchor, std::span<const index_expr> index,
+                                                                 value_id out) {
+  if (anchor == out) return {index.begin(), index.end()};
+  // The path from the anchor to the output, walked from the output upwards.
+  const node& n = node_at(block_.g.value_at(out).producer);
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    if (n.inputs[i] == no_value || !reaches(anchor, n.inputs[i])) continue;
+    const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i]);
+    std::vector<index_expr> at = forward_index(n, i, out, inner);
+    // The view's element is known by the way it came: the index map need not be inverted back.
+    if (n.op->kind != computation_kind::element_wise) remember(out, at, emit(n.inputs[i], inner));
+    return at;
+  }
+  throw error(errc::unsupported,
+              "output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
+}
+
+inline std::vector<index_expr> kernel_builder::forward_index(const node& n, std::size_t input, value_id out,
+                                                             const std::vector<index_expr>& inner) {
+  const shape& from = dims(n.inputs[input]);
+  const shape& to = dims(out);
+  const auto refuse = [&](std::string_view why) {
+    return error(errc::unsupported,
+                 "node '" + n.name + "' (" + std::string(n.op->name) + ") can't follow an anchor: " + std::string(why));
+  };
+  if (n.op->kind == computation_kind::element_wise) {
+    if (from.size() > to.size()) throw refuse("rank grows");
+    const std::size_t lead = to.size() - from.size();
+    std::vector<index_expr> at(to.size(), index_expr(0));
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      if (k < lead ? !(to[k] == index_expr(1)) : !(to[k] == from[k - lead]))
+        throw refuse("it broadcasts the anchor's result");
+      if (k >= lead) at[k] = inner[k - lead];
+    }
+    return at;
+  }
+  if (n.op->unview != nullptr && input == 0) {
+    std::vector<const value_facts*> storage;
+    return n.op->unview(facts_of(block_.g.value_at(out).producer, storage), to, inner);
+  }
+  throw refuse("its index map has no inverse here");
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_BUILDER_EMIT_STORES_HPP

@@ -1,0 +1,92 @@
+// Owns the OpenCL C form of index expressions: 32-bit arithmetic where ranges allow it, unsigned division where
+// possible.
+#ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_INDEX_SOURCE_HPP
+#define DNNOPT_BACKEND_CODEGEN_BUILDER_INDEX_SOURCE_HPP
+
+#include <cstdint>
+#include <string>
+
+#include <dnnopt/index_expr.hpp>
+
+namespace dnnopt::codegen {
+
+/// Whether every value of the range fits in 32 signed bits.
+[[nodiscard]] inline bool fits_int(expr_range range) {
+  return range.low >= -(std::int64_t{1} << 31) && range.high < (std::int64_t{1} << 31);
+}
+
+/// The expression in OpenCL C; symbols print as their names, which must be C identifiers of type int (or long where
+/// their range needs it). Subexpressions that may leave 32 bits are computed in 64.
+[[nodiscard]] inline std::string index_source(const index_expr& e) {
+  const auto literal = [](std::int64_t v) {
+    const std::string digits = std::to_string(v) + (fits_int({v, v}) ? "" : "L");
+    return v < 0 ? "(" + digits + ")" : digits;
+  };
+  if (e.is_constant()) return literal(e.constant());
+  const detail::expr_node& n = *e.node();
+  const auto operand = [](const detail::expr_node* node, std::int64_t constant) {
+    return index_source(index_expr::from_node(node, constant));
+  };
+  const std::string wide = fits_int(n.range) ? "" : "(long)";
+  switch (n.op) {
+    case expr_op::constant:
+      return literal(n.value);
+    case expr_op::symbol:
+      return n.owner->symbol_name(static_cast<std::uint32_t>(n.value));
+    case expr_op::sum: {
+      std::string text;
+      for (const auto& t : n.terms) {
+        if (!text.empty()) text += " + ";
+        if (t.coefficient == 1)
+          text += wide + operand(t.atom, 0);
+        else
+          text += wide + operand(t.atom, 0) + " * " + literal(t.coefficient);
+      }
+      if (n.value != 0) text += " + " + literal(n.value);
+      return "(" + text + ")";
+    }
+    case expr_op::product: {
+      std::string text;
+      for (const auto* f : n.factors) text += (text.empty() ? wide : " * ") + operand(f, 0);
+      return "(" + text + ")";
+    }
+    case expr_op::floordiv:
+    case expr_op::mod: {
+      const index_expr left = index_expr::from_node(n.left, n.left_constant);
+      const index_expr right = index_expr::from_node(n.right, n.right_constant);
+      const std::string a = index_source(left);
+      const std::string b = index_source(right);
+      const char* const sign = n.op == expr_op::floordiv ? " / " : " % ";
+      if (left.range().low >= 0 && right.range().low > 0) {
+        // Unsigned division by a constant compiles to one multiplication and one shift.
+        if (fits_int(left.range()) && fits_int(right.range())) return "(int)((uint)" + a + sign + "(uint)" + b + ")";
+        return "(long)((ulong)" + a + sign + "(ulong)" + b + ")";
+      }
+      return std::string(fits_int(n.range) && fits_int(left.range()) ? "(int)" : "") +
+             (n.op == expr_op::floordiv ? "dnnopt_floordiv(" : "dnnopt_floormod(") + a + ", " + b + ")";
+    }
+    case expr_op::min:
+    case expr_op::max: {
+      const std::string type = fits_int(n.range) ? "(int)" : "(long)";
+      return std::string(n.op == expr_op::min ? "min(" : "max(") + type + operand(n.left, n.left_constant) + ", " +
+             type + operand(n.right, n.right_constant) + ")";
+    }
+  }
+  return {};
+}
+
+/// The number of divisions and remainders in the expression: what its evaluation costs beyond additions.
+[[nodiscard]] inline std::size_t division_count(const index_expr& e) {
+  if (e.is_constant()) return 0;
+  const detail::expr_node& n = *e.node();
+  std::size_t count = n.op == expr_op::floordiv || n.op == expr_op::mod ? 1 : 0;
+  for (const auto& t : n.terms) count += division_count(index_expr::from_node(t.atom));
+  for (const auto* f : n.factors) count += division_count(index_expr::from_node(f));
+  if (n.left != nullptr) count += division_count(index_expr::from_node(n.left));
+  if (n.right != nullptr) count += division_count(index_expr::from_node(n.right));
+  return count;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_BUILDER_INDEX_SOURCE_HPP

@@ -1,0 +1,701 @@
+// Owns the writing of one kernel from a set of graph nodes: element expressions, loads, stores and index maps.
+//
+// The builder walks data-flow trees backwards from what is asked (DNNFusion section 4.4.1): `emit(v, index)` appends
+// statements that compute one element of value v and returns its name. Element-wise operators substitute their scalar
+// expression, views only change the index, and what lies outside the block is loaded. Equal subtrees at equal indices
+// are emitted once.
+#ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_KERNEL_BUILDER_HPP
+#define DNNOPT_BACKEND_CODEGEN_BUILDER_KERNEL_BUILDER_HPP
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/builder/access_log.hpp>
+#include <dnnopt/backend/codegen/builder/c_types.hpp>
+#include <dnnopt/backend/codegen/builder/index_source.hpp>
+#include <dnnopt/backend/codegen/builder/kernel_plan.hpp>
+#include <dnnopt/backend/codegen/builder/literal.hpp>
+#include <dnnopt/backend/codegen/builder/texel_access.hpp>
+#include <dnnopt/graph.hpp>
+
+namespace dnnopt::codegen {
+
+class kernel_builder;
+
+/// Writes one element of `output` of a node at `index` and returns the name or literal that holds it.
+using element_emitter = std::string (*)(kernel_builder& b, node_id id, std::size_t output,
+                                        std::span<const index_expr> index);
+
+/// Binds an operator to its emitter; looked up by domain and name.
+struct emitter_row {
+  std::string_view domain;
+  std::string_view name;
+  element_emitter emit;
+};
+
+/// The nodes that one kernel computes, in the graph that holds them.
+struct block_view {
+  const graph& g;
+  std::vector<node_id> members;   ///< in topological order
+  std::vector<value_id> outputs;  ///< values of members that the kernel stores
+  node_id anchor = no_node;       ///< the member that the others surround; no_node: the only one that needs a frame
+};
+
+/// A load that element expressions asked for.
+struct element_load {
+  value_id id;
+  std::vector<index_expr> index;
+  std::size_t depth;  ///< scopes that were open
+};
+
+/// Writes one kernel. Not copyable; `finish` ends it.
+class kernel_builder {
+ public:
+  /// Precondition: shapes of all values that the kernel touches are known.
+  kernel_builder(const block_view& block, std::span<const emitter_row> emitters)
+      : block_(block),
+        emitters_(emitters),
+        context_(std::make_shared<expr_context>()),
+        members_(block.members.begin(), block.members.end()) {
+    scopes_.emplace_back();
+  }
+  kernel_builder(const kernel_builder&) = delete;
+  kernel_builder& operator=(const kernel_builder&) = delete;
+
+  [[nodiscard]] const graph& g() const noexcept { return block_.g; }
+  [[nodiscard]] const node& node_at(node_id id) const { return block_.g.node_at(id); }
+  [[nodiscard]] const block_view& block() const noexcept { return block_; }
+  [[nodiscard]] expr_context& expressions() noexcept { return *context_; }
+
+  // --- names and facts in the kernel's own symbols ---
+
+  /// A loop or work-item index named `name` with values 0 .. extent - 1; the name must be declared in the source as int
+  /// (long where the extent needs it).
+  /// Errors: invalid_argument where the name stands for an index of another extent already.
+  [[nodiscard]] index_expr index(std::string_view name, const index_expr& extent) {
+    const expr_range range{
+        0, extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0)};
+    const index_expr made = context_->symbol(name, range);
+    if (!(made.range() == range))
+      throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
+    return made;
+  }
+  /// A fresh variable name.
+  [[nodiscard]] std::string fresh(std::string_view prefix) { return std::string(prefix) + std::to_string(counter_++); }
+  /// An expression over the graph's symbols in the kernel's own symbols; each symbol becomes an integer argument.
+  [[nodiscard]] index_expr translate(const index_expr& e) {
+    return substitute(e, [this](const index_expr& symbol) { return parameter(symbol); });
+  }
+  /// The shape of a value in the kernel's own symbols. Errors: shape_mismatch where the rank is unknown.
+  [[nodiscard]] const shape& dims(value_id id) { return *local_facts(id).dims; }
+  /// What is known about a value, in the kernel's own symbols.
+  [[nodiscard]] const value_facts& local_facts(value_id id) {
+    const auto found = facts_.find(id);
+    if (found != facts_.end()) return *found->second;
+    const value& v = block_.g.value_at(id);
+    if (!v.facts.dims) throw error(errc::shape_mismatch, "the rank of '" + v.name + "' is not known");
+    auto made = std::make_unique<value_facts>();
+    made->kind = v.facts.kind;
+    made->type = v.facts.type;
+    made->constant = v.facts.constant;
+    made->dims.emplace();
+    for (const index_expr& d : *v.facts.dims) made->dims->push_back(translate(d));
+    if (v.facts.elements) {
+      made->elements.emplace();
+      for (const index_expr& e : *v.facts.elements) made->elements->push_back(translate(e));
+    }
+    return *facts_.emplace(id, std::move(made)).first->second;
+  }
+  /// The compute type of a value. Errors: unsupported.
+  [[nodiscard]] compute_type computed_as(value_id id) const { return c_type_of(block_.g.facts(id).type).compute; }
+  /// The node's facts in the kernel's own symbols, for calls of operator traits.
+  [[nodiscard]] node_facts facts_of(node_id id, std::vector<const value_facts*>& storage) {
+    const node& n = node_at(id);
+    storage.clear();
+    for (const value_id v : n.inputs) storage.push_back(v == no_value ? nullptr : &local_facts(v));
+    node_facts facts;
+    facts.attributes = &n.attributes;
+    facts.inputs = storage;
+    facts.output_count = n.outputs.size();
+    facts.expressions = context_.get();
+    facts.scope = !n.outputs.empty() && n.outputs[0] != no_value
+                      ? std::string_view(block_.g.value_at(n.outputs[0]).name)
+                      : std::string_view(n.name);
+    return facts;
+  }
+  /// An expression that operator traits built in the kernel's own symbols: dims that depend on data, which traits name
+  /// anew, become the arguments that hold them. Errors: unsupported where the graph has no such dim.
+  [[nodiscard]] index_expr settled(const index_expr& e) {
+    return substitute(e, [this](const index_expr& symbol) {
+      const std::string& name = context_->symbol_name(*symbol.as_symbol());
+      // Only names of data_dim hold a dot: every other symbol is a C identifier.
+      if (name.find('.') == std::string::npos) return symbol;
+      const auto outer = block_.g.expressions().find(name);
+      if (!outer) throw error(errc::unsupported, "dim '" + name + "' depends on data that are not known");
+      return parameter(block_.g.expressions().symbol(name));
+    });
+  }
+
+  // --- statements ---
+
+  /// Appends one statement or line.
+  void line(std::string_view text) { scopes_.back().text.append(scopes_.size() * 2, ' ').append(text).append("\n"); }
+  /// Opens a nested scope: `head` is a line ending in "{". Names emitted inside are forgotten at close().
+  void open(std::string_view head) {
+    line(head);
+    scopes_.emplace_back();
+  }
+  /// Closes the scope with `tail`.
+  void close(std::string_view tail = "}") {
+    const std::string inner = std::move(scopes_.back().text);
+    scopes_.pop_back();
+    scopes_.back().text += inner;
+    line(tail);
+  }
+  /// Opens a loop over a fresh index of that extent and returns it.
+  [[nodiscard]] index_expr open_loop(std::string_view prefix, const index_expr& extent) {
+    const std::string name = fresh(prefix);
+    const index_expr i = index(name, extent);
+    const char* const type = fits_int(i.range()) ? "int " : "long ";
+    open("for (" + std::string(type) + name + " = 0; " + name + " < " + index_source(extent) + "; ++" + name + ") {");
+    return i;
+  }
+  /// How many scopes are open.
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  /// The loads of single elements written so far, without those of texels.
+  [[nodiscard]] std::span<const element_load> loads() const noexcept { return loads_; }
+  /// Starts collecting statements apart; `take` returns them.
+  void begin() {
+    accesses_.begin_section();
+    held_.push_back(std::move(scopes_));
+    scopes_.clear();
+    scopes_.emplace_back();
+  }
+  [[nodiscard]] std::string take() {
+    std::string text = std::move(scopes_.front().text);
+    scopes_ = std::move(held_.back());
+    held_.pop_back();
+    accesses_.end_section();
+    return text;
+  }
+  /// Declares a constant of the compute type and returns its name.
+  std::string let(compute_type type, std::string_view expression) {
+    const std::string name = fresh("v");
+    line("const " + std::string(name_of(type)) + " " + name + " = " + std::string(expression) + ";");
+    return name;
+  }
+
+  /// Declares a variable that statements change and returns its name.
+  std::string variable(compute_type type, std::string_view first) {
+    const std::string name = fresh("a");
+    line(std::string(name_of(type)) + " " + name + " = " + std::string(first) + ";");
+    return name;
+  }
+  /// Declares a constant integer that holds `expression` (OpenCL C) and returns it as a symbol of that range.
+  [[nodiscard]] index_expr define_integer(std::string_view prefix, std::string_view expression, expr_range range) {
+    const std::string name = fresh(prefix);
+    line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " +
+         (fits_int(range) ? "(int)(" : "(long)(") + std::string(expression) + ");");
+    return context_->symbol(name, range);
+  }
+  /// Names the value of `e`, so that what is built on it takes it for an index below `extent`: the statements that use
+  /// the result must stand where a test (see `within`) made that true.
+  [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent) {
+    if (always_within(e, extent)) return e;
+    const std::int64_t high =
+        extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0);
+    return define_integer(prefix, index_source(e), {0, high});
+  }
+  /// Whether 0 <= e < extent by their ranges.
+  [[nodiscard]] static bool always_within(const index_expr& e, const index_expr& extent) {
+    return e.range().low >= 0 && (extent - e).range().low > 0;
+  }
+  /// The test 0 <= e < extent in OpenCL C, without the sides that ranges settle; empty where both are settled.
+  [[nodiscard]] static std::string within(const index_expr& e, const index_expr& extent) {
+    std::string test;
+    if (e.range().low < 0) test = index_source(e) + " >= 0";
+    if ((extent - e).range().low <= 0)
+      test += (test.empty() ? "" : " && ") + index_source(e) + " < " + index_source(extent);
+    return test;
+  }
+
+  /// A test that an entry of an index lies within its dim, and whether what it leaves open is still such an index.
+  struct border_test {
+    std::string text;     ///< empty: nothing to test
+    bool bounded = true;  ///< false: entries outside pass it, and the border of an image answers them
+  };
+  /// The test that entry `e` of an index in `id` lies within dim `d`, for reads that shall give zero outside: without
+  /// the sides on which the value's image has its border, which is (0, 0, 0, 0) of CL_RGBA (of channel orders without
+  /// alpha it would be 1 in alpha). Rows of an image end at a border; the rows of a plane do where planes are layers of
+  /// an image2d_array, or where there is one plane. Which ends were relied on is noted at the argument.
+  [[nodiscard]] border_test within_or_zero(value_id id, std::size_t d, const index_expr& e);
+
+  // --- elements ---
+
+  /// The element of value `id` at `index` (as many entries as its rank), of its compute type. Statements are appended
+  /// to the current scope. Errors: unsupported where a member can't be written as an element expression.
+  [[nodiscard]] std::string emit(value_id id, std::span<const index_expr> index) {
+    const std::pair<value_id, std::vector<index_expr>> key{id, canonical(id, index)};
+    for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
+      for (const auto& [known, name] : nested->known)
+        if (known == key) return name;
+    std::string name = emit_new(id, key.second);
+    scopes_.back().known.emplace_back(key, name);
+    return name;
+  }
+  [[nodiscard]] std::string emit(value_id id, std::initializer_list<index_expr> index) {
+    return emit(id, std::span<const index_expr>(index.begin(), index.size()));
+  }
+  /// The element of an output of a node by its index map, whether or not the operator has an emitter.
+  /// Errors: unsupported where it is no view.
+  [[nodiscard]] std::string emit_by_view(node_id id, std::size_t output, std::span<const index_expr> index) {
+    return emit_view(id, output, index);
+  }
+  /// The row-major offset of an index in a value's own dims.
+  [[nodiscard]] index_expr offset_of(value_id id, std::span<const index_expr> index) {
+    const shape& d = dims(id);
+    index_expr offset = 0;
+    index_expr stride = 1;
+    for (std::size_t k = d.size(); k-- > 0;) {
+      if (!(d[k] == index_expr(1))) offset += index[k] * stride;
+      stride *= d[k];
+    }
+    return offset;
+  }
+  /// The index in a value's dims of a row-major offset.
+  [[nodiscard]] std::vector<index_expr> index_at(const shape& d, const index_expr& offset) {
+    std::vector<index_expr> out(d.size(), index_expr(0));
+    index_expr stride = 1;
+    for (std::size_t k = d.size(); k-- > 0;) {
+      // An empty dim has no index; any one serves, for no work-item gets past the count of elements.
+      if (d[k] == index_expr(1) || d[k] == index_expr(0)) continue;
+      // The outermost index needs no remainder: the offset is in range.
+      bool outermost = true;
+      for (std::size_t j = 0; j < k; ++j) outermost = outermost && d[j] == index_expr(1);
+      const index_expr q = floordiv(offset, stride);
+      out[k] = outermost ? q : mod(q, d[k]);
+      stride *= d[k];
+    }
+    return out;
+  }
+  /// Loads an element from the memory of a value, whatever produces it. Of a texel that neighbours need too only one
+  /// read is written.
+  [[nodiscard]] std::string load_element(value_id id, std::span<const index_expr> index);
+  /// Reads the texel of a value at an index whose packed entry counts texels.
+  [[nodiscard]] std::string read_texel(value_id id, std::span<const index_expr> index);
+  /// Whether planes of a value lie apart from each other in an image, so that neither a row's end nor a plane's has
+  /// another one's texels beside it where the image ends with the value.
+  [[nodiscard]] bool planes_apart(value_id id);
+  /// Reads between the texels of a value by the image's linear filter, clamped to the edges, for the element of
+  /// `result` at `index` (packed entry counting texels; dims before the last two are those of `id`). `coordinates()`
+  /// returns where in its plane, as floats in OpenCL C: along a row, and the row (0 in the middle of the first). One
+  /// read is written for elements of one texel. Precondition: planes_apart(id).
+  template <class Coordinates>
+  [[nodiscard]] std::string read_between(value_id id, value_id result, std::span<const index_expr> index,
+                                         Coordinates&& coordinates);
+  /// Adds to kernel_plan::notes, once.
+  void note(std::string text) {
+    if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(std::move(text));
+  }
+  /// Writes the float4 `value` to the texel of a value at an index whose packed entry counts texels.
+  void write_texel(value_id id, std::span<const index_expr> index, std::string_view value);
+  /// The C name of a scratch argument that holds texels.
+  [[nodiscard]] std::string scratch_texels(std::size_t number, const texel_storage& storage, bool written) {
+    const std::string name = scratch(number, storage.type, written);
+    for (pointer_argument& argument : pointers_)
+      if (argument.held == no_value && argument.scratch == number) argument.object = storage.object;
+    return name;
+  }
+  /// Loads an element from the buffer of a value, whatever produces it. Errors: unsupported where it holds texels.
+  [[nodiscard]] std::string load(value_id id, const index_expr& offset) {
+    refuse_texels(id);
+    const c_type_row& type = c_type_of(block_.g.facts(id).type);
+    return let(type.compute, fill_pattern(block_.g.facts(id).type == dtype::float16 ? half_load_ : type.load,
+                                          access(id, false, offset), index_source(offset), ""));
+  }
+  /// Whether elements of the value are halves in rows of memory, to which views alone lead. Members may be of float32:
+  /// where storage is narrowed, types of values within a block are what they were.
+  [[nodiscard]] bool are_stored_halves(value_id id) {
+    return are_views_of(id, [](const value_facts& facts) { return facts.type == dtype::float16 && !facts.texels; });
+  }
+  /// The same for floats or halves.
+  [[nodiscard]] bool are_stored_reals(value_id id) {
+    return are_views_of(id, [](const value_facts& facts) {
+      return (facts.type == dtype::float32 || facts.type == dtype::float16) && !facts.texels;
+    });
+  }
+  /// From now on, elements of which `are_stored_halves` says so are loaded by `half_bits_load`, or no longer: then
+  /// whoever uses them widens them, later.
+  void load_halves_as_bits(bool on) noexcept { half_load_ = on ? half_bits_load : c_type_of(dtype::float16).load; }
+  /// Stores an element into the buffer of a value. Errors: unsupported where it holds texels, which are written whole.
+  void store(value_id id, const index_expr& offset, std::string_view expression) {
+    refuse_texels(id);
+    line(store_statement(id, access(id, true, offset), offset, expression));
+  }
+  /// Stores the components of the float4 `four` at offsets that are_four_neighbours, in one access. Precondition: the
+  /// value is float32 or float16. Errors: as store.
+  void store_four(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four);
+  /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
+  void bind(value_id id, std::span<const index_expr> index, std::string name) {
+    remember(id, index, std::move(name));
+    bound_.insert(id);
+  }
+  /// From now on, node `id`, which normalizes rows, does not compute its mean and the reciprocal of its deviation: they
+  /// are these C names. Where an element of it is asked for is kept for `row_asked`.
+  void bind_moments(node_id id, std::string mean, std::string inverse_deviation) {
+    moments_ = row_moments{id, std::move(mean), std::move(inverse_deviation), {}};
+  }
+  /// The names that bind_moments gave for the node, or null; notes the index that is asked for.
+  [[nodiscard]] const std::pair<std::string, std::string>* moments_of(node_id id, std::span<const index_expr> index) {
+    if (!moments_ || moments_->id != id) return nullptr;
+    if (moments_->asked.empty()) moments_->asked.assign(index.begin(), index.end());
+    if (!std::equal(index.begin(), index.end(), moments_->asked.begin(), moments_->asked.end()))
+      throw error(errc::unsupported, "rows of '" + node_at(id).name + "' are read by two index maps");
+    return &moments_->names;
+  }
+  /// The index at which an element of the node of bind_moments was asked for; empty where none was.
+  [[nodiscard]] std::vector<index_expr> row_asked() const {
+    return moments_ ? moments_->asked : std::vector<index_expr>();
+  }
+  /// The C name of the buffer argument of a value, for any use of it: outputs are not given its memory.
+  [[nodiscard]] std::string pointer(value_id id, bool written) {
+    refuse_texels(id);
+    const std::size_t i = argument_of(id, written);
+    accesses_.add_unknown(i, written);
+    return "b" + std::to_string(i);
+  }
+  /// The C name of a scratch buffer argument.
+  [[nodiscard]] std::string scratch(std::size_t number, dtype type, bool written) {
+    for (std::size_t i = 0; i < pointers_.size(); ++i)
+      if (pointers_[i].held == no_value && pointers_[i].scratch == number) {
+        pointers_[i].written = pointers_[i].written || written;
+        return "b" + std::to_string(i);
+      }
+    pointer_argument argument;
+    argument.scratch = number;
+    argument.written = written;
+    argument.type = type;
+    pointers_.push_back(argument);
+    return "b" + std::to_string(pointers_.size() - 1);
+  }
+  /// Whether a member node of the block produces the value.
+  [[nodiscard]] bool is_member_value(value_id id) const {
+    const node_id producer = block_.g.value_at(id).producer;
+    return producer != no_node && members_.contains(producer);
+  }
+
+  // --- functions around a hand-written frame ---
+
+  /// Adds a function text before the kernel (complete, with newline).
+  void add_function(std::string text) { functions_ += text; }
+  /// Adds `#define <name> <value>` before the kernel.
+  void define(std::string_view name, std::string_view value) {
+    functions_ += "#define " + std::string(name) + " " + std::string(value) + "\n";
+  }
+  void define(std::string_view name, std::int64_t value) { define(name, std::to_string(value)); }
+  /// The same with an index expression; it may name the kernel's parameters, which the place of use must have in scope.
+  /// Frames count in int; what only its symbols' ranges make wide is narrowed, for the executor refuses dims beyond
+  /// int.
+  void define(std::string_view name, const index_expr& value) {
+    // An int may come of long terms (a quotient), so a range that fits does not make the source an int.
+    define(name, value.is_constant() ? index_source(value) : "(int)(" + index_source(value) + ")");
+  }
+  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name
+  /// of the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().
+  template <class Body>
+  void define_function(std::string_view name, compute_type type, std::span<const std::string> names, Body&& body,
+                       std::string_view more = "") {
+    begin();
+    const std::string result = body();
+    line("return " + result + ";");
+    functions_ += "static inline " + std::string(name_of(type)) + " " + std::string(name) + "(DNNOPT_PARAMETERS" +
+                  arguments_of(names) + std::string(more) + ") {\n" + take() + "}\n";
+  }
+  /// Defines a function as above that returns the element of `id` at `index`; `more` are further parameters.
+  void define_load(std::string_view name, value_id id, std::span<const index_expr> index,
+                   std::span<const std::string> names, std::string_view more = "") {
+    define_function(
+        name, computed_as(id), names, [&] { return emit(id, index); }, more);
+  }
+  /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)`; `body()` returns the C name of the
+  /// result.
+  template <class Body>
+  void define_scalar_function(std::string_view name, std::span<const std::string> names, compute_type type,
+                              Body&& body) {
+    begin();
+    const std::string result = body();
+    line("return " + result + ";");
+    const std::string c_type(name_of(type));
+    functions_ += "static inline " + c_type + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) +
+                  ", " + c_type + " value) {\n" + take() + "}\n";
+  }
+  /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` whose statements `body()` emits.
+  template <class Body>
+  void define_procedure(std::string_view name, std::span<const std::string> names, compute_type type, Body&& body) {
+    begin();
+    body();
+    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " +
+                  std::string(name_of(type)) + " value) {\n" + take() + "}\n";
+  }
+  /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from
+  /// one element of the anchor: the epilogue. The frame calls it once for each element. Values before the anchor that
+  /// the block outputs too are stored where the anchor's element stands, so their dims must be those of `anchor`.
+  /// `finish()` returns the anchor's element at `index` made from `value` (a bias added, say). Outputs of the anchor's
+  /// node other than `anchor` are stored by functions of their own. Every other block output is reached from the anchor
+  /// by element-wise operators and invertible views. Errors: unsupported where one is not.
+  /// With `total` the function returns the element of `planes`, which the frame reduces to elements of `total`.
+  /// Where the only output may be given the memory of what its epilogue reads, the function's halves are defined too:
+  /// `float dnnopt_epilogue(..., value)` computes what `void dnnopt_put(..., value)` stores, and DNNOPT_EPILOGUE is 1.
+  /// A frame that calls the one for several elements before the other leaves no store between loads of the same memory,
+  /// which would keep compilers from taking the elements as a vector.
+  template <class Finish>
+  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                    std::span<const std::string> names, compute_type type, Finish&& finish, value_id total = no_value,
+                    value_id planes = no_value);
+  void define_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                    std::span<const std::string> names) {
+    define_store(name, anchor, index, names, computed_as(anchor), [] { return std::string("value"); });
+  }
+  /// The same for four results of a frame at once, `void <name>(DNNOPT_PARAMETERS, int <names>..., float4 four)`:
+  /// outputs that hold texels get one, others four elements, in one access where they stand side by side. `finish(j)`
+  /// returns the anchor's element at `four.at[j]` made from `value`. Errors: unsupported as well where the four are no
+  /// texel of an output.
+  template <class Finish>
+  void define_store4(std::string_view name, value_id anchor, const four_results& four,
+                     std::span<const std::string> names, Finish&& finish);
+  /// The index of block output `out` whose element is computed from the anchor's element at `index`.
+  [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index,
+                                                          value_id out);
+
+  /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
+  /// DNNOPT_PARAMETERS as its parameter list; the prelude comes first.
+  /// The kernel that the body calls dnnopt_kernel is named after `version`, for profiles and logs.
+  [[nodiscard]] kernel_plan finish(std::string_view prelude, std::string_view body, std::string_view version) {
+    std::string parameters;
+    std::string arguments;
+    const auto append = [&](const std::string& declaration, const std::string& name) {
+      parameters += (parameters.empty() ? "" : ", ") + declaration + " " + name;
+      arguments += (arguments.empty() ? "" : ", ") + name;
+    };
+    kernel_plan plan;
+    plan.overwrites = accesses_.overwrites(pointers_);
+    for (std::size_t i = 0; i < pointers_.size(); ++i) {
+      // What may be one buffer must not be declared apart.
+      const bool shared = std::any_of(plan.overwrites.begin(), plan.overwrites.end(),
+                                      [i](const overwrite_pair& o) { return o.input == i || o.output == i; });
+      if (pointers_[i].object != memory_object::buffer) {
+        append(std::string(pointers_[i].written ? "__write_only " : "__read_only ") +
+                   std::string(image_type(pointers_[i].object)),
+               "b" + std::to_string(i));
+        continue;
+      }
+      append(std::string(pointers_[i].written ? "__global " : "__global const ") +
+                 std::string(c_type_of(pointers_[i].type).storage) + (shared ? "*" : "* restrict"),
+             "b" + std::to_string(i));
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const bool is_long = !fits_int(context_of_parameter(i).range());
+      append(is_long ? "const long" : "const int", "p" + std::to_string(i));
+      plan.parameters.push_back(parameters_[i]);
+      plan.parameter_is_long.push_back(is_long);
+      plan.parameter_symbols.push_back(*context_of_parameter(i).as_symbol());
+    }
+    bool doubles = false;
+    for (const auto& p : pointers_) doubles = doubles || p.type == dtype::float64;
+    plan.source = std::string(doubles ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + std::string(prelude) +
+                  "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" +
+                  functions_ + "#define dnnopt_kernel dnnopt_" + std::string(version) + "\n" + std::string(body);
+    plan.version = version;
+    plan.entry = "dnnopt_" + plan.version;
+    plan.pointers = pointers_;
+    plan.notes = notes_;
+    plan.expressions = context_;
+    return plan;
+  }
+  /// A kernel of `statements` (what begin() and take() collected last) for each i below `count`, where `i` was made by
+  /// index("i", count).
+  [[nodiscard]] kernel_plan finish_items(std::string_view prelude, std::string_view statements, const index_expr& i,
+                                         const index_expr& count, std::string_view version) {
+    const std::string declared = fits_int(i.range()) ? "int i = (int)" : "long i = ";
+    accesses_.ran_once(i);
+    kernel_plan plan = finish(prelude,
+                              "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + declared +
+                                  "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" +
+                                  std::string(statements) + "}\n",
+                              version);
+    plan.global[0] = count;
+    return plan;
+  }
+
+ private:
+  /// Dims without a known bound are taken to stay below this, so that index arithmetic keeps to 32 bits where the
+  /// executor checked the sizes.
+  static constexpr std::int64_t largest_dim = (std::int64_t{1} << 31) - 1;
+
+  /// Values of at most so many known elements stand in the source instead of being loaded.
+  static constexpr std::size_t largest_table = 64;
+
+  struct scope {
+    std::string text;
+    std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> known;
+    std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> texels;
+  };
+
+  class piece_builder;
+
+  struct row_moments {
+    row_moments(node_id node, std::string mean, std::string inverse, std::vector<index_expr> at)
+        : id(node), names(std::move(mean), std::move(inverse)), asked(std::move(at)) {}
+    node_id id;
+    std::pair<std::string, std::string> names;
+    std::vector<index_expr> asked;
+  };
+
+  /// An index with 0 for every dim of 1, so that equal elements have equal indices.
+  std::vector<index_expr> canonical(value_id id, std::span<const index_expr> index) {
+    std::vector<index_expr> at(index.begin(), index.end());
+    if (at.empty()) return at;
+    const shape& d = dims(id);
+    for (std::size_t k = 0; k < at.size() && k < d.size(); ++k)
+      if (d[k] == index_expr(1)) at[k] = 0;
+    return at;
+  }
+  void remember(value_id id, std::span<const index_expr> index, std::string name) {
+    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, canonical(id, index)},
+                                      std::move(name));
+  }
+
+  std::size_t argument_of(value_id id, bool written) {
+    for (std::size_t i = 0; i < pointers_.size(); ++i)
+      if (pointers_[i].held == id) {
+        pointers_[i].written = pointers_[i].written || written;
+        return i;
+      }
+    pointer_argument argument;
+    argument.held = id;
+    argument.written = written;
+    argument.type = block_.g.facts(id).type;
+    if (const auto& texels = block_.g.facts(id).texels) argument.object = texels->object;
+    pointers_.push_back(argument);
+    return pointers_.size() - 1;
+  }
+  void refuse_texels(value_id id) const {
+    if (block_.g.facts(id).texels)
+      throw error(errc::unsupported, "the texels of '" + block_.g.value_at(id).name + "' are not addressed singly");
+  }
+
+  std::string access(value_id id, bool written, const index_expr& offset) {
+    const std::size_t i = argument_of(id, written);
+    accesses_.add(i, offset, written);
+    return "b" + std::to_string(i);
+  }
+
+  index_expr context_of_parameter(std::size_t i) { return context_->symbol("p" + std::to_string(i)); }
+
+  index_expr parameter(const index_expr& outer) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (parameters_[i] == outer) return context_of_parameter(i);
+    parameters_.push_back(outer);
+    expr_range range = outer.range();
+    if (range.high >= unbounded) range.high = largest_dim;
+    return context_->symbol("p" + std::to_string(parameters_.size() - 1), range);
+  }
+
+  static std::string arguments_of(std::span<const std::string> names) {
+    std::string text;
+    for (const std::string& name : names) text += ", const int " + name;
+    return text;
+  }
+
+  /// The store of `expression` to the element at `offset` of a value whose buffer is the C name `buffer`.
+  [[nodiscard]] std::string store_statement(value_id id, std::string_view buffer, const index_expr& offset,
+                                            std::string_view expression) const;
+  /// define_store of a block's only output.
+  template <class Finish>
+  void define_sole_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
+                         std::span<const std::string> names, compute_type type, Finish&& finish);
+  /// Whether an expression names nothing but `names` and the kernel's parameters.
+  [[nodiscard]] bool named_outside(const index_expr& e, std::span<const std::string> names);
+
+  /// Calls `store(out, at)` for each block output that a frame's store function stores with the anchor's element at
+  /// `index`; for `total` nothing.
+  template <class Store>
+  void for_each_output(value_id anchor, std::span<const index_expr> index, Store&& store_one,
+                       value_id total = no_value) {
+    for (const value_id out : block_.outputs) {
+      if (out == total) continue;
+      if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
+      std::vector<index_expr> at(index.begin(), index.end());
+      if (reaches(anchor, out))
+        at = index_from_anchor(anchor, index, out);
+      else if (!(dims(out) == dims(anchor)))
+        throw error(errc::unsupported,
+                    "output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
+      store_one(out, std::as_const(at));
+    }
+  }
+
+  [[nodiscard]] bool reaches(value_id anchor, value_id from) const {
+    if (anchor == from) return true;
+    if (!is_member_value(from)) return false;
+    for (const value_id in : node_at(block_.g.value_at(from).producer).inputs)
+      if (in != no_value && reaches(anchor, in)) return true;
+    return false;
+  }
+
+  std::vector<index_expr> forward_index(const node& n, std::size_t input, value_id out,
+                                        const std::vector<index_expr>& inner);
+
+  /// Whether views alone lead from a value to elements that are computed as reals, of values that pass `test(facts)`.
+  template <class Test>
+  [[nodiscard]] bool are_views_of(value_id id, Test&& test);
+  std::string emit_new(value_id id, std::span<const index_expr> index);
+  [[nodiscard]] std::string literal_of(const tensor& t, std::size_t i) const;
+  /// A number as an element of a type stands in the source.
+  [[nodiscard]] std::string literal_of(dtype type, double number) const;
+  std::string emit_element_wise(node_id id, std::size_t output, std::span<const index_expr> index);
+  std::string emit_view(node_id id, std::size_t output, std::span<const index_expr> index);
+  std::string substitute_scalar(const node& n, std::string_view pattern, const std::vector<std::string>& operands,
+                                std::size_t fold);
+
+  block_view block_;
+  std::span<const emitter_row> emitters_;
+  std::shared_ptr<expr_context> context_;
+  std::set<node_id> members_;
+  std::set<value_id> bound_;
+  std::vector<index_expr> parameters_;
+  std::vector<pointer_argument> pointers_;
+  std::unordered_map<value_id, std::unique_ptr<value_facts>> facts_;
+  std::string functions_;
+  std::vector<scope> scopes_;
+  std::vector<std::vector<scope>> held_;
+  std::vector<element_load> loads_;
+  std::string_view half_load_ = c_type_of(dtype::float16).load;
+  std::vector<std::string> notes_;
+  access_log accesses_;
+  std::size_t counter_ = 0;
+  std::optional<row_moments> moments_;
+};
+
+}  // namespace dnnopt::codegen
+
+#include <dnnopt/backend/codegen/builder/emit_element.hpp>
+#include <dnnopt/backend/codegen/builder/emit_stores.hpp>
+#include <dnnopt/backend/codegen/builder/emit_texels.hpp>
+
+#endif  // DNNOPT_BACKEND_CODEGEN_BUILDER_KERNEL_BUILDER_HPP

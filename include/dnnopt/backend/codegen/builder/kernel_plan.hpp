@@ -1,0 +1,97 @@
+// Owns the description of one device kernel before it meets a device: source, arguments and work sizes as expressions.
+#ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_KERNEL_PLAN_HPP
+#define DNNOPT_BACKEND_CODEGEN_BUILDER_KERNEL_PLAN_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dnnopt/backend/codegen/builder/shared_text.hpp>
+#include <dnnopt/dtype.hpp>
+#include <dnnopt/graph.hpp>
+#include <dnnopt/index_expr.hpp>
+#include <dnnopt/layout.hpp>
+
+namespace dnnopt::codegen {
+
+/// A buffer argument. `scratch` buffers belong to one plan list and hold what passes between its kernels.
+struct pointer_argument {
+  value_id held = no_value;  ///< the value of the graph, or no_value for scratch
+  std::size_t scratch = 0;   ///< index into lowered_node::scratch where `held` is no_value
+  bool written = false;
+  dtype type = dtype::float32;
+  memory_object object = memory_object::buffer;
+  /// Of an image: reads beyond the value's last texel of a row, or beyond the last row of its planes, must find the
+  /// image's border, so the image may be no larger than the value in that direction.
+  bool ends_rows = false;
+  bool ends_planes = false;
+};
+
+/// Permission to give an output the memory of an input (both index kernel_plan::pointers): element i of the input is
+/// read by nobody but who stores element i of the output, and before the store.
+struct overwrite_pair {
+  std::size_t input = 0;
+  std::size_t output = 0;
+};
+
+/// What an image of texels needs to be made.
+struct texel_storage {
+  memory_object object = memory_object::buffer;
+  texel_extents extents;        ///< over the graph's symbols
+  std::int64_t layer_rows = 0;  ///< as texel_layout
+  dtype type = dtype::float32;  ///< float32 or float16
+};
+
+/// Memory between the kernels of one lowered node.
+struct scratch_buffer {
+  index_expr bytes;         ///< over the graph's symbols
+  bool persistent = false;  ///< written by `prepare` kernels and kept as long as the weights
+  texel_storage image{};    ///< what it is where it is no buffer; images are persistent
+};
+
+/// One kernel launch. Pointer arguments come first in the argument list, then one integer per parameter.
+struct kernel_plan {
+  shared_text source;
+  std::string options;
+  std::string entry = "dnnopt_kernel";
+  std::vector<pointer_argument> pointers;
+  std::vector<overwrite_pair> overwrites;
+  std::vector<index_expr> parameters;   ///< over the graph's symbols, in argument order
+  std::vector<bool> parameter_is_long;  ///< a long argument, else int
+  /// Work sizes over the kernel's own symbols; bind parameter i to symbol `parameter_symbols[i]` and evaluate.
+  std::array<index_expr, 3> global{index_expr(1), index_expr(1), index_expr(1)};
+  std::array<std::size_t, 3> local{0, 0, 0};  ///< 0: the launch chooses
+  std::vector<std::uint32_t> parameter_symbols;
+  std::shared_ptr<expr_context> expressions;  ///< keeps the kernel's own symbols alive
+  index_expr flops = 0;                       ///< over the kernel's own symbols
+  bool half_products = false;                 ///< whether products are of halves, and summed in them for a while
+  std::vector<std::string> notes;             ///< what an image would have given the kernel and could not, and why
+  std::string tuning;   ///< shape class that a tuning_table may hold; empty where nothing is to choose
+  std::string version;  ///< name of the kernel family and version, for logs and tests
+
+  /// The kernel's own symbols bound to the values of its parameters under `values` of the graph's symbols.
+  [[nodiscard]] symbol_values bind(const symbol_values& values) const {
+    symbol_values own;
+    for (std::size_t i = 0; i < parameters.size(); ++i) own.bind(parameter_symbols[i], parameters[i].evaluate(values));
+    return own;
+  }
+};
+
+/// What one node (or block) becomes: kernels in launch order and the memory between them.
+struct lowered_node {
+  /// Run once when the weights are there, before any of `kernels`: they read only constants and write only persistent
+  /// scratch (weights packed for the kernels). A constant that only they read may be released afterwards.
+  std::vector<kernel_plan> prepare;
+  std::vector<kernel_plan> kernels;  ///< run for each inference, in order
+  std::vector<scratch_buffer> scratch;
+  std::vector<std::string> notes;  ///< what lies in other memory than was asked for, and why
+  /// Operands in rows that the kernels would read sooner as texels in a buffer.
+  std::vector<value_id> sooner_as_texels;
+};
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_BUILDER_KERNEL_PLAN_HPP

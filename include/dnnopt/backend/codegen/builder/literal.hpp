@@ -1,0 +1,71 @@
+// Owns numbers in kernels: elements of constant tensors, and how OpenCL C writes them.
+#ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_LITERAL_HPP
+#define DNNOPT_BACKEND_CODEGEN_BUILDER_LITERAL_HPP
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include <dnnopt/backend/codegen/builder/c_types.hpp>
+#include <dnnopt/tensor.hpp>
+
+namespace dnnopt::codegen {
+
+/// A value as a number. Errors: type_mismatch for strings and complex numbers.
+[[nodiscard]] inline double number_at(const tensor& t, std::size_t i) {
+  switch (t.type()) {
+    case dtype::float32:
+      return static_cast<double>(t.data<float>()[i]);
+    case dtype::float64:
+      return t.data<double>()[i];
+    case dtype::float16:
+      return static_cast<double>(static_cast<float>(t.data<float16>()[i]));
+    case dtype::bfloat16:
+      return static_cast<double>(static_cast<float>(t.data<bfloat16>()[i]));
+    default:
+      break;
+  }
+  if (!is_integer(t.type()) && t.type() != dtype::boolean)
+    throw error(errc::type_mismatch, "no number in a " + std::string(dnnopt::name_of(t.type())) + " tensor");
+  const auto bytes = t.bytes();
+  switch (t.type()) {
+    case dtype::int64:
+      return static_cast<double>(t.data<std::int64_t>()[i]);
+    case dtype::uint64:
+      return static_cast<double>(t.data<std::uint64_t>()[i]);
+    case dtype::int32:
+      return static_cast<double>(t.data<std::int32_t>()[i]);
+    case dtype::uint32:
+      return static_cast<double>(t.data<std::uint32_t>()[i]);
+    case dtype::int16:
+      return static_cast<double>(t.data<std::int16_t>()[i]);
+    case dtype::uint16:
+      return static_cast<double>(t.data<std::uint16_t>()[i]);
+    case dtype::int8:
+    case dtype::int4:
+    case dtype::int2:
+      return static_cast<double>(t.data<std::int8_t>()[i]);
+    default:
+      return static_cast<double>(std::to_integer<unsigned>(bytes[i]));
+  }
+}
+
+/// A number as an OpenCL C literal of a compute type.
+[[nodiscard]] inline std::string literal(compute_type type, double number) {
+  if (type == compute_type::integer || type == compute_type::natural)
+    return "((" + std::string(name_of(type)) + ")" + std::to_string(static_cast<long long>(number)) + "L)";
+  if (std::isnan(number)) return "NAN";
+  if (std::isinf(number)) return number < 0 ? "(-INFINITY)" : "INFINITY";
+  char text[64];
+  std::snprintf(text, sizeof text, type == compute_type::real ? "%.9g" : "%.17g", number);
+  std::string out(text);
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
+  if (type == compute_type::real) out += "f";
+  return number < 0 || std::signbit(number) ? "(" + out + ")" : out;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_BUILDER_LITERAL_HPP

@@ -1,0 +1,144 @@
+// Owns the shorthands that element emitters share: reading inputs of a node, loops over extents, accumulators.
+#ifndef DNNOPT_BACKEND_CODEGEN_ELEMENTS_ELEMENT_SITE_HPP
+#define DNNOPT_BACKEND_CODEGEN_ELEMENTS_ELEMENT_SITE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
+
+namespace dnnopt::codegen {
+
+/// One element of one output of a node while its statements are written.
+class element_site {
+ public:
+  element_site(kernel_builder& builder, node_id node, std::size_t output_number, std::span<const index_expr> at)
+      : b(builder), id(node), output(output_number), index(at.begin(), at.end()) {}
+
+  kernel_builder& b;
+  node_id id;
+  std::size_t output;
+  std::vector<index_expr> index;
+
+  [[nodiscard]] const node& n() const { return b.node_at(id); }
+  [[nodiscard]] const attribute_map& attributes() const { return n().attributes; }
+  [[nodiscard]] bool has(std::size_t i) const { return i < n().inputs.size() && n().inputs[i] != no_value; }
+  [[nodiscard]] const shape& dims(std::size_t i) const { return b.dims(n().inputs.at(i)); }
+  [[nodiscard]] const shape& out_dims() const { return b.dims(n().outputs.at(output)); }
+  [[nodiscard]] dtype type_of(std::size_t i) const { return b.g().facts(n().inputs.at(i)).type; }
+  [[nodiscard]] compute_type input_compute(std::size_t i = 0) const { return b.computed_as(n().inputs.at(i)); }
+  [[nodiscard]] compute_type compute() const { return b.computed_as(n().outputs.at(output)); }
+  [[nodiscard]] static bool is_real(compute_type t) { return t == compute_type::real || t == compute_type::real64; }
+
+  /// The element of input `i` at `at`.
+  [[nodiscard]] std::string read(std::size_t i, std::span<const index_expr> at) const {
+    return b.emit(n().inputs.at(i), at);
+  }
+  [[nodiscard]] std::string read(std::size_t i, std::initializer_list<index_expr> at) const {
+    return b.emit(n().inputs.at(i), at);
+  }
+  /// The only element of an input of one element, of whatever rank.
+  [[nodiscard]] std::string read_scalar(std::size_t i) const {
+    return read(i, std::vector<index_expr>(dims(i).size(), index_expr(0)));
+  }
+  /// An integer element read for use as an index.
+  [[nodiscard]] index_expr read_index(std::size_t i, std::span<const index_expr> at, expr_range range) const {
+    return b.define_integer("g", read(i, at), range);
+  }
+  /// The element of input `i` that broadcasts to `at` (aligned at the last dim).
+  [[nodiscard]] std::string read_broadcast(std::size_t i, std::span<const index_expr> at) const {
+    const shape& d = dims(i);
+    std::vector<index_expr> own(d.size(), index_expr(0));
+    for (std::size_t k = 0; k < d.size(); ++k)
+      if (!(d[k] == index_expr(1))) own[k] = at[at.size() - d.size() + k];
+    return read(i, own);
+  }
+  /// The integers of an input known before execution, or of an attribute. Errors: unsupported where the input is not
+  /// known.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i,
+                                                                  std::string_view attribute_name = {}) const {
+    if (!attribute_name.empty() && attributes().contains(attribute_name)) return attributes().get_ints(attribute_name);
+    if (!has(i)) return std::nullopt;
+    std::vector<const value_facts*> storage;
+    const node_facts facts = b.facts_of(id, storage);
+    auto known = facts.integers(i);
+    if (!known) throw refuse("input " + std::to_string(i) + " is not known before execution");
+    return known;
+  }
+  /// The numbers of an input that is constant. Errors: unsupported where it is not.
+  [[nodiscard]] std::optional<std::vector<double>> numbers(std::size_t i) const {
+    if (!has(i)) return std::nullopt;
+    const tensor& c = b.g().facts(n().inputs[i]).constant;
+    if (c.empty()) throw refuse("input " + std::to_string(i) + " is not a constant");
+    std::vector<double> out;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(c.size()); ++k) out.push_back(number_at(c, k));
+    return out;
+  }
+  [[nodiscard]] error refuse(std::string_view why) const {
+    return error(errc::unsupported, "node '" + n().name + "' (" + std::string(n().op->name) + "): " + std::string(why));
+  }
+  /// A number as a literal of a compute type.
+  [[nodiscard]] static std::string number(compute_type type, double v) { return literal(type, v); }
+  /// `expression` as the output's element type holds it.
+  [[nodiscard]] std::string result(std::string_view expression) const {
+    const c_type_row& row = c_type_of(b.g().facts(n().outputs.at(output)).type);
+    return b.let(row.compute, fill_pattern(row.narrow, "", "", "(" + std::string(expression) + ")"));
+  }
+
+  /// Runs `body` inside loops over `extents` (none for extents of 1), with the indices.
+  template <class Body>
+  void loops(std::string_view prefix, std::span<const index_expr> extents, Body&& body) const {
+    std::vector<index_expr> at;
+    std::size_t opened = 0;
+    for (const index_expr& e : extents) {
+      if (e == index_expr(1)) {
+        at.emplace_back(0);
+        continue;
+      }
+      at.push_back(b.open_loop(prefix, e));
+      ++opened;
+    }
+    body(std::as_const(at));
+    for (std::size_t i = 0; i < opened; ++i) b.close();
+  }
+  template <class Body>
+  void loop(std::string_view prefix, const index_expr& extent, Body&& body) const {
+    loops(prefix, std::span<const index_expr>(&extent, 1), [&](const std::vector<index_expr>& at) { body(at[0]); });
+  }
+  /// Runs `body` inside `if (test)`; without a test where it is empty.
+  template <class Body>
+  void when(std::string_view test, Body&& body) const {
+    if (test.empty()) {
+      body();
+      return;
+    }
+    b.open("if (" + std::string(test) + ") {");
+    body();
+    b.close();
+  }
+};
+
+/// "a && b" of two tests, either of which may be empty.
+[[nodiscard]] inline std::string both(std::string a, const std::string& b) {
+  if (a.empty()) return b;
+  return b.empty() ? a : a + " && " + b;
+}
+
+/// `index` where it is not negative, else `index + dim`, as a symbol below `dim`.
+[[nodiscard]] inline index_expr wrapped_index(kernel_builder& b, const index_expr& index, const index_expr& dim) {
+  if (index.range().low >= 0) return index;
+  const std::string from = index_source(index);
+  const std::int64_t high =
+      dim.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(dim.range().high - 1, 0);
+  return b.define_integer("g", from + " < 0 ? " + from + " + " + index_source(dim) + " : " + from, {0, high});
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_ELEMENTS_ELEMENT_SITE_HPP

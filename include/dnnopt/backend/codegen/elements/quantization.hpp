@@ -1,0 +1,86 @@
+// Owns the element expressions of quantization: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+#ifndef DNNOPT_BACKEND_CODEGEN_ELEMENTS_QUANTIZATION_HPP
+#define DNNOPT_BACKEND_CODEGEN_ELEMENTS_QUANTIZATION_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dnnopt/backend/codegen/elements/element_site.hpp>
+
+namespace dnnopt::codegen {
+
+/// round(value) + zero point, clamped to the output's element type.
+[[nodiscard]] inline std::string quantized(const element_site& s, std::string_view value, std::string_view zero_point) {
+  const dtype type = s.b.g().facts(s.n().outputs[s.output]).type;
+  if (!is_integer(type)) throw s.refuse("quantizes to " + std::string(dnnopt::name_of(type)));
+  const int bits = row_of(type).packed_bits;
+  const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
+  const std::int64_t low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
+  const std::int64_t high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;
+  return s.b.let(s.compute(), "clamp((long)rint(clamp((float)(" + std::string(value) +
+                                  "), -2147483000.0f, 2147483000.0f)) + " + std::string(zero_point) + ", (long)(" +
+                                  std::to_string(low) + "), (long)" + std::to_string(high) + ")");
+}
+
+/// The index of the scale (or zero point) in input `slot` that belongs to element `at`: per tensor, per axis or
+/// blocked.
+[[nodiscard]] inline std::vector<index_expr> scale_index(const element_site& s, std::size_t slot,
+                                                         std::span<const index_expr> at) {
+  const shape& d = s.dims(slot);
+  if (element_count(d) == index_expr(1)) return std::vector<index_expr>(d.size(), index_expr(0));
+  const std::size_t axis = normalize_axis(s.attributes().get_int("axis", 1), at.size());
+  if (d.size() == 1) return {at[axis]};
+  const std::int64_t block = s.attributes().get_int("block_size", 0);
+  if (block <= 0) throw s.refuse("scales of this rank need a block_size");
+  std::vector<index_expr> own(at.begin(), at.end());
+  own[axis] = floordiv(own[axis], block);
+  return own;
+}
+
+inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const std::string scale = s.read(1, scale_index(s, 1, s.index));
+  const std::string zero = s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : "0";
+  return quantized(s, "(float)" + s.read(0, s.index) + " / " + scale, zero);
+}
+
+inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t output,
+                                   std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const std::string scale = s.read(1, scale_index(s, 1, s.index));
+  const std::string zero = s.has(2) ? " - " + s.read(2, scale_index(s, 2, s.index)) : "";
+  return s.result("(float)(" + s.read(0, s.index) + zero + ") * " + scale);
+}
+
+inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::size_t output,
+                                         std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const std::string low = b.variable(compute_type::real, "0");
+  const std::string high = b.variable(compute_type::real, "0");
+  s.loops("r", s.dims(0), [&](const std::vector<index_expr>& at) {
+    const std::string x = s.read(0, at);
+    b.line(low + " = fmin(" + low + ", " + x + ");");
+    b.line(high + " = fmax(" + high + ", " + x + ");");
+  });
+  const std::string scale = b.let(compute_type::real, "(" + high + " - " + low + ") / 255.0f");
+  if (output == 1) return scale;
+  const std::string zero = b.let(compute_type::integer, "(long)clamp(rint(" + scale + " == 0 ? 0.0f : -" + low + " / " +
+                                                            scale + "), 0.0f, 255.0f)");
+  if (output == 2) return zero;
+  return quantized(s, scale + " == 0 ? 0.0f : " + s.read(0, s.index) + " / " + scale, zero);
+}
+
+inline constexpr std::array quantization_emitters{
+    emitter_row{"", "QuantizeLinear", emit_quantize},
+    emitter_row{"", "DequantizeLinear", emit_dequantize},
+    emitter_row{"", "DynamicQuantizeLinear", emit_dynamic_quantize},
+};
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_ELEMENTS_QUANTIZATION_HPP

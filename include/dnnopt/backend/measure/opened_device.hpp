@@ -1,0 +1,56 @@
+// Owns an OpenCL device made ready: its context and its programs, which sessions may share.
+#ifndef DNNOPT_BACKEND_MEASURE_OPENED_DEVICE_HPP
+#define DNNOPT_BACKEND_MEASURE_OPENED_DEVICE_HPP
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <dnnopt/backend/measure/device_facts.hpp>
+#include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/opencl/device.hpp>
+#include <dnnopt/backend/opencl/program_cache.hpp>
+
+namespace dnnopt {
+
+/// An OpenCL device made ready: its context and its programs. Sessions may share one.
+struct opened_device {
+  explicit opened_device(std::string_view spec, opencl::program_cache_options programs_options = {})
+      : opened_device(opencl::select_device(spec), std::move(programs_options)) {}
+  explicit opened_device(opencl::device chosen, opencl::program_cache_options programs_options = {})
+      : context(std::move(chosen)), programs(context, programs_options), facts_folder_(folder_of(programs_options)) {}
+
+  opencl::context context;
+  opencl::program_cache programs;
+
+  /// What is measured of the device, at the first call: from the file beside the programs, or now (facts_of in
+  /// device_facts.hpp, a few seconds, in a context of its own). Errors: those of devices. Several threads may call it.
+  [[nodiscard]] const device_facts& facts() {
+    const std::lock_guard lock(mutex_);
+    if (!facts_) {
+      opencl::context measured(context.where());
+      facts_ = opencl::facts_of(measured, facts_folder_);
+    }
+    return *facts_;
+  }
+  /// Takes `known` for what would be measured. Precondition: nobody holds what facts() returned.
+  void set_facts(const device_facts& known) {
+    const std::lock_guard lock(mutex_);
+    facts_ = known;
+  }
+
+ private:
+  [[nodiscard]] static std::filesystem::path folder_of(const opencl::program_cache_options& options) {
+    return options.on_disk ? options.folder : std::filesystem::path();
+  }
+
+  std::mutex mutex_;  // guards facts_
+  std::optional<device_facts> facts_;
+  std::filesystem::path facts_folder_;
+};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_MEASURE_OPENED_DEVICE_HPP

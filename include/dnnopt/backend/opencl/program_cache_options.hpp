@@ -1,0 +1,37 @@
+// Owns where compiled programs are kept between starts.
+#ifndef DNNOPT_BACKEND_OPENCL_PROGRAM_CACHE_OPTIONS_HPP
+#define DNNOPT_BACKEND_OPENCL_PROGRAM_CACHE_OPTIONS_HPP
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+
+namespace dnnopt::opencl {
+
+/// XDG_CACHE_HOME/dnnopt, else HOME/.cache/dnnopt (LOCALAPPDATA\dnnopt on Windows); empty when neither is set.
+[[nodiscard]] inline std::filesystem::path default_cache_folder() {
+  const auto variable = [](const char* name) -> std::filesystem::path {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::filesystem::path() : std::filesystem::path(value);
+  };
+#if defined(_WIN32)
+  const std::filesystem::path local = variable("LOCALAPPDATA");
+  return local.empty() ? local : local / "dnnopt";
+#else
+  // The XDG specification: a relative path is to be ignored.
+  if (const std::filesystem::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "dnnopt";
+  if (const std::filesystem::path home = variable("HOME"); home.is_absolute()) return home / ".cache" / "dnnopt";
+  return {};
+#endif
+}
+
+struct program_cache_options {
+  bool on_disk = true;
+  std::filesystem::path folder = default_cache_folder();  ///< empty keeps programs in memory only
+  std::uint64_t max_bytes = std::uint64_t{256} << 20;     ///< of the device's file; the longest unused leave first
+  unsigned threads = 0;  ///< that compile programs side by side; 0: as many as the machine has cores
+};
+
+}  // namespace dnnopt::opencl
+
+#endif  // DNNOPT_BACKEND_OPENCL_PROGRAM_CACHE_OPTIONS_HPP

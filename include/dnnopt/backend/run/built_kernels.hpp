@@ -1,0 +1,139 @@
+// Owns the kernels of a program as OpenCL objects: how they are built, given arguments and sized.
+#ifndef DNNOPT_BACKEND_RUN_BUILT_KERNELS_HPP
+#define DNNOPT_BACKEND_RUN_BUILT_KERNELS_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/opencl/command_queue.hpp>
+#include <dnnopt/backend/opencl/program_cache.hpp>
+#include <dnnopt/backend/opencl/status.hpp>
+#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/run/combine_sources.hpp>
+
+namespace dnnopt {
+
+/// A kernel in a program that is compiled.
+struct built_kernel {
+  cl::Program program;
+  std::string entry;
+
+  /// A kernel object of its own. Errors: opencl.
+  [[nodiscard]] cl::Kernel make() const {
+    cl_int status = CL_SUCCESS;
+    cl::Kernel kernel(::clCreateKernel(program(), entry.c_str(), &status), false);
+    opencl::check(status, "clCreateKernel", [&] { return entry; });
+    return kernel;
+  }
+};
+
+/// All kernels of a program, by step and number.
+struct built_kernels {
+  std::vector<std::vector<built_kernel>> launched;  ///< as lowered_node::kernels
+  std::vector<std::vector<built_kernel>> prepare;   ///< as lowered_node::prepare
+};
+
+/// Builds all kernels of a program, joined into few programs and in parallel, from the cache where it has them. Where
+/// joined ones fail, kernels are built one by one, so that the error names the right one. Errors: kernel_build.
+[[nodiscard]] inline built_kernels build_kernels(opencl::program_cache& programs, const program& p) {
+  std::vector<const codegen::kernel_plan*> plans;
+  for (const placed_node& step : p.steps) {
+    for (const codegen::kernel_plan& plan : step.lowered.kernels) plans.push_back(&plan);
+    for (const codegen::kernel_plan& plan : step.lowered.prepare) plans.push_back(&plan);
+  }
+  const joined_programs joined = join_sources(plans);
+  std::vector<opencl::program_request> requests;
+  for (const joined_program& one : joined.programs)
+    requests.push_back({"kernels of " + p.g->name, one.source, one.options});
+  std::vector<cl::Program> built;
+  try {
+    built = programs.build_all(requests);
+  } catch (const error& e) {
+    if (e.code() != errc::kernel_build) throw;
+    std::vector<opencl::program_request> single;
+    for (const codegen::kernel_plan* plan : plans) single.push_back({plan->version, plan->source, plan->options});
+    (void)programs.build_all(single);
+    throw;
+  }
+  built_kernels result;
+  std::size_t next = 0;
+  const auto take = [&](std::size_t count) {
+    std::vector<built_kernel> taken;
+    for (; count != 0; --count, ++next)
+      taken.push_back({built[joined.kernels[next].program], joined.kernels[next].entry});
+    return taken;
+  };
+  for (const placed_node& step : p.steps) {
+    result.launched.push_back(take(step.lowered.kernels.size()));
+    result.prepare.push_back(take(step.lowered.prepare.size()));
+  }
+  return result;
+}
+
+/// Sets a kernel's arguments: pointers, each as `memory_of` gives it (an argument_memory), then the parameters' values.
+/// `name` is its node's. Errors: opencl; overflow for a dim beyond the parameter's type.
+template <class MemoryOf>
+void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name,
+                   const symbol_values& symbols, MemoryOf&& memory_of) {
+  cl_uint argument = 0;
+  const auto succeeded = [&](cl_int status) {
+    opencl::check(status, "clSetKernelArg",
+                  [&] { return "argument " + std::to_string(argument) + " of '" + name + "'"; });
+    ++argument;
+  };
+  const auto set = [&](std::size_t bytes, const void* content) {
+    succeeded(::clSetKernelArg(kernel(), argument, bytes, content));
+  };
+  for (const codegen::pointer_argument& pointer : plan.pointers) succeeded(memory_of(pointer).set(kernel(), argument));
+  for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
+    const std::int64_t value = plan.parameters[i].evaluate(symbols);
+    if (plan.parameter_is_long[i]) {
+      const cl_long wide = value;
+      set(sizeof wide, &wide);
+      continue;
+    }
+    if (value != static_cast<cl_int>(value))
+      throw error(errc::overflow, "node '" + name + "': a dim of " + std::to_string(value) + " exceeds 32 bits");
+    const cl_int narrow = static_cast<cl_int>(value);
+    set(sizeof narrow, &narrow);
+  }
+}
+
+/// Work-items and work-groups of a launch for the symbols that `plan.bind` gave. Where the plan leaves the work-group
+/// open, a one-dimensional launch gets the largest power of two below its items and what the kernel object allows; the
+/// rest is the driver's choice. Errors: opencl.
+[[nodiscard]] inline opencl::launch_size work_size(const codegen::kernel_plan& plan, const symbol_values& own,
+                                                   cl_kernel kernel, cl_device_id device) {
+  constexpr std::size_t preferred_group = 256;
+  opencl::launch_size size;
+  size.dimensions = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    // A launch over nothing still happens, with one work-item that its guard turns away: counts do not vary.
+    size.global[d] = static_cast<std::size_t>(std::max<std::int64_t>(plan.global[d].evaluate(own), 1));
+    if (size.global[d] > 1 || plan.local[d] > 1) size.dimensions = static_cast<cl_uint>(d + 1);
+  }
+  if (plan.local[0] != 0) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      size.local[d] = std::max<std::size_t>(plan.local[d], 1);
+      size.global[d] = (size.global[d] + size.local[d] - 1) / size.local[d] * size.local[d];
+    }
+    return size;
+  }
+  if (size.dimensions != 1) return size;
+  std::size_t most = 0;
+  opencl::check(::clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
+                "clGetKernelWorkGroupInfo");
+  std::size_t local = std::min<std::size_t>(most == 0 ? 1 : most, preferred_group);
+  while (local > 1 && local / 2 >= size.global[0]) local /= 2;
+  size.local = {local, 1, 1};
+  size.global[0] = (size.global[0] + local - 1) / local * local;
+  return size;
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_RUN_BUILT_KERNELS_HPP

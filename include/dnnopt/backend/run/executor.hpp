@@ -1,0 +1,642 @@
+// Owns the execution of a program on an OpenCL device: memory of values, prepared launches, transfers, host operators.
+#ifndef DNNOPT_BACKEND_RUN_EXECUTOR_HPP
+#define DNNOPT_BACKEND_RUN_EXECUTOR_HPP
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/opencl/program_cache.hpp>
+#include <dnnopt/backend/program/memory_limit.hpp>
+#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/run_memory.hpp>
+#include <dnnopt/backend/program/texel_images.hpp>
+#include <dnnopt/backend/run/arena.hpp>
+#include <dnnopt/backend/run/bound_memory.hpp>
+#include <dnnopt/backend/run/built_kernels.hpp>
+#include <dnnopt/backend/run/device_weights.hpp>
+#include <dnnopt/backend/run/image_memory.hpp>
+#include <dnnopt/backend/run/observer.hpp>
+#include <dnnopt/backend/run/refused_work_groups.hpp>
+#include <dnnopt/backend/run/texel_transfers.hpp>
+#include <dnnopt/backend/run/values.hpp>
+#include <dnnopt/backend/storage/narrow.hpp>
+#include <dnnopt/passes/pass.hpp>
+#include <dnnopt/wait_mode.hpp>
+
+namespace dnnopt {
+
+/// What one run enqueued.
+struct run_figures {
+  std::size_t kernels = 0;   ///< launches, copies and fills between inputs being there and outputs being read
+  std::size_t host_ops = 0;  ///< operators that the reference backend computed
+  std::size_t events = 0;    ///< OpenCL events created
+  std::size_t uploads = 0;   ///< transfers from the host to the device
+  std::size_t downloads = 0;
+};
+
+/// Runs a program for any values of its symbols; what one binding needs is prepared once and kept.
+///
+/// Not thread-safe: one executor runs one inference at a time. `where` and `programs` must outlive it.
+class opencl_executor {
+ public:
+  /// Builds all kernels (in parallel, from the cache where it has them) and uploads constants that kernels read.
+  /// Errors: kernel_build (work_groups_refused where a kernel object allows fewer work-items than it was lowered for);
+  /// out_of_device_memory.
+  opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
+                  node_evaluator evaluate, offset_planner planner = plan_by_default)
+      : where_(&where),
+        program_(std::move(p)),
+        evaluate_(evaluate),
+        planner_(std::move(planner)),
+        queues_(where),
+        kernels_(with_allowed_work_groups(build_kernels(programs, *program_), *program_, where.where().handle())),
+        weights_(where, queues_.use(false), *program_, kernels_.prepare),
+        placement_of_arena_(opencl::arena_placement(where.info())),
+        bound_(where, *program_) {
+    find_device_values();
+    make_images();
+  }
+  opencl_executor(const opencl_executor&) = delete;
+  opencl_executor& operator=(const opencl_executor&) = delete;
+
+  /// One inference. `inputs` are the graph's inputs in order, tensor() for bound ones; outputs come back in order,
+  /// tensor() for bound ones. Everything that it enqueued is done when it returns or throws.
+  /// Errors: type_mismatch, shape_mismatch of an input; missing_input; invalid_argument for a tensor given for a bound
+  /// input, and what bound_memory::check refuses; out_of_device_memory; memory_limit; what host operators throw.
+  [[nodiscard]] std::vector<tensor> run(std::span<const tensor> inputs, run_observer* observer = nullptr) {
+    if (observer != nullptr && !observer->observes()) observer = nullptr;
+    opencl::command_queue& queue = queues_.use(observer != nullptr && observer->wants_events());
+    try {
+      return run_once(inputs, queue, observer);
+    } catch (...) {
+      // Commands under way use memory that the caller may free when it sees the error.
+      (void)::clFinish(queue.handle());
+      throw;
+    }
+  }
+
+  /// From the next inference on `memory` stands in the place of the input or output `name`; bound_memory::bind says
+  /// what it must be, and its errors. Where kernels use it as it is, nothing is uploaded, downloaded or converted for
+  /// it; else the answer says why not. Commands that the caller enqueued on it elsewhere must be done before a run.
+  bound_value bind(std::string_view name, cl_mem memory, std::optional<dim_list> dims = std::nullopt) {
+    bound_value row = bound_.bind(name, memory, std::move(dims));
+    exchange_memory();
+    return row;
+  }
+  /// Ends a binding; the next run allocates memory of its own again. Whether something was bound. Errors:
+  /// missing_input for a name that the graph does not have.
+  bool unbind(std::string_view name) {
+    const bool was = bound_.unbind(name);
+    exchange_memory();
+    return was;
+  }
+  /// All that is bound.
+  [[nodiscard]] const bound_memory& bound() const noexcept { return bound_; }
+
+  /// How runs wait for the device; blocking unless told. Spinning creates one event per wait, no matter who observes.
+  void wait_by(wait_mode how) noexcept { wait_ = how; }
+  [[nodiscard]] wait_mode waits_by() const noexcept { return wait_; }
+
+  /// For finding faults: regions of the arena are filled with 0xFF (NaN as floats) before a run, and as soon as nothing
+  /// reads them any more. The fills count as device commands. Outputs are the same as without, or a plan is wrong.
+  void poison_freed(bool on) noexcept { poison_ = on; }
+
+  /// Where the arena lies from its next allocation on; opencl::arena_placement of the device unless told. Errors of the
+  /// next run: unsupported for addressed memory on a device without it.
+  void place_arena(opencl::memory_placement placement) noexcept { placement_of_arena_ = placement; }
+
+  /// What the last run enqueued.
+  [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }
+  /// Bytes on the device that stay from run to run: constants that kernels read, and packed weights.
+  [[nodiscard]] std::uint64_t weight_bytes() const { return weights_.bytes(); }
+  /// Bytes of the images that hold intermediate tensors; they stay from run to run, outside the arena.
+  [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_memory_.bytes; }
+  /// Bytes of buffers and images for the graph's inputs and outputs, of all values of the symbols that are kept; bound
+  /// memory is the caller's and counts nothing.
+  [[nodiscard]] std::uint64_t caller_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const instance& made : instances_)
+      for (const planned_value& separate : made.memory.separate) bytes += made.buffers[separate.held].bytes();
+    for (const auto& [v, image] : callers_images_) bytes += image.bytes();
+    return bytes;
+  }
+  /// The memory plan of the last run's binding.
+  [[nodiscard]] const run_memory& memory() const { return last_->memory; }
+  [[nodiscard]] const program& executed() const noexcept { return *program_; }
+  /// Number of device commands that a run enqueues, as the program predicts it.
+  [[nodiscard]] std::size_t predicted_kernels() const { return program_->kernel_count(); }
+
+ private:
+  [[nodiscard]] std::vector<tensor> run_once(std::span<const tensor> inputs, opencl::command_queue& queue,
+                                             run_observer* observer) {
+    const graph& g = *program_->g;
+    symbol_values symbols = bind_inputs(g, inputs);
+    bound_.check(symbols);
+    instance& made = instance_for(symbols);
+    enter(made, queue);
+    const opencl::command_counts before = queue.counts();
+    run_state state{made, queue, symbols, {}, {}, observer, 0, 0, {}, {}};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (bound_.is_input_bound(i)) continue;
+      state.host[g.inputs()[i]] = inputs[i];
+      if (device_values_[program_->roots[g.inputs()[i]]]) upload(state, g.inputs()[i], inputs[i]);
+    }
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+      const placed_node& step = program_->steps[s];
+      state.step = s;
+      if (step.where == placement::device)
+        launch(state, s);
+      else if (is_on_host(step.where))
+        evaluate_on_host(state, s);
+      release_after(state, s);
+      if (poison_) poison_after(state, s);
+    }
+    std::vector<tensor> outputs;
+    for (std::size_t i = 0; i < g.outputs().size(); ++i) {
+      if (bound_.is_output_bound(i)) {
+        deliver(state, i);
+        outputs.emplace_back();
+      } else {
+        outputs.push_back(fetch(state, g.outputs()[i], false));
+      }
+    }
+    wait(state);
+    bound_.ran(symbols);
+    const opencl::command_counts counted = queue.counts() - before;
+    figures_ = {static_cast<std::size_t>(counted.device_commands()), state.host_ops,
+                static_cast<std::size_t>(counted.events), static_cast<std::size_t>(counted.uploads),
+                static_cast<std::size_t>(counted.downloads)};
+    return outputs;
+  }
+
+  struct prepared_kernel {
+    cl::Kernel kernel;
+    opencl::launch_size size;
+    std::uint64_t flops = 0;
+    std::uint64_t bytes = 0;
+    bool ready = false;
+  };
+
+  /// All that one binding of the symbols needs.
+  struct instance {
+    symbol_values symbols;
+    run_memory memory;
+    bool cut = false;                                         // buffers and scratch have their regions of the arena
+    std::vector<bool> materialized;                           // by value id: expressions of dims that are there
+    std::vector<opencl::device_buffer> buffers;               // by value id (home_of alone)
+    std::vector<std::vector<opencl::device_buffer>> scratch;  // by step
+    // Last, so that they end before the memory that their arguments name: OpenCL does not retain it for them.
+    std::vector<std::vector<prepared_kernel>> kernels;  // by step
+  };
+
+  struct run_state {
+    instance& own;
+    opencl::command_queue& queue;
+    symbol_values& symbols;
+    std::unordered_map<value_id, tensor> host;       // values at hand on the host
+    std::unordered_map<value_id, value_id> waiting;  // of them, by root, those that kernels read later in the run
+    run_observer* observer;
+    std::size_t host_ops;
+    std::size_t step = 0;
+    // Commands under way read and write these: OpenCL keeps neither buffers nor host memory alive for them.
+    std::vector<opencl::device_buffer> dying{};
+    std::vector<tensor> dying_on_host{};
+    std::vector<std::vector<std::byte>> dying_texels{};
+
+    /// Everything enqueued so far is done.
+    void reached() {
+      dying.clear();
+      dying_on_host.clear();
+      dying_texels.clear();
+    }
+  };
+
+  static constexpr std::size_t kept_instances = 8;
+  static constexpr std::size_t kept_regions = 16384;
+
+  void find_device_values() {
+    device_values_.assign(program_->g->value_count(), false);
+    for (const placed_node& step : program_->steps)
+      for (const codegen::kernel_plan& plan : step.lowered.kernels)
+        for (const codegen::pointer_argument& argument : plan.pointers)
+          if (argument.held != no_value) device_values_[program_->roots[argument.held]] = true;
+  }
+
+  void make_images() {
+    image_memory_ = plan_image_memory(*program_);
+    for (const opencl::image_shape& one : image_memory_.objects)
+      images_.push_back(where_->memory().allocate_image(one, "an image of intermediate tensors"));
+  }
+
+  /// Arguments that name memory which another one replaced are set again, and the session's own is given back where
+  /// the caller's stands in for it.
+  void exchange_memory() {
+    const std::set<value_id> changed = bound_.take_changed();
+    if (changed.empty()) return;
+    for (const value_id root : changed)
+      if (bound_.image_of_root(root) != nullptr) callers_images_.erase(root);
+    for (instance& made : instances_) {
+      for (const value_id root : changed)
+        if (bound_.of_root(root) != nullptr) made.buffers[root] = {};
+      for (std::size_t s = 0; s < made.kernels.size(); ++s)
+        for (std::size_t k = 0; k < made.kernels[s].size(); ++k)
+          for (const codegen::pointer_argument& argument : program_->steps[s].lowered.kernels[k].pointers)
+            if (argument.held != no_value && changed.contains(program_->roots[argument.held]))
+              made.kernels[s][k].ready = false;
+    }
+  }
+
+  [[nodiscard]] symbol_values bind_inputs(const graph& g, std::span<const tensor> inputs) const {
+    if (inputs.size() != g.inputs().size())
+      throw error(errc::missing_input,
+                  std::to_string(inputs.size()) + " inputs given, " + std::to_string(g.inputs().size()) + " needed");
+    symbol_values symbols;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const value& v = g.value_at(g.inputs()[i]);
+      if (!bound_.is_input_bound(i)) {
+        if (inputs[i].empty()) throw error(errc::missing_input, "input '" + v.name + "' is neither given nor bound");
+        bind_symbols(v, inputs[i], symbols);
+        continue;
+      }
+      if (!inputs[i].empty())
+        throw error(errc::invalid_argument, "input '" + v.name + "' is bound to device memory, and given as well");
+      if (const dim_list* const dims = bound_.stated_dims(i)) bind_symbols(v, *dims, symbols);
+    }
+    return symbols;
+  }
+
+  instance& instance_for(const symbol_values& symbols) {
+    for (auto at = instances_.begin(); at != instances_.end(); ++at)
+      if (at->symbols == symbols) {
+        instances_.splice(instances_.begin(), instances_, at);
+        return *(last_ = &instances_.front());
+      }
+    // The least recently used binding makes room before the new one asks for memory.
+    if (instances_.size() >= kept_instances) instances_.pop_back();
+    instance made;
+    made.symbols = symbols;
+    made.memory = plan_run_memory(*program_, symbols, where_->info().base_address_alignment_bytes, planner_);
+    refuse_beyond_limit(made.memory);
+    made.materialized.assign(program_->g->value_count(), false);
+    made.buffers.resize(program_->g->value_count());
+    made.kernels.resize(program_->steps.size());
+    made.scratch.resize(program_->steps.size());
+    for (std::size_t s = 0; s < program_->steps.size(); ++s)
+      made.scratch[s].resize(program_->steps[s].lowered.scratch.size());
+    for (const planned_value& separate : made.memory.separate)
+      if (bound_.of_root(separate.held) == nullptr)
+        made.buffers[separate.held] =
+            where_->memory().allocate(separate.bytes, program_->g->value_at(separate.held).name);
+    for (std::size_t s = 0; s < program_->steps.size(); ++s)
+      made.kernels[s].resize(program_->steps[s].lowered.kernels.size());
+    instances_.push_front(std::move(made));
+    last_ = &instances_.front();
+    return *last_;
+  }
+
+  /// What is on the device already, without the arena that a larger one would replace, and the new binding's share.
+  void refuse_beyond_limit(const run_memory& memory) const {
+    const std::uint64_t limit = where_->memory().limit();
+    if (limit == 0) return;
+    device_share share;
+    share.weights = where_->memory().figures().live_bytes - arena_.bytes();
+    for (const planned_value& separate : memory.separate)
+      if (bound_.of_root(separate.held) == nullptr) share.caller += separate.bytes;
+    const std::size_t arena = std::max(memory.arena_bytes, arena_.bytes());
+    if (share.weights + share.caller + arena > limit) refuse_memory(*program_, memory, share, limit);
+  }
+
+  /// Gives a binding its regions of the arena, which all bindings share: it is as large as the largest of them needs.
+  void enter(instance& made, opencl::command_queue& queue) {
+    if (made.memory.arena_bytes > arena_.bytes()) {
+      for (instance& other : instances_) leave_arena(other);
+      arena_ = {};
+      arena_ = opencl::arena(where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors",
+                                                       opencl::memory_access::read_write, placement_of_arena_));
+    }
+    // Bindings that came and went leave their regions behind.
+    if (!made.cut && arena_.part_count() > kept_regions) {
+      for (instance& other : instances_) leave_arena(other);
+      arena_.clear_parts();
+    }
+    if (!made.cut) {
+      for (const planned_value& planned : made.memory.planned) {
+        if (planned.held == no_value)
+          made.scratch[planned.step].at(planned.scratch) = arena_.part(planned.offset, planned.bytes);
+        else if (made.memory.homes[planned.held] == planned.held)
+          made.buffers[planned.held] = arena_.part(planned.offset, planned.bytes);
+      }
+      made.cut = true;
+    }
+    const bool overwritten = poison_ || entered_ != &made;
+    entered_ = &made;
+    if (poison_ && !arena_.empty()) queue.fill(arena_.whole(), poison, 0, arena_.bytes());
+    if (!overwritten || made.memory.whole_run.empty()) return;
+    for (const value_id v : made.memory.whole_run) made.materialized[v] = false;
+    for (auto& step : made.kernels)
+      for (prepared_kernel& kernel : step) kernel.ready = false;
+  }
+
+  static void leave_arena(instance& other) {
+    for (auto& step : other.kernels)
+      for (prepared_kernel& kernel : step) kernel = prepared_kernel();
+    for (const planned_value& planned : other.memory.planned) {
+      if (planned.held == no_value)
+        other.scratch[planned.step].at(planned.scratch) = {};
+      else
+        other.buffers[planned.held] = {};
+    }
+    other.cut = false;
+  }
+
+  void poison_after(run_state& state, std::size_t s) {
+    const run_memory& memory = state.own.memory;
+    for (std::size_t r = 0; r < memory.usages.size(); ++r) {
+      const memory::buffer_usage& usage = memory.usages[r];
+      if (usage.upper != static_cast<std::int64_t>(s) + 1 || is_whole_run(memory, r)) continue;
+      state.queue.fill(arena_.whole(), poison, static_cast<std::size_t>(memory.plan.offsets[r]),
+                       static_cast<std::size_t>(usage.size));
+    }
+  }
+  static bool is_whole_run(const run_memory& memory, std::size_t record) {
+    return std::any_of(memory.planned.begin(), memory.planned.end(), [&](const planned_value& planned) {
+      return planned.record == record && planned.held != no_value &&
+             std::find(memory.whole_run.begin(), memory.whole_run.end(), planned.held) != memory.whole_run.end();
+    });
+  }
+
+  [[nodiscard]] std::size_t bytes_of(value_id v, const symbol_values& symbols) const {
+    return static_cast<std::size_t>(
+        std::max<std::int64_t>(detail::bytes_of(program_->g->facts(v))->evaluate(symbols), 1));
+  }
+
+  /// The buffer of a value: the caller's where it is bound; made now where its size was not known before the run.
+  const opencl::device_buffer& buffer_of(run_state& state, value_id v) {
+    const value_id root = program_->roots[v];
+    if (opencl::device_buffer* const constant = weights_.find(root)) return *constant;
+    if (const opencl::device_buffer* const bound = bound_.of_root(root)) {
+      bound_.check_late(root, state.symbols);
+      return *bound;
+    }
+    opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
+    if (buffer.empty()) buffer = late_buffer(state, bytes_of(root, state.symbols), root);
+    return buffer;
+  }
+
+  /// Memory for a value whose size this run has told: that of one which no command to come reads, where one is large
+  /// enough and not much larger (commands under way read it before those to come write it), else new. Linear in the
+  /// values of this kind that ended since the device was waited for.
+  opencl::device_buffer late_buffer(run_state& state, std::size_t bytes, value_id root) {
+    auto best = state.dying.end();
+    for (auto at = state.dying.begin(); at != state.dying.end(); ++at)
+      if (at->bytes() >= bytes && at->bytes() <= 2 * bytes + small_waste &&
+          (best == state.dying.end() || at->bytes() < best->bytes()))
+        best = at;
+    if (best == state.dying.end()) return where_->memory().allocate(bytes, program_->g->value_at(root).name);
+    opencl::device_buffer reused = std::move(*best);
+    state.dying.erase(best);
+    return reused;
+  }
+
+  /// The image of an input or output: the caller's where it is bound.
+  const opencl::device_image& image_of(value_id v) {
+    if (const opencl::device_image* const bound = bound_.image_of_root(v)) return *bound;
+    opencl::device_image& own = callers_images_[v];
+    const value& held = program_->g->value_at(v);
+    if (own.empty())
+      own = where_->memory().allocate_image(image_shape_of(texel_storage_of(held.facts), symbol_values()), held.name);
+    return own;
+  }
+  /// Where the texels of an input or output lie.
+  texel_memory texels_of(run_state& state, value_id v) {
+    if (lies_in_image(program_->g->facts(v))) return {nullptr, &image_of(v), image_of(v).bytes()};
+    return {&buffer_of(state, v), nullptr, bytes_of(v, state.symbols)};
+  }
+
+  void upload(run_state& state, value_id v, const tensor& content) {
+    if (const auto& layout = program_->g->facts(v).texels) {
+      state.dying_texels.push_back(upload_texels(state.queue, texels_of(state, v), content, layout->packed,
+                                                 sink_of(state, run_observer::direction::upload)));
+      return;
+    }
+    // What the host computed may have another size at every run.
+    const value_id root = program_->roots[v];
+    opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
+    if (!buffer.empty() && buffer.bytes() < content.byte_size())
+      state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
+    if (buffer.empty()) buffer = late_buffer(state, std::max<std::size_t>(content.byte_size(), 1), root);
+    state.queue.upload(buffer, content.bytes(), 0, false, sink_of(state, run_observer::direction::upload));
+  }
+
+  static opencl::event_sink* sink_of(const run_state& state, run_observer::direction way) {
+    return state.observer == nullptr ? nullptr : state.observer->transfer(way);
+  }
+
+  void launch(run_state& state, std::size_t s) {
+    const placed_node& step = program_->steps[s];
+    if (!state.waiting.empty()) upload_waiting(state, step);
+    for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
+      prepared_kernel& prepared = state.own.kernels[s][k];
+      if (!prepared.ready) prepare(state, s, k);
+      if (state.observer != nullptr) state.observer->before(s, k, state.queue);
+      for (std::size_t times = state.observer == nullptr ? 1 : state.observer->launches(s, k); times != 0; --times) {
+        opencl::event_sink* const sink =
+            state.observer == nullptr ? nullptr : state.observer->kernel(s, k, prepared.flops, prepared.bytes);
+        state.queue.launch(prepared.kernel(), prepared.size, program_->g->node_at(step.id).name, sink, s);
+      }
+      if (state.own.memory.is_late(s)) prepared.ready = false;
+    }
+  }
+
+  /// Brings what the host computed to the device when the first kernel reads it: as late as that, because a detector's
+  /// host operators come one after the other, and their results would all lie there at once.
+  void upload_waiting(run_state& state, const placed_node& step) {
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      for (const codegen::pointer_argument& argument : plan.pointers) {
+        if (argument.held == no_value) continue;
+        const auto found = state.waiting.find(program_->roots[argument.held]);
+        if (found == state.waiting.end()) continue;
+        upload(state, found->second, state.host.at(found->second));
+        state.waiting.erase(found);
+      }
+  }
+
+  void prepare(run_state& state, std::size_t s, std::size_t k) {
+    const placed_node& step = program_->steps[s];
+    const codegen::kernel_plan& plan = step.lowered.kernels[k];
+    prepared_kernel& prepared = state.own.kernels[s][k];
+    if (prepared.kernel() == nullptr) prepared.kernel = kernels_.launched[s][k].make();
+    prepared.bytes = 0;
+    set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
+                  [&](const codegen::pointer_argument& pointer) -> argument_memory {
+                    if (pointer.held == no_value) {
+                      const argument_memory scratch = step.lowered.scratch.at(pointer.scratch).persistent
+                                                          ? weights_.packed(s, pointer.scratch)
+                                                          : state.own.scratch[s].at(pointer.scratch);
+                      prepared.bytes += scratch.bytes();
+                      return scratch;
+                    }
+                    if (pointer.object != memory_object::buffer) {
+                      prepared.bytes += bytes_of(pointer.held, state.symbols);
+                      const auto shared = image_memory_.object_of.find(pointer.held);
+                      if (shared == image_memory_.object_of.end()) return image_of(pointer.held);
+                      return images_[shared->second];
+                    }
+                    materialize(state, pointer.held);
+                    prepared.bytes += bytes_of(pointer.held, state.symbols);
+                    return buffer_of(state, pointer.held);
+                  });
+    const symbol_values own = plan.bind(state.symbols);
+    prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
+    prepared.size = work_size(plan, own, prepared.kernel(), where_->where().handle());
+    prepared.ready = true;
+  }
+
+  /// Brings a value that no kernel wrote to the device: expressions of dims, and what the host computed.
+  void materialize(run_state& state, value_id v) {
+    const graph& g = *program_->g;
+    const value_id root = program_->roots[v];
+    const value& held = g.value_at(root);
+    if (held.facts.is_constant() || !held.facts.elements) return;
+    if (state.own.materialized[root] && !state.own.memory.is_late(state.step)) return;
+    tensor content = evaluate_elements(held, state.symbols);
+    upload(state, root, content);
+    state.own.materialized[root] = true;
+    state.dying_on_host.push_back(std::move(content));
+  }
+
+  /// The value where the host has it or can tell it.
+  [[nodiscard]] std::optional<tensor> on_host(const run_state& state, value_id v) const {
+    const graph& g = *program_->g;
+    const value_facts& facts = g.facts(v);
+    if (facts.is_constant()) return facts.constant;
+    if (const auto held = state.host.find(v); held != state.host.end()) return held->second;
+    if (facts.elements) return evaluate_elements(g.value_at(v), state.symbols);
+    const value_id root = program_->roots[v];
+    if (g.facts(root).is_constant()) return g.facts(root).constant.reshaped(evaluate(*facts.dims, state.symbols));
+    if (const auto held = state.host.find(root); held != state.host.end())
+      return held->second.reshaped(evaluate(*facts.dims, state.symbols));
+    return std::nullopt;
+  }
+
+  /// The value on the host, downloaded where only the device has it.
+  tensor fetch(run_state& state, value_id v, bool blocking) {
+    if (std::optional<tensor> held = on_host(state, v)) return std::move(*held);
+    const value_facts& facts = program_->g->facts(v);
+    tensor out(facts.type, evaluate(*facts.dims, state.symbols));
+    if (out.size() == 0) return out;
+    if (facts.texels) {
+      download_texels(state.queue, texels_of(state, v), facts.texels->packed, out, wait_,
+                      sink_of(state, run_observer::direction::download));
+      return out;
+    }
+    const bool polled = blocking && wait_ != wait_mode::blocking;
+    state.queue.download(buffer_of(state, v), out.mutable_bytes(), 0, blocking && !polled,
+                         sink_of(state, run_observer::direction::download));
+    if (polled) state.queue.finish(wait_);
+    // The host computes in fp32; the caller's outputs are never narrowed.
+    return facts.narrowed && blocking ? widened(out) : out;
+  }
+
+  /// A bound output: kernels wrote it where it is bound, or it is copied now, as bound_value::reason tells.
+  void deliver(run_state& state, std::size_t position) {
+    const value_id out = program_->g->outputs()[position];
+    const value_id root = program_->roots[out];
+    bound_.check_late(root, state.symbols);
+    if (bound_.has_in_place(position)) return;
+    const opencl::device_buffer& memory = bound_.output(position);
+    if (std::optional<tensor> held = on_host(state, out)) {
+      state.queue.upload(memory, held->bytes(), 0, false, sink_of(state, run_observer::direction::upload));
+      state.dying_on_host.push_back(std::move(*held));
+      return;
+    }
+    const auto bytes = static_cast<std::size_t>(detail::bytes_of(program_->g->facts(out))->evaluate(state.symbols));
+    state.queue.copy(buffer_of(state, out), 0, memory, 0, bytes, sink_of(state, run_observer::direction::within));
+  }
+
+  void wait(run_state& state) {
+    const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
+    state.queue.finish(wait_);
+    state.reached();
+    if (state.observer != nullptr) state.observer->waited(begin);
+  }
+
+  void evaluate_on_host(run_state& state, std::size_t s) {
+    const graph& g = *program_->g;
+    const node& n = g.node_at(program_->steps[s].id);
+    std::vector<tensor> inputs;
+    for (const value_id in : n.inputs) {
+      if (in == no_value) {
+        inputs.emplace_back();
+        continue;
+      }
+      inputs.push_back(fetch(state, in, true));
+      state.host[in] = inputs.back();
+    }
+    const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
+    std::vector<tensor> outputs = evaluate_(g, program_->steps[s].id, inputs);
+    if (state.observer != nullptr) state.observer->host_operator(s, begin);
+    if (program_->steps[s].where == placement::host) ++state.host_ops;
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      const value_id out = n.outputs[i];
+      if (out == no_value) continue;
+      bind_symbols(g.value_at(out), outputs.at(i), state.symbols);
+      if (device_values_[program_->roots[out]]) state.waiting[program_->roots[out]] = out;
+      state.host[out] = std::move(outputs[i]);
+    }
+  }
+
+  void release_after(run_state& state, std::size_t s) {
+    for (const value_id v : state.own.memory.released_after(s)) {
+      if (!state.own.buffers[v].empty())
+        state.dying.push_back(std::exchange(state.own.buffers[v], opencl::device_buffer()));
+      if (const auto held = state.host.find(v); held != state.host.end()) {
+        state.dying_on_host.push_back(std::move(held->second));
+        state.host.erase(held);
+      }
+    }
+  }
+
+  static constexpr std::array<std::byte, 1> poison{std::byte{0xFF}};
+  static constexpr std::size_t small_waste = 4096;
+
+  opencl::context* where_;
+  std::shared_ptr<const program> program_;
+  node_evaluator evaluate_;
+  offset_planner planner_;
+  opencl::session_queues queues_;
+  built_kernels kernels_;
+  device_weights weights_;
+  std::vector<bool> device_values_;  // by root: some kernel reads or writes it
+  image_memory image_memory_;
+  std::vector<opencl::device_image> images_;                 // by object
+  std::map<value_id, opencl::device_image> callers_images_;  // of inputs and outputs that are not bound
+  opencl::memory_placement placement_of_arena_;
+  opencl::arena arena_;  // before what holds shares of it
+  bound_memory bound_;   // before the kernels that it is an argument of
+  std::list<instance> instances_;
+  instance* last_ = nullptr;
+  const instance* entered_ = nullptr;  // whose contents the arena holds
+  bool poison_ = false;
+  wait_mode wait_ = wait_mode::blocking;
+  run_figures figures_;
+};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_RUN_EXECUTOR_HPP
