@@ -74,7 +74,8 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
   const auto units = static_cast<double>(device == nullptr ? 16 : std::max<std::uint32_t>(device->compute_units, 1));
   const auto most = static_cast<std::int64_t>(
       device == nullptr || device->max_work_group_size == 0 ? 256 : device->max_work_group_size);
-  const std::int64_t least = std::min<std::int64_t>(usual_items, std::bit_floor(static_cast<std::uint64_t>(most)));
+  const std::int64_t least =
+      std::min<std::int64_t>(usual_items, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most))));
   const auto local = static_cast<std::int64_t>(
       device == nullptr || device->local_memory_bytes == 0 ? 16384 : device->local_memory_bytes);
   const double m = static_cast<double>(e.rows.as_constant().value_or(1024));
