@@ -176,7 +176,7 @@ int main(int count, char** arguments) {
   }
   try {
     opencl::device chosen = opencl::select_device(arguments[1]);
-    if (std::getenv("DNNOPT_AS_GPU") != nullptr) chosen.info.type = device_type::gpu;
+    if (std::getenv("DNNOPT_AS_GPU") != nullptr) chosen.info.form = kernel_form::groups;
     std::printf("%s, driver %s\n", chosen.info.name.c_str(), chosen.info.driver_version.c_str());
     const auto device = std::make_shared<opened_device>(std::move(chosen));
     for (int i = 4; i < count; ++i)

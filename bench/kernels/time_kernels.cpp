@@ -162,9 +162,7 @@ class bench {
     const value_id out = g.add_value("y", want[0].type(), out_dims);
     const node_id n = g.add_node(ops_.at("", c.op), c.op, in, {out}, c.attributes);
     const codegen::block_view block{g, {n}, {out}};
-    device_info facts = where_.info();
-    if (form_ == "vectors") facts.type = device_type::cpu;
-    if (form_ == "groups") facts.type = device_type::gpu;
+    const device_info facts = with_form(where_.info(), find_kernel_form(form_).value_or(kernel_form::native));
     codegen::lower_options lowering = codegen::default_lower_options(&facts);
     if (const char* const growth = std::getenv("DNNOPT_WEIGHT_GROWTH")) lowering.weight_growth = std::atof(growth);
     codegen::lowered_node lowered = codegen::lower(block, lowering);

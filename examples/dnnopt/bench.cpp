@@ -220,6 +220,7 @@ int bench(const options& o) {
 
   json result;
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
+  result["form"] = form_of(o);
   result["wait"] = wait_of(session);
   const std::string smaller = smaller_work_groups_of(session, result);
   result["init_ms"] = init_ms;
@@ -261,8 +262,8 @@ int bench(const options& o) {
   result["peak_device_bytes"] = session.context() == nullptr ? 0 : session.context()->memory().figures().peak_bytes;
   result["peak_host_bytes"] = peak_host_bytes();
 
-  say(o, "device " + result["device"].get<std::string>() + ", " + std::to_string(o.warmup) + " warm-up and " +
-             std::to_string(o.runs) + " measured inferences" +
+  say(o, "device " + result["device"].get<std::string>() + form_text(o) + ", " + std::to_string(o.warmup) +
+             " warm-up and " + std::to_string(o.runs) + " measured inferences" +
              (result["wait"] == "spinning" ? ", spinning while it waits" : "") + "\n" + "init " + fixed(init_ms, 1) +
              " ms (" + std::to_string(session.report().builds) + " kernels built), first " + fixed(first_ms, 2) +
              " ms\nlatency ms: median " + fixed(median(latencies), 3) + ", min " + fixed(latencies.front(), 3) +
@@ -340,6 +341,7 @@ int profile(const options& o) {
   if (!o.json_target.empty()) {
     json result = json::parse(dnnopt::profile::to_json(report).dump());
     result.update(checked);
+    result["form"] = form_of(o);
     result["wait"] = wait_of(session);
     write_json(o, result);
   }

@@ -82,7 +82,7 @@ void use_profiles(const options& o, dnnopt::compile_options& compiling) {
   if (o.device == "reference" || (!o.measure && database->size() == 0)) return;
   if (!compiling.opened)
     compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
-  compiling.judge = dnnopt::make_join_judge(database, compiling.opened, o.measure);
+  compiling.judge = dnnopt::make_join_judge(database, compiling.opened, o.measure, compiling.form);
 }
 
 void keep_profiles(const options& o, const dnnopt::compile_options& compiling) {
@@ -90,7 +90,8 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling) {
   dnnopt::fusion::profile_database database;
   const nlohmann::json document = read_cache(o.cache);
   if (document.contains(profiles_key)) dnnopt::fusion::profiles_from_json(document[profiles_key], database);
-  database.table_of(dnnopt::tuning_store::key_of(compiling.opened->context.info())) = compiling.judge->table();
+  database.table_of(dnnopt::tuning_store::key_of(dnnopt::with_form(compiling.opened->context.info(), compiling.form))) =
+      compiling.judge->table();
   write_cache(o, profiles_key, dnnopt::fusion::profiles_to_json(database));
 }
 

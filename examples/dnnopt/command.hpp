@@ -19,6 +19,7 @@ struct options {
   std::string json_target;  ///< a file, "-" for standard output, empty for none
   std::string device = "opencl";
   bool require_device = false;
+  std::string form = "native";
   std::string precision = "fp32";
   std::string memory_objects = "automatic";
   std::vector<std::string> texels;  ///< NAME=1:image2d

@@ -43,9 +43,11 @@ int conformance(const options& o) {
   for (const conformance_result& row : report.results)
     if (row.verdict == conformance_verdict::unsupported) say(o, "unsupported " + row.name + ": " + row.reason + "\n");
   say(o, std::to_string(report.fallback) + " passed with an operator on the host, " +
-             std::to_string(report.unsupported) + " unsupported\n" + std::to_string(report.passed) + " passed, " +
-             std::to_string(report.failed) + " failed\n");
-  write_json(o, to_json(report));
+             std::to_string(report.unsupported) + " unsupported" + form_text(o) + "\n" + std::to_string(report.passed) +
+             " passed, " + std::to_string(report.failed) + " failed\n");
+  json result = to_json(report);
+  result["form"] = form_of(o);
+  write_json(o, result);
   return report.failed == 0 ? 0 : 1;
 }
 

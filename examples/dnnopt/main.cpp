@@ -46,6 +46,12 @@ void add_common(CLI::App& command, tool::options& o) {
   command.add_flag("--require-device", o.require_device,
                    "an operator that would fall back to the host is an error naming it");
   command
+      .add_option("--form", o.form,
+                  "of kernels: the device's own, those for work-items one after the other with wide vectors, or those "
+                  "for many in step with local memory")
+      ->check(CLI::IsMember({"native", "vectors", "groups"}))
+      ->capture_default_str();
+  command
       .add_option("--precision", o.precision,
                   "storage of floats; sums are in fp32. fp16-arithmetic multiplies in fp16 too, where the device does")
       ->check(CLI::IsMember({"fp32", "fp16", "fp16-arithmetic"}))

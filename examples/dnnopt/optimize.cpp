@@ -80,8 +80,9 @@ struct device_to_plan_for {
         why_closed = e.what();
       }
     }
-    lowering = opened ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels)
-                      : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get());
+    lowering = opened
+                   ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels, compiling.form)
+                   : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get(), compiling.form);
     if (!why_closed.empty())
       lowering.notes.push_back("planned by what the driver lists of the device, which could not be opened: " +
                                why_closed);
@@ -189,6 +190,7 @@ int optimize(const options& o) {
     ir_after = intermediate_bytes(*g, ones);
   }
   result["device"] = planned_for;
+  result["form"] = form_of(o);
   result["kernels"] = kernels;
   result["host_ops"] = host_ops;
   result["layout_ops_before"] = layout_before;
@@ -239,12 +241,12 @@ int optimize(const options& o) {
   std::string text =
       passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " +
       std::to_string(report.nodes_folded) + " folded, " + std::to_string(g->node_count()) + " left\n" +
-      std::to_string(kernels) + " device commands, " + std::to_string(host_ops) + " host operators\nlayout operators " +
-      std::to_string(layout_before) + " -> " + std::to_string(layout_after) + ", intermediate bytes " +
-      result["ir_bytes_before"].dump() + " -> " + result["ir_bytes_after"].dump() + "\narena " +
-      std::to_string(memory.arena_bytes) + " bytes, lower bound " + std::to_string(memory.lower_bound_bytes) +
-      ", one buffer each " + std::to_string(memory.naive_bytes) + "\norder " +
-      std::string(name_of(arranged.schedule.decision)) + ": live bytes at the peak " +
+      std::to_string(kernels) + " device commands, " + std::to_string(host_ops) + " host operators" + form_text(o) +
+      "\nlayout operators " + std::to_string(layout_before) + " -> " + std::to_string(layout_after) +
+      ", intermediate bytes " + result["ir_bytes_before"].dump() + " -> " + result["ir_bytes_after"].dump() +
+      "\narena " + std::to_string(memory.arena_bytes) + " bytes, lower bound " +
+      std::to_string(memory.lower_bound_bytes) + ", one buffer each " + std::to_string(memory.naive_bytes) +
+      "\norder " + std::string(name_of(arranged.schedule.decision)) + ": live bytes at the peak " +
       std::to_string(arranged.schedule.peak_before) + " -> " + std::to_string(arranged.schedule.peak) + "\n";
   if (dnnopt::stores_halves(compiling.precision))
     text += "stored in fp16: " + std::to_string(storage.narrowed_intermediates) + " intermediate tensors, " +

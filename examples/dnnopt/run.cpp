@@ -57,6 +57,7 @@ int run(const options& o) {
     for (const std::string& note : session.report().storage.notes) text += note + "\n";
   }
   text += smaller_work_groups_of(session, result);
+  result["form"] = form_of(o);
   result["wait"] = wait_of(session);
   result["kernels"] = session.kernels();
   result["host_ops"] = session.host_ops();
@@ -72,7 +73,7 @@ int run(const options& o) {
     result["crossings"] = session.executor()->executed().crossings;
     text += std::to_string(session.kernels()) + " device commands, " + std::to_string(counts[0]) +
             " nodes on the device, " + std::to_string(counts[1]) + " on the host, " + std::to_string(counts[2]) +
-            " without computation, " + result["crossings"].dump() + " crossings\n";
+            " without computation, " + result["crossings"].dump() + " crossings" + form_text(o) + "\n";
   }
   keep_plans(o, *compiling.memory.store);
   say(o, text);

@@ -94,6 +94,7 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   dnnopt::compile_options result;
   result.device = o.device;
   result.require_device = o.require_device;
+  result.form = dnnopt::find_kernel_form(o.form).value_or(dnnopt::kernel_form::native);
   result.precision = dnnopt::find_precision(o.precision).value_or(dnnopt::precision::fp32);
   result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
   result.wait = dnnopt::find_wait_mode(o.wait).value_or(dnnopt::wait_mode::blocking);
@@ -123,6 +124,13 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
 
 /// How the session waits for its device, for JSON: "blocking", "spinning", or "none" on the reference backend.
 [[nodiscard]] std::string wait_of(const dnnopt::session& session);
+
+/// The form of kernels that --form asks for, for JSON: "none" on the reference backend, which has no kernels.
+[[nodiscard]] inline std::string form_of(const options& o) { return o.device == "reference" ? "none" : o.form; }
+/// The same for people: nothing for a device's own form.
+[[nodiscard]] inline std::string form_text(const options& o) {
+  return form_of(o) == "none" || o.form == "native" ? std::string() : ", kernels in the form of " + o.form;
+}
 
 /// Lines on nodes whose kernels allow fewer work-items than planned, which also go to `result` where there are any.
 [[nodiscard]] std::string smaller_work_groups_of(const dnnopt::session& session, json& result);

@@ -25,7 +25,7 @@ int tune(const options& o) {
   dnnopt::compile_options compiling = compile_options_of(o);
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
-  const dnnopt::device_info& info = compiling.opened->context.info();
+  const dnnopt::device_info info = dnnopt::with_form(compiling.opened->context.info(), compiling.form);
 
   dnnopt::tuning_store store = *compiling.tuned;
   dnnopt::tuner_options search;
@@ -64,16 +64,17 @@ int tune(const options& o) {
   const double after_ms = dnnopt::profile::exact_quantile(after, 0.5);
   json result;
   result["device"] = info.name;
+  result["form"] = form_of(o);
   result["before_ms"] = before_ms;
   result["after_ms"] = after_ms;
   result["tried"] = found.tried;
   result["kernels_before_us"] = found.before_us;
   result["kernels_after_us"] = found.after_us;
   result["shapes"] = std::move(shapes);
-  say(o, "device " + info.name + ", " + std::to_string(found.tried) + " configurations tried\ntunable kernels " +
-             fixed(found.before_us * 1e-3, 3) + " ms -> " + fixed(found.after_us * 1e-3, 3) +
-             " ms; latency, median of " + std::to_string(rounds) + " in turns: " + fixed(before_ms, 3) + " ms -> " +
-             fixed(after_ms, 3) + " ms\n" +
+  say(o, "device " + info.name + form_text(o) + ", " + std::to_string(found.tried) +
+             " configurations tried\ntunable kernels " + fixed(found.before_us * 1e-3, 3) + " ms -> " +
+             fixed(found.after_us * 1e-3, 3) + " ms; latency, median of " + std::to_string(rounds) +
+             " in turns: " + fixed(before_ms, 3) + " ms -> " + fixed(after_ms, 3) + " ms\n" +
              (o.cache.empty() ? std::string() : "kept in '" + o.cache + "' for this device and driver\n"));
   write_json(o, result);
   return 0;

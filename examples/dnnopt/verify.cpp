@@ -125,6 +125,7 @@ int verify(const options& o) {
     absolute = std::max(absolute, d.absolute);
     relative = std::max(relative, d.relative);
   }
+  result["form"] = form_of(o);
   result["passed"] = passed;
   // JSON has no infinity; a difference in shape or type, or a NaN on one side, prints as the largest number.
   result["max_abs_error"] = std::min(absolute, std::numeric_limits<double>::max());
@@ -134,8 +135,8 @@ int verify(const options& o) {
     const std::string bad = first_bad_node(m, compiling, inputs);
     if (!bad.empty()) result["first_bad_node"] = bad;
   }
-  say(o, std::string(passed ? "passed" : "FAILED") + ": largest error " + std::to_string(absolute) + ", " +
-             std::to_string(relative) + " of the largest magnitude" +
+  say(o, std::string(passed ? "passed" : "FAILED") + form_text(o) + ": largest error " + std::to_string(absolute) +
+             ", " + std::to_string(relative) + " of the largest magnitude" +
              (passed ? "" : ", first node that differs: " + result["first_bad_node"].dump()) + "\n");
   write_json(o, result);
   return passed ? 0 : 1;

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <dnnopt/kernel_form.hpp>
+
 namespace dnnopt {
 
 enum class device_type : std::uint8_t { cpu, gpu, accelerator, other };
@@ -77,6 +79,7 @@ struct device_info {
   std::uint32_t version_minor = 0;
   std::uint32_t vendor_id = 0;
   device_type type = device_type::other;
+  kernel_form form = kernel_form::native;  ///< of the kernels that lowering makes for it; the one thing no driver says
 
   std::uint32_t compute_units = 0;
   std::uint32_t clock_mhz = 0;
@@ -107,6 +110,14 @@ struct device_info {
   std::uint64_t timer_resolution_ns = 0;
   std::vector<std::string> extensions;
 
+  /// Whether kernels for it are those of work-items that run one after the other, each with wide vectors, rather than
+  /// those of many in step with local memory. Its own form is that of CPUs, and of what allows next to no work-items.
+  [[nodiscard]] bool prefers_vectors() const noexcept {
+    constexpr std::size_t few = 16;
+    if (form != kernel_form::native) return form == kernel_form::vectors;
+    return type == device_type::cpu || (max_work_group_size != 0 && max_work_group_size < few);
+  }
+
   /// True when the device lists the extension of exactly that name.
   [[nodiscard]] bool has_extension(std::string_view extension) const noexcept {
     for (const std::string& one : extensions) {
@@ -115,6 +126,12 @@ struct device_info {
     return false;
   }
 };
+
+/// The device as lowering sees it when `form` is asked for; `native` leaves what `info` says.
+[[nodiscard]] inline device_info with_form(device_info info, kernel_form form) {
+  if (form != kernel_form::native) info.form = form;
+  return info;
+}
 
 /// What the API does not tell, measured once per device and driver and kept in a file
 /// (backend/measure/device_facts.hpp). Times in microseconds of host time, rates in 1e9 per second; 0 where the device

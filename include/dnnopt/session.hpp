@@ -19,6 +19,7 @@
 #include <dnnopt/bound_value.hpp>
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/kernel_form.hpp>
 #include <dnnopt/layout.hpp>
 #include <dnnopt/model.hpp>
 #include <dnnopt/named_tensors.hpp>
@@ -48,6 +49,7 @@ class context;
 struct compile_options {
   std::string device = "opencl";  ///< "reference", "opencl", "opencl:N" or "opencl:part of a name"
   dnnopt::precision precision = dnnopt::precision::fp32;
+  kernel_form form = kernel_form::native;  ///< of the kernels; `native` is that of `opened`, or the device's own
   /// What holds packed weights on an OpenCL device.
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::automatic;
   /// Inputs and outputs that lie as texels in what the caller binds: an image, or a buffer of vectors of four. Their
@@ -79,7 +81,8 @@ struct compile_report {
   double build_seconds = 0;
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::buffers;  ///< what `automatic` became
   storage_figures storage;
-  std::uint64_t builds = 0;  ///< programs compiled from source, not taken from the cache
+  std::uint64_t builds = 0;                ///< programs compiled from source, not taken from the cache
+  kernel_form form = kernel_form::native;  ///< of the kernels that were made
   /// Nodes whose kernels allow fewer work-items than they were first lowered for (backend/run/refused_work_groups.hpp).
   std::vector<std::string> smaller_work_groups;
 };

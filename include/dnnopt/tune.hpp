@@ -37,8 +37,8 @@ namespace detail {
 }  // namespace detail
 
 /// Searches kernel configurations for the shape classes of `source` and keeps what is faster in `store`, under the
-/// device that `options` name; hand the store to compile as compile_options::tuned. `inputs` bind symbolic dims (their
-/// contents do not matter: times do not depend on them). Precondition: the device is an OpenCL device.
+/// device and form that `options` name; hand the store to compile as compile_options::tuned. `inputs` bind symbolic
+/// dims (their contents do not matter: times do not depend on them). Precondition: the device is an OpenCL device.
 /// Errors: invalid_argument for the reference backend; those of compile; missing_input, shape_mismatch.
 [[nodiscard]] inline tuning_result tune(const model& source, compile_options options, const named_tensors& inputs,
                                         const tuner_options& search, tuning_store& store) {
@@ -60,7 +60,8 @@ namespace detail {
     for (std::size_t k = 0; k < given->rank(); ++k)
       if (const auto symbol = (*v.facts.dims)[k].as_symbol()) symbols.bind(*symbol, given->dims()[k]);
   }
-  codegen::lower_options lowering = codegen::default_lower_options(&where.info());
+  const device_info seen = with_form(where.info(), options.form);
+  codegen::lower_options lowering = codegen::default_lower_options(&seen);
   lowering.half_products = options.precision == precision::fp16_arithmetic && where.info().fp16;
   if (stores_halves(options.precision)) optimized = narrow_storage(optimized, lowering).g;
   const program made = make_program(optimized, lowering, options.require_device);
@@ -68,7 +69,7 @@ namespace detail {
   for (const placed_node& step : made.steps)
     if (step.where == placement::device && detail::sizes_known(made, step, symbols))
       blocks.push_back({*optimized, step.members, step.outputs, step.anchor});
-  return kernel_tuner(where, search).tune(blocks, lowering, symbols, store.table_of(where.info()));
+  return kernel_tuner(where, search).tune(blocks, lowering, symbols, store.table_of(seen));
 }
 
 }  // namespace dnnopt

@@ -154,8 +154,9 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   result->device = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
   opened_device& device = *result->device;
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
-  device_lowering lowering =
-      lowering_for(device, *result->optimized, options.memory_objects, options.tuned.get(), options.texels);
+  device_lowering lowering = lowering_for(device, *result->optimized, options.memory_objects, options.tuned.get(),
+                                          options.texels, options.form);
+  result->report.form = lowering.seen->form;
   memory_options arranging = options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
   std::map<node_id, std::size_t> limits;

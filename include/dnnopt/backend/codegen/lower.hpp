@@ -20,8 +20,8 @@ namespace dnnopt::codegen {
 [[nodiscard]] lower_options default_lower_options(const device_info* device = nullptr);
 
 /// The kernels of a block: those of the first row that fits, of `options.rows` first and then of dnnopt's own table.
-/// Preconditions: shapes of all values of the block are known (symbols allowed).
-/// Errors: unsupported with the reason of each row that was tried.
+/// Errors: unsupported with the reason of each row that was tried; shape_mismatch where the rank of something that the
+/// block stores, or that its anchor reads, is not known (symbols are allowed as dims).
 [[nodiscard]] lowered_node lower(const block_view& block, const lower_options& options = default_lower_options());
 
 #if DNNOPT_IMPLEMENT_LOWERING
@@ -34,6 +34,15 @@ DNNOPT_BODY lower_options default_lower_options(const device_info* device) {
 
 DNNOPT_BODY lowered_node lower(const block_view& block, const lower_options& options) {
   const lowering_site site = make_lowering_site(block, options);
+  const auto require_rank = [&](value_id v) {
+    const value& one = block.g.value_at(v);
+    if (one.facts.kind == value_kind::tensor && !one.facts.dims)
+      throw error(errc::shape_mismatch, "the rank of '" + one.name + "' is not known");
+  };
+  for (const value_id out : block.outputs) require_rank(out);
+  if (site.anchor != no_node)
+    for (const value_id in : site.anchor_node().inputs)
+      if (in != no_value) require_rank(in);
   std::string reasons;
   const bool two_products = has_two_products(block);
   const auto attempt = [&](const lowering_row& row) -> std::optional<lowered_node> {

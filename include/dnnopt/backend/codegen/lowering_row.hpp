@@ -75,14 +75,8 @@ struct lowering_site {
   }
   /// Work-items that keep a device busy that runs them in step: what the multiprocessors of today's GPUs hold each.
   [[nodiscard]] std::int64_t busy_items() const { return 2048 * compute_units(); }
-  /// Whether work-items that run one after the other, each with wide vectors, suit the device (a CPU, or one whose
-  /// work-groups hold next to nothing), rather than many in step with shared local memory.
-  [[nodiscard]] bool prefers_vectors() const {
-    constexpr std::size_t few = 16;
-    const device_info* device = options.device;
-    return device != nullptr && (device->type == device_type::cpu ||
-                                 (device->max_work_group_size != 0 && device->max_work_group_size < few));
-  }
+  /// device_info::prefers_vectors; no where the device is not known.
+  [[nodiscard]] bool prefers_vectors() const { return options.device != nullptr && options.device->prefers_vectors(); }
 };
 
 /// One way to lower blocks with an anchor of a kind.

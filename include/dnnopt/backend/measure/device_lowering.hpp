@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace dnnopt {
 
 /// Options of lowering for a device, and what could not be learned of it.
 struct device_lowering {
+  std::shared_ptr<const device_info> seen;  ///< what `options` point to: the device with the form that was asked for
   codegen::lower_options options;
   std::vector<std::string> notes;
 };
@@ -27,12 +29,13 @@ struct device_lowering {
   return false;
 }
 
-/// Of a device that is not opened: what its driver lists, and nothing measured. Preconditions: `info` and `tuned`,
-/// which may be null, outlive the result.
+/// Of a device that is not opened: what its driver lists, and nothing measured. Precondition: `tuned`, which may be
+/// null, outlives the result.
 [[nodiscard]] inline device_lowering lowering_for(const device_info& info, memory_objects wanted,
-                                                  const tuning_store* tuned) {
-  device_lowering result{codegen::default_lower_options(&info), {}};
-  if (tuned != nullptr) result.options.tuned = tuned->find(info);
+                                                  const tuning_store* tuned, kernel_form form = kernel_form::native) {
+  auto seen = std::make_shared<const device_info>(with_form(info, form));
+  device_lowering result{seen, codegen::default_lower_options(seen.get()), {}};
+  if (tuned != nullptr) result.options.tuned = tuned->find(*seen);
   result.options.memory = wanted;
   return result;
 }
@@ -49,8 +52,9 @@ struct device_lowering {
 /// result.
 [[nodiscard]] inline device_lowering lowering_for(opened_device& device, const graph& g, memory_objects wanted,
                                                   const tuning_store* tuned,
-                                                  const std::map<std::string, texel_layout>& exchanged = {}) {
-  device_lowering result = lowering_for(device.context.info(), wanted, tuned);
+                                                  const std::map<std::string, texel_layout>& exchanged = {},
+                                                  kernel_form form = kernel_form::native) {
+  device_lowering result = lowering_for(device.context.info(), wanted, tuned, form);
   if (wants_images(wanted, exchanged) && resamples(g)) {
     try {
       result.options.facts = &device.facts();

@@ -16,11 +16,12 @@
 
 namespace dnnopt {
 
-/// Times both plans of a join on one device; hand it to a join_judge. Copies share the device. Sizes that are not known
-/// when a model is compiled are not measured.
+/// Times both plans of a join on one device, in one form of kernels; hand it to a join_judge. Copies share the device.
+/// Sizes that are not known when a model is compiled are not measured.
 class join_timer {
  public:
-  explicit join_timer(std::shared_ptr<opened_device> device) : shared_(std::make_shared<state>(std::move(device))) {}
+  explicit join_timer(std::shared_ptr<opened_device> device, kernel_form form = kernel_form::native)
+      : shared_(std::make_shared<state>(std::move(device), form)) {}
 
   /// Errors: out_of_device_memory; those of the device.
   [[nodiscard]] std::optional<fusion::join_times> operator()(const fusion::join_question& q) const {
@@ -61,9 +62,12 @@ class join_timer {
   static constexpr int rounds = 3;
 
   struct state {
-    explicit state(std::shared_ptr<opened_device> opened)
-        : device(std::move(opened)), queue(device->context.make_queue()) {}
+    state(std::shared_ptr<opened_device> opened, kernel_form form)
+        : device(std::move(opened)),
+          seen(with_form(device->context.info(), form)),
+          queue(device->context.make_queue()) {}
     std::shared_ptr<opened_device> device;
+    device_info seen;
     opencl::command_queue queue;
   };
 
@@ -74,22 +78,22 @@ class join_timer {
     opencl::context& where = shared_->device->context;
     const codegen::block_view view{g, block.members, block.outputs, block.anchor};
     into.emplace_back(where, shared_->device->programs, shared_->queue, view,
-                      codegen::lower(view, codegen::default_lower_options(&where.info())), symbol_values{});
+                      codegen::lower(view, codegen::default_lower_options(&shared_->seen)), symbol_values{});
   }
 
   std::shared_ptr<state> shared_;
 };
 
-/// A judge over a device's part of a database. With `measure` what the database lacks is measured on the device and
-/// kept there.
+/// A judge over a device's part of a database, for kernels of one form. With `measure` what the database lacks is
+/// measured on the device and kept there.
 [[nodiscard]] inline std::shared_ptr<fusion::join_judge> make_join_judge(
     const std::shared_ptr<fusion::profile_database>& database, const std::shared_ptr<opened_device>& device,
-    bool measure) {
+    bool measure, kernel_form form = kernel_form::native) {
   // The table lives in the database, which the judge keeps alive.
-  std::shared_ptr<fusion::profile_table> table(database,
-                                               &database->table_of(tuning_store::key_of(device->context.info())));
+  std::shared_ptr<fusion::profile_table> table(
+      database, &database->table_of(tuning_store::key_of(with_form(device->context.info(), form))));
   return std::make_shared<fusion::join_judge>(
-      std::move(table), measure ? fusion::join_judge::timer(join_timer(device)) : fusion::join_judge::timer());
+      std::move(table), measure ? fusion::join_judge::timer(join_timer(device, form)) : fusion::join_judge::timer());
 }
 
 }  // namespace dnnopt

@@ -18,12 +18,15 @@
 
 namespace dnnopt {
 
-/// Tuning tables by device and driver: a time measured under one driver says nothing of another. Not thread-safe.
+/// Tuning tables by device, driver and form of kernels: a time measured under one says nothing of another. Not
+/// thread-safe.
 class tuning_store {
  public:
-  /// Name, version and driver of a device, as its driver states them.
+  /// Name, version and driver of a device, as its driver states them, and the form of its kernels where it is not its
+  /// own.
   [[nodiscard]] static std::string key_of(const device_info& info) {
-    return info.name + "; " + info.version + "; " + info.driver_version;
+    return info.name + "; " + info.version + "; " + info.driver_version +
+           (info.form == kernel_form::native ? "" : "; " + std::string(name_of(info.form)));
   }
   /// The table of a device; null where nothing was tuned on it.
   [[nodiscard]] const codegen::tuning_table* find(const device_info& info) const {
