@@ -22,6 +22,7 @@
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/onnx/adapt_opset.hpp>
+#include <dnnopt/onnx/contrib/table.hpp>
 #include <dnnopt/onnx/convert_attribute.hpp>
 #include <dnnopt/onnx/expand_functions.hpp>
 #include <dnnopt/onnx/import_options.hpp>
@@ -414,6 +415,7 @@ class graph_builder {
       adapt_to_newest(n, *s.emitter);
       if (ops_.find(n.domain, n.op_type) == nullptr && expand_function(n, *s.emitter)) return;
     }
+    if (ops_.find(n.domain, n.op_type) == nullptr && expand_contrib(n, *s.emitter)) return;
     if (ops_.find(n.domain, n.op_type) == nullptr)
       throw error(errc::unknown_operator, "operator '" + n.op_type + "' of domain '" +
                                               (n.domain.empty() ? "ai.onnx" : n.domain) + "' is not known (opset " +

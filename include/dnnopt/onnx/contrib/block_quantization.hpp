@@ -1,0 +1,161 @@
+// Owns the expansions of operators whose weights are quantized in blocks, several codes to a byte.
+#ifndef DNNOPT_ONNX_CONTRIB_BLOCK_QUANTIZATION_HPP
+#define DNNOPT_ONNX_CONTRIB_BLOCK_QUANTIZATION_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/onnx/contrib/expansion.hpp>
+#include <dnnopt/ops/facts.hpp>
+
+namespace dnnopt::onnx::contrib {
+
+/// The codes of `bits` bits that lie in each byte of rows of `row_bytes` bytes, low bits first, as one byte each: the
+/// first `count` of every row. Preconditions: bits divides 8, count * bits fits a row.
+inline tensor unpacked_rows(const tensor& packed, std::int64_t row_bytes, int bits, std::int64_t count) {
+  const std::int64_t rows = row_bytes == 0 ? 0 : packed.size() / row_bytes;
+  const std::int64_t per_byte = 8 / bits;
+  const unsigned mask = (1U << bits) - 1U;
+  tensor result(dtype::uint8, {rows, count});
+  const auto from = packed.data<std::uint8_t>();
+  const auto to = result.mutable_data<std::uint8_t>();
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t i = 0; i < count; ++i) {
+      const unsigned byte = from[static_cast<std::size_t>(r * row_bytes + i / per_byte)];
+      const auto shift = static_cast<unsigned>(i % per_byte * bits);
+      to[static_cast<std::size_t>(r * count + i)] = static_cast<std::uint8_t>((byte >> shift) & mask);
+    }
+  return result;
+}
+
+/// [rows, columns] as [columns, rows].
+template <class T>
+[[nodiscard]] tensor transposed_matrix(const tensor& m) {
+  const std::int64_t rows = m.dims()[0];
+  const std::int64_t columns = m.dims()[1];
+  tensor result(m.type(), {columns, rows});
+  const auto from = m.data<T>();
+  const auto to = result.template mutable_data<T>();
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      to[static_cast<std::size_t>(c * rows + r)] = from[static_cast<std::size_t>(r * columns + c)];
+  return result;
+}
+
+/// The codes of a constant as bytes, those of a row of its last dim behind each other. Errors: unsupported where the
+/// value is only known at execution.
+inline tensor constant_codes(const expansion& x, value_id v, std::string_view what, std::int64_t row_bytes, int bits,
+                             std::int64_t count) {
+  if (!x.facts(v).is_constant()) x.refuse("'" + std::string(what) + "' that is no constant");
+  const tensor& packed = x.facts(v).constant;
+  if (packed.type() != dtype::uint8)
+    throw error(errc::type_mismatch, std::string(what) + " is " + std::string(name_of(packed.type())));
+  if (row_bytes < 1 || packed.size() % row_bytes != 0 || count * bits > row_bytes * 8)
+    throw error(errc::shape_mismatch, std::string(what) + " of " + to_string(packed.dims()) + " holds no rows of " +
+                                          std::to_string(count) + " codes of " + std::to_string(bits) + " bits");
+  return unpacked_rows(packed, row_bytes, bits, count);
+}
+
+/// A has K columns; B holds N rows of ceil(K / block_size) blocks. The weights become bytes [K, N] with scales and zero
+/// points [blocks, N], so that the product is that of two matrices in their natural order.
+inline void expand_matmul_n_bits(expansion& x) {
+  x.refuse_attribute("weight_prepacked", 0);
+  x.refuse_input(4, "g_idx");
+  const std::int64_t n = x.count_attribute("N");
+  const std::int64_t k = x.count_attribute("K");
+  const std::int64_t block = x.count_attribute("block_size");
+  const std::int64_t bits = x.attributes().get_int("bits", 4);
+  if (bits != 2 && bits != 4 && bits != 8) x.refuse("bits = " + std::to_string(bits));
+  const std::int64_t blocks = (k + block - 1) / block;
+  const std::int64_t row_bytes = blocks * (block * bits / 8);
+  const tensor codes = constant_codes(x, x.in(1), "B", row_bytes, static_cast<int>(bits), k);
+  if (codes.dims()[0] != n)
+    throw error(errc::shape_mismatch,
+                "B has " + std::to_string(codes.dims()[0]) + " rows for N = " + std::to_string(n));
+  const value_id weights = x.constant("weights", transposed_matrix<std::uint8_t>(codes));
+  const auto per_block = [&](value_id v) { return x.transpose(x.reshape(v, {n, blocks}), {1, 0}); };
+  const value_id scales = per_block(x.in(2));
+  const attribute_map along = with({{"axis", std::int64_t{0}}, {"block_size", block}});
+  value_id w = no_value;
+  if (x.has(3) && is_floating(x.type(x.in(3)))) {
+    // Zero points between codes: both parts are scaled by themselves.
+    const value_id zeros = per_block(x.in(3));
+    const auto repeated = [&](value_id v) {
+      const value_id rows = x.add("Expand", {x.unsqueeze(v, {1}), x.integers({1, block, 1})});
+      const value_id all = x.reshape(rows, {blocks * block, n});
+      return blocks * block == k ? all : x.add("Slice", {all, x.integers({0}), x.integers({k}), x.integers({0})});
+    };
+    const value_id centered = x.add("Sub", {x.cast(weights, x.type(zeros)), repeated(zeros)});
+    w = x.add("Mul", {centered, repeated(scales)});
+  } else {
+    value_id zeros = no_value;
+    if (x.has(3)) {
+      const tensor packed =
+          constant_codes(x, x.in(3), "zero_points", (blocks * bits + 7) / 8, static_cast<int>(bits), blocks);
+      zeros = x.constant("zero_points", transposed_matrix<std::uint8_t>(packed));
+    } else {
+      tensor middle(dtype::uint8, {blocks, n});
+      for (std::uint8_t& z : middle.mutable_data<std::uint8_t>()) z = static_cast<std::uint8_t>(1U << (bits - 1));
+      zeros = x.constant("zero_points", std::move(middle));
+    }
+    w = x.add("DequantizeLinear", {weights, scales, zeros}, along);
+  }
+  const value_id product = x.add("MatMul", {x.in(0), w}, {}, x.has(5) ? no_value : x.out(0));
+  if (x.has(5)) x.give(0, "Add", {product, x.in(5)});
+}
+
+/// Rows of a table are gathered as codes, with their scales and zero points, and dequantized then. An index out of
+/// range is an error, where ONNX Runtime gives zeros.
+inline void expand_gather_block_quantized(expansion& x) {
+  const value_id data = x.in(0);
+  const auto rank = static_cast<std::int64_t>(x.rank(data, "data"));
+  const auto axis_of = [&](const char* name, std::int64_t fallback) {
+    return static_cast<std::int64_t>(
+        normalize_axis(x.attributes().get_int(name, fallback), static_cast<std::size_t>(rank)));
+  };
+  const std::int64_t gathered = axis_of("gather_axis", 0);
+  const std::int64_t quantized = axis_of("quantize_axis", 1);
+  const std::int64_t block = x.attributes().get_int("block_size", 128);
+  if (block < 1) x.refuse("block_size = " + std::to_string(block));
+  const dtype type = x.type(data);
+  if (!is_integer(type)) x.refuse("data of type " + std::string(name_of(type)));
+  const std::int64_t bits = type == dtype::uint8 ? x.attributes().get_int("bits", 4) : 8;
+  if (bits != 2 && bits != 4 && bits != 8) x.refuse("bits = " + std::to_string(bits));
+  if (gathered == quantized) x.refuse("gather_axis = quantize_axis = " + std::to_string(gathered));
+  const auto codes = [&](value_id v, std::string_view what, std::int64_t count) {
+    if (type != dtype::uint8 || bits == 8) return v;
+    const auto last = static_cast<std::size_t>(rank - 1);
+    const std::int64_t row_bytes = x.fixed_dim(v, last, what);
+    tensor rows = constant_codes(x, v, what, row_bytes, static_cast<int>(bits), count);
+    dim_list dims = x.facts(v).constant.dims();
+    dims[last] = count;
+    return x.constant(what, rows.reshaped(std::move(dims)));
+  };
+  const auto last = static_cast<std::size_t>(rank - 1);
+  const value_id table = codes(data, "data", x.fixed_dim(data, last, "data") * (8 / bits));
+  value_id zeros = x.has(3) ? codes(x.in(3), "zero_points", x.fixed_dim(x.in(2), last, "scales")) : no_value;
+  const auto rows = [&](value_id v) { return x.add("Gather", {v, x.in(1)}, with({{"axis", gathered}})); };
+  const value_id scales = rows(x.in(2));
+  if (zeros != no_value) {
+    zeros = rows(zeros);
+  } else if (type == dtype::uint8) {
+    const value_id middle = x.constant("middle", tensor::scalar(static_cast<std::uint8_t>(1U << (bits - 1))));
+    zeros = x.add("Expand", {middle, x.add("Shape", {scales})});
+  }
+  const auto indices = static_cast<std::int64_t>(x.rank(x.in(1), "indices"));
+  const std::int64_t axis = quantized < gathered ? quantized : quantized + indices - 1;
+  x.give(0, "DequantizeLinear", {rows(table), scales, zeros}, with({{"axis", axis}, {"block_size", block}}));
+}
+
+inline constexpr std::array block_quantization_rows{
+    contrib_row{"com.microsoft", "GatherBlockQuantized", {3, 4}, expand_gather_block_quantized},
+    contrib_row{"com.microsoft", "MatMulNBits", {3, 6}, expand_matmul_n_bits},
+};
+
+}  // namespace dnnopt::onnx::contrib
+
+#endif  // DNNOPT_ONNX_CONTRIB_BLOCK_QUANTIZATION_HPP

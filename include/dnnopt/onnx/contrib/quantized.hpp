@@ -1,0 +1,116 @@
+// Owns the expansions of operators on quantized tensors: dequantized, computed in float, quantized again.
+#ifndef DNNOPT_ONNX_CONTRIB_QUANTIZED_HPP
+#define DNNOPT_ONNX_CONTRIB_QUANTIZED_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/onnx/contrib/expansion.hpp>
+
+namespace dnnopt::onnx::contrib {
+
+/// Inputs `slot` to `slot + 2`: a tensor, its scale and its zero point.
+inline value_id dequantized(expansion& x, std::size_t slot) {
+  return x.add("DequantizeLinear", {x.in(slot), x.in(slot + 1), x.in(slot + 2)});
+}
+/// Writes `v` quantized by scale and zero point `slot` and `slot + 1`; without a zero point in the type of input
+/// `like`.
+inline void give_quantized(expansion& x, value_id v, std::size_t slot, std::size_t like = 0) {
+  attribute_map a;
+  if (!x.has(slot + 1)) a.set("output_dtype", static_cast<std::int64_t>(x.type(x.in(like))));
+  x.give(0, "QuantizeLinear", {v, x.in(slot), x.in(slot + 1)}, std::move(a));
+}
+
+/// Inputs: A, its scale and zero point, B, its scale and zero point, and those of the result.
+inline void expand_quantized_binary(expansion& x, const char* op_type) {
+  const value_id a = dequantized(x, 0);
+  give_quantized(x, x.add(op_type, {a, dequantized(x, 3)}), 6);
+}
+inline void expand_quantized_add(expansion& x) { expand_quantized_binary(x, "Add"); }
+inline void expand_quantized_mul(expansion& x) { expand_quantized_binary(x, "Mul"); }
+
+inline void expand_quantized_sigmoid(expansion& x) { give_quantized(x, x.add("Sigmoid", {dequantized(x, 0)}), 3); }
+inline void expand_quantized_leaky_relu(expansion& x) {
+  const float alpha = x.attributes().get_float("alpha", 0.01F);
+  give_quantized(x, x.add("LeakyRelu", {dequantized(x, 0)}, with({{"alpha", alpha}})), 3);
+}
+/// Softmax over one axis, or over all from it on where attribute opset is below 13.
+inline void expand_quantized_softmax(expansion& x) {
+  const std::int64_t axis = x.attributes().get_int("axis", -1);
+  const value_id v = dequantized(x, 0);
+  const auto last = static_cast<std::int64_t>(x.rank(x.in(0), "X")) - 1;
+  if (x.attributes().require<std::int64_t>("opset") >= 13 || axis == -1 || axis == last) {
+    give_quantized(x, x.add("Softmax", {v}, with({{"axis", axis}})), 3);
+    return;
+  }
+  const value_id matrix = x.add("Flatten", {v}, with({{"axis", axis}}));
+  const value_id rows = x.add("Softmax", {matrix}, with({{"axis", std::int64_t{-1}}}));
+  const value_id back = x.add("Reshape", {rows, x.add("Shape", {v})}, with({{"allowzero", std::int64_t{1}}}));
+  give_quantized(x, back, 3);
+}
+inline void expand_quantized_average_pool(expansion& x) {
+  attribute_map a = x.attributes();
+  const bool last = a.get_int("channels_last", 0) != 0;
+  a.erase("channels_last");
+  const value_id v = dequantized(x, 0);
+  value_id pooled = x.add("AveragePool", {last ? x.channels_first(v, "X") : v}, std::move(a));
+  if (last) pooled = x.channels_last(pooled, "X", no_value);
+  give_quantized(x, pooled, 3);
+}
+inline void expand_quantized_global_average_pool(expansion& x) {
+  const bool last = x.attributes().get_int("channels_last", 0) != 0;
+  const auto rank = static_cast<std::int64_t>(x.rank(x.in(0), "X"));
+  std::vector<std::int64_t> axes;
+  for (std::int64_t a = last ? 1 : 2; a < (last ? rank - 1 : rank); ++a) axes.push_back(a);
+  give_quantized(x, x.add("ReduceMean", {dequantized(x, 0), x.integers(axes)}), 3);
+}
+inline void expand_quantized_reduce_mean(expansion& x) {
+  const value_id axes = x.integers(x.attributes().require<std::vector<std::int64_t>>("axes"));
+  const std::int64_t keeps = x.attributes().get_int("keepdims", 1);
+  give_quantized(x, x.add("ReduceMean", {dequantized(x, 0), axes}, with({{"keepdims", keeps}})), 3);
+}
+/// Inputs: scale and zero point of the result, then a tensor, its scale and its zero point for each part.
+inline void expand_quantized_concat(expansion& x) {
+  if ((x.input_count() - 2) % 3 != 0)
+    throw error(errc::bad_arity, std::to_string(x.input_count()) + " inputs are no triples behind two");
+  std::vector<value_id> parts;
+  for (std::size_t i = 2; i < x.input_count(); i += 3) parts.push_back(dequantized(x, i));
+  const value_id all =
+      x.add("Concat", std::move(parts), with({{"axis", x.attributes().require<std::int64_t>("axis")}}));
+  give_quantized(x, all, 0, 2);
+}
+inline void expand_quantized_where(expansion& x) {
+  const value_id yes = dequantized(x, 1);
+  give_quantized(x, x.add("Where", {x.in(0), yes, dequantized(x, 4)}), 7, 1);
+}
+
+/// QuantizeLinear and DequantizeLinear of any integer type: per tensor unless attribute axis is given.
+inline void expand_quantize_linear(expansion& x) {
+  x.give(0, "QuantizeLinear", {x.in(0), x.in(1), x.in(2)}, x.attributes());
+}
+inline void expand_dequantize_linear(expansion& x) {
+  x.give(0, "DequantizeLinear", {x.in(0), x.in(1), x.in(2)}, x.attributes());
+}
+
+inline constexpr std::array quantized_rows{
+    contrib_row{"com.microsoft", "DequantizeLinear", {2, 3}, expand_dequantize_linear},
+    contrib_row{"com.microsoft", "QLinearAdd", {7, 8}, expand_quantized_add},
+    contrib_row{"com.microsoft", "QLinearAveragePool", {4, 5}, expand_quantized_average_pool},
+    contrib_row{"com.microsoft", "QLinearConcat", {5, variadic}, expand_quantized_concat},
+    contrib_row{"com.microsoft", "QLinearGlobalAveragePool", {5, 5}, expand_quantized_global_average_pool},
+    contrib_row{"com.microsoft", "QLinearLeakyRelu", {4, 5}, expand_quantized_leaky_relu},
+    contrib_row{"com.microsoft", "QLinearMul", {7, 8}, expand_quantized_mul},
+    contrib_row{"com.microsoft", "QLinearReduceMean", {4, 5}, expand_quantized_reduce_mean},
+    contrib_row{"com.microsoft", "QLinearSigmoid", {4, 5}, expand_quantized_sigmoid},
+    contrib_row{"com.microsoft", "QLinearSoftmax", {5, 5}, expand_quantized_softmax},
+    contrib_row{"com.microsoft", "QLinearWhere", {9, 9}, expand_quantized_where},
+    contrib_row{"com.microsoft", "QuantizeLinear", {2, 3}, expand_quantize_linear},
+};
+
+}  // namespace dnnopt::onnx::contrib
+
+#endif  // DNNOPT_ONNX_CONTRIB_QUANTIZED_HPP
