@@ -71,7 +71,7 @@ int info(const options& o) {
     if (n.op->macs != nullptr) {
       const dnnopt::index_expr e = n.op->macs(*facts);
       symbolic_macs = symbolic_macs || !e.is_constant();
-      macs += e.evaluate(ones);
+      macs += std::max<std::int64_t>(e.try_evaluate(ones).value_or(0), 0);
     }
   }
   if (m.constant_nodes != 0) operators["Constant"] += static_cast<std::int64_t>(m.constant_nodes);

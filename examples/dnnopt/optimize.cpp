@@ -28,9 +28,15 @@ bool is_layout_operator(const dnnopt::graph& g, dnnopt::node_id id) {
   return true;
 }
 
+/// A count where symbols are 1. Dims that come of them may be 0 then, or below: what has such a dim, or one that is
+/// divided by it, has no elements.
+std::int64_t figure_of(const dnnopt::index_expr& e, const dnnopt::symbol_values& ones) {
+  return std::max<std::int64_t>(e.try_evaluate(ones).value_or(0), 0);
+}
+
 std::int64_t bytes_of(const dnnopt::graph& g, dnnopt::value_id v, const dnnopt::symbol_values& ones) {
   if (v == dnnopt::no_value || g.value_at(v).uses.empty() || !g.facts(v).dims || g.facts(v).elements) return 0;
-  return dnnopt::element_count(*g.facts(v).dims).evaluate(ones) *
+  return figure_of(dnnopt::element_count(*g.facts(v).dims), ones) *
          static_cast<std::int64_t>(dnnopt::size_of(g.facts(v).type));
 }
 
@@ -61,7 +67,7 @@ std::int64_t macs_of(const dnnopt::graph& g, const dnnopt::symbol_values& ones) 
   std::int64_t macs = 0;
   for (const dnnopt::node_id id : g.nodes()) {
     const dnnopt::facts_of_node facts(g, id);
-    if (g.node_at(id).op->macs != nullptr) macs += g.node_at(id).op->macs(*facts).evaluate(ones);
+    if (g.node_at(id).op->macs != nullptr) macs += figure_of(g.node_at(id).op->macs(*facts), ones);
   }
   return macs;
 }

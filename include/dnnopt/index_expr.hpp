@@ -133,7 +133,7 @@ class index_expr {
 
   /// The value under bindings. Errors: unbound_symbol, division_by_zero, overflow.
   [[nodiscard]] std::int64_t evaluate(const symbol_values& values) const;
-  /// The value under bindings, or nothing where a symbol is unbound.
+  /// The value under bindings, or nothing where a symbol is unbound or a divisor is 0. Errors: overflow.
   [[nodiscard]] std::optional<std::int64_t> try_evaluate(const symbol_values& values) const;
 
   friend bool operator==(const index_expr& a, const index_expr& b) noexcept {

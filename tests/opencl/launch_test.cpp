@@ -68,7 +68,8 @@ static_assert(cover({10, 1, 1}, {4, 1, 1}).global[0] == 12);
 static_assert(cover({10, 1, 1}, {4, 1, 1}).dimensions == 1);
 static_assert(cover({10, 3, 1}, {4, 2, 1}).global[1] == 4);
 static_assert(cover({8, 1, 5}, {8, 1, 1}).dimensions == 3);
-static_assert(cover({0, 1, 1}, {4, 1, 1}).global[0] == 4);
+static_assert(cover({0, 1, 1}, {4, 1, 1}).global[0] == 0);
+static_assert(cover({3, 0, 1}, {4, 1, 1}).empty() && !cover({3, 1, 1}, {4, 1, 1}).empty());
 
 }  // namespace
 

@@ -571,6 +571,7 @@ DNNOPT_BODY std::optional<std::int64_t> index_expr::try_evaluate(const symbol_va
       const auto x = operand(n.left, n.left_constant);
       const auto y = operand(n.right, n.right_constant);
       if (!x || !y) return std::nullopt;
+      if ((n.op == expr_op::floordiv || n.op == expr_op::mod) && *y == 0) return std::nullopt;
       if (n.op == expr_op::floordiv) return detail::checked_floordiv(*x, *y);
       if (n.op == expr_op::mod) return detail::checked_mod(*x, *y);
       return n.op == expr_op::min ? std::min(*x, *y) : std::max(*x, *y);
@@ -587,6 +588,7 @@ DNNOPT_BODY std::int64_t index_expr::evaluate(const symbol_values& values) const
       if (!values.find(*symbol.as_symbol())) unbound += " '" + symbol.context()->symbol_name(*symbol.as_symbol()) + "'";
       return symbol;
     });
+    if (unbound.empty()) throw error(errc::division_by_zero, "an index expression divides by zero");
     throw error(errc::unbound_symbol, "an expression needs the value of" + unbound);
   }
   return *result;

@@ -2,9 +2,11 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_LOWER_HPP
 #define DNNOPT_BACKEND_CODEGEN_LOWER_HPP
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 #include <dnnopt/detail/implementation.hpp>
@@ -20,6 +22,9 @@ namespace dnnopt::codegen {
 [[nodiscard]] lower_options default_lower_options(const device_info* device = nullptr);
 
 /// The kernels of a block: those of the first row that fits, of `options.rows` first and then of dnnopt's own table.
+/// Outputs that have no elements for any values of the symbols are not stored, and a block of such outputs alone has no
+/// kernels. Where a member reads such an operand, element expressions come before frames: their loops have no trips,
+/// while frames divide work by extents.
 /// Errors: unsupported with the reason of each row that was tried; shape_mismatch where the rank of something that the
 /// block stores, or that its anchor reads, is not known (symbols are allowed as dims).
 [[nodiscard]] lowered_node lower(const block_view& block, const lower_options& options = default_lower_options());
@@ -32,7 +37,28 @@ DNNOPT_BODY lower_options default_lower_options(const device_info* device) {
   return options;
 }
 
-DNNOPT_BODY lowered_node lower(const block_view& block, const lower_options& options) {
+namespace detail {
+
+/// Whether a value has no elements, whatever the symbols are.
+[[nodiscard]] inline bool is_empty(const graph& g, value_id v) {
+  return g.facts(v).dims && element_count(*g.facts(v).dims) == index_expr(0);
+}
+
+/// Whether a member of the block reads a value without elements.
+[[nodiscard]] inline bool reads_empty(const block_view& block) {
+  return std::any_of(block.members.begin(), block.members.end(), [&](node_id id) {
+    const auto& inputs = block.g.node_at(id).inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](value_id in) { return in != no_value && is_empty(block.g, in); });
+  });
+}
+
+}  // namespace detail
+
+DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& options) {
+  block_view block = whole;
+  std::erase_if(block.outputs, [&](value_id out) { return detail::is_empty(block.g, out); });
+  if (block.outputs.empty() && !whole.outputs.empty()) return {};
   const lowering_site site = make_lowering_site(block, options);
   const auto require_rank = [&](value_id v) {
     const value& one = block.g.value_at(v);
@@ -61,6 +87,11 @@ DNNOPT_BODY lowered_node lower(const block_view& block, const lower_options& opt
     reasons += (reasons.empty() ? "" : "; ") + std::string(row.version) + ": " + why;
     return std::nullopt;
   };
+  if (detail::reads_empty(block)) {
+    for (const lowering_row& row : lowering_table)
+      if (!row.kind && row.version == "map")
+        if (auto made = attempt(row)) return std::move(*made);
+  }
   for (const lowering_row& row : options.rows)
     if (auto made = attempt(row)) return std::move(*made);
   for (const lowering_row& row : lowering_table)

@@ -75,11 +75,14 @@ class event_sink {
 /// How finish() waits.
 using dnnopt::wait_mode;
 
-/// One kernel enqueue. `local` of zeros leaves the work-group size to the driver.
+/// One kernel enqueue. `local` of zeros leaves the work-group size to the driver; a zero in `global` is a launch over
+/// nothing, which is never enqueued (OpenCL before 2.1 refuses it).
 struct launch_size {
   cl_uint dimensions = 1;
   std::array<std::size_t, 3> global{1, 1, 1};
   std::array<std::size_t, 3> local{0, 0, 0};
+
+  [[nodiscard]] constexpr bool empty() const noexcept { return global[0] == 0 || global[1] == 0 || global[2] == 0; }
 };
 
 enum class map_access : std::uint8_t { read, write, read_write };
@@ -134,9 +137,10 @@ class command_queue {
   [[nodiscard]] const command_counts& counts() const noexcept { return counts_; }
 
   /// Enqueues a kernel whose arguments are set. `name` is for errors and the sink. Throws errc::out_of_device_memory or
-  /// errc::opencl_call with name and sizes.
+  /// errc::opencl_call with name and sizes. No work-items enqueue nothing.
   void launch(cl_kernel kernel, const launch_size& size, std::string_view name = {}, event_sink* sink = nullptr,
               std::uint64_t tag = 0) {
+    if (size.empty()) return;
     const std::size_t* local = size.local[0] == 0 ? nullptr : size.local.data();
     const auto call = [&](cl_event* event) {
       return ::clEnqueueNDRangeKernel(queue_(), kernel, size.dimensions, nullptr, size.global.data(), local, 0, nullptr,

@@ -49,15 +49,14 @@ struct kernel_limits {
 }
 
 /// `items` work-items in work-groups of `local`: the global size rounded up to whole work-groups, as OpenCL 1.2 wants
-/// it; the kernel guards its borders.
+/// it; the kernel guards its borders. No items are no work-groups.
 [[nodiscard]] constexpr launch_size cover(const std::array<std::size_t, 3>& items,
                                           const std::array<std::size_t, 3>& local) noexcept {
   launch_size size;
   size.dimensions = items[2] > 1 || local[2] > 1 ? 3 : items[1] > 1 || local[1] > 1 ? 2 : 1;
   for (std::size_t i = 0; i < 3; ++i) {
     size.local[i] = local[i] == 0 ? 1 : local[i];
-    const std::size_t wanted = items[i] == 0 ? 1 : items[i];
-    size.global[i] = (wanted + size.local[i] - 1) / size.local[i] * size.local[i];
+    size.global[i] = (items[i] + size.local[i] - 1) / size.local[i] * size.local[i];
   }
   return size;
 }
@@ -128,13 +127,13 @@ class prepared_launch {
   }
 
   /// Sets the sizes of the launch. Throws errc::invalid_argument when the work-group is larger than the kernel object
-  /// allows, is not the one that its source requires, or does not divide the global size.
+  /// allows, is not the one that its source requires, or does not divide the global size, which may be zero.
   void set_size(const launch_size& size) {
     check_size(size);
     size_ = size;
   }
 
-  /// Enqueues it; errors as command_queue::launch().
+  /// Enqueues it unless it is a launch over nothing; errors as command_queue::launch().
   void enqueue(command_queue& queue, event_sink* sink = nullptr) const {
     queue.launch(kernel_(), size_, name_, sink, tag_);
   }
@@ -194,9 +193,7 @@ class prepared_launch {
     }
     std::string fault;
     for (std::size_t i = 0; i < 3; ++i) {
-      if (global[i] == 0) {
-        fault = "the global size is zero";
-      } else if (local[i] == 0 || global[i] % local[i] != 0) {
+      if (local[i] == 0 || global[i] % local[i] != 0) {
         fault = "the work-group does not divide the global size";
       } else if (chosen && local[i] > limits_.max_work_item_sizes[i]) {
         fault = "the device allows " + text_of(limits_.max_work_item_sizes);

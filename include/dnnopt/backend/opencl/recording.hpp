@@ -132,6 +132,7 @@ class command_buffer_run : public recorded_run {
       bool first = true;
       for (const prepared_launch* launch : launches) {
         const launch_size& size = launch->size();
+        if (size.empty()) continue;
         cl_sync_point_khr point = 0;
         check(functions_.kernel(buffer_, nullptr, nullptr, launch->kernel()(), size.dimensions, nullptr,
                                 size.global.data(), size.local[0] == 0 ? nullptr : size.local.data(), first ? 0 : 1,
@@ -199,6 +200,7 @@ class recordable_queue_run : public recorded_run {
     try {
       for (const prepared_launch* launch : launches) {
         const launch_size& size = launch->size();
+        if (size.empty()) continue;
         check(::clEnqueueNDRangeKernel(recorder_(), launch->kernel()(), size.dimensions, nullptr, size.global.data(),
                                        size.local[0] == 0 ? nullptr : size.local.data(), 0, nullptr, nullptr),
               "clEnqueueNDRangeKernel", [&] { return "recording kernel '" + launch->name() + "'"; });

@@ -75,11 +75,36 @@ struct program {
   std::map<value_id, value_part> parts;
   std::size_t crossings = 0;  ///< changes from device to host operators or back along the order
 
-  /// The device commands of one inference.
+  /// The device commands of one inference in which no dim that only a run tells is 0.
   [[nodiscard]] std::size_t kernel_count() const {
     std::size_t count = 0;
     for (const placed_node& step : steps) count += step.lowered.kernels.size();
     return count;
+  }
+  /// The device commands of an inference under `values` of the symbols: launches over nothing are left out. What the
+  /// values do not tell counts as something. O(kernels).
+  [[nodiscard]] std::size_t kernel_count(const symbol_values& values) const {
+    std::size_t count = 0;
+    for (const placed_node& step : steps)
+      for (const codegen::kernel_plan& plan : step.lowered.kernels) count += launches(step, plan, values) ? 1U : 0U;
+    return count;
+  }
+  /// Whether a kernel of a step has anything to do: the step has a result with elements, and the kernel work-items.
+  [[nodiscard]] bool launches(const placed_node& step, const codegen::kernel_plan& plan,
+                              const symbol_values& values) const {
+    const auto is_empty = [&](value_id v) {
+      const std::optional<shape>& dims = g->facts(v).dims;
+      return dims && std::any_of(dims->begin(), dims->end(),
+                                 [&](const index_expr& d) { return d.try_evaluate(values) == std::int64_t{0}; });
+    };
+    if (!step.outputs.empty() && std::all_of(step.outputs.begin(), step.outputs.end(), is_empty)) return false;
+    if (std::all_of(plan.global.begin(), plan.global.end(), [](const index_expr& e) { return e.is_constant(); }))
+      return true;
+    symbol_values own;
+    for (std::size_t i = 0; i < plan.parameters.size(); ++i)
+      if (const auto value = plan.parameters[i].try_evaluate(values)) own.bind(plan.parameter_symbols[i], *value);
+    return std::none_of(plan.global.begin(), plan.global.end(),
+                        [&](const index_expr& e) { return e.try_evaluate(own) == std::int64_t{0}; });
   }
   /// Nodes that fall back to the host.
   [[nodiscard]] std::size_t host_count() const {
@@ -102,6 +127,7 @@ namespace detail {
   const codegen::block_view block{g, {id}, {n.outputs[0]}};
   codegen::kernel_builder b(block, {});
   const shape out = b.dims(n.outputs[0]);
+  if (element_count(out) == index_expr(0)) return false;
   const index_expr i = b.index("i", element_count(out));
   std::vector<const value_facts*> storage;
   const node_facts facts = b.facts_of(id, storage);

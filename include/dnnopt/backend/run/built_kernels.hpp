@@ -103,19 +103,19 @@ void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, c
   }
 }
 
-/// Work-items and work-groups of a launch for the symbols that `plan.bind` gave. Where the plan leaves the work-group
-/// open, a one-dimensional launch gets the largest power of two below its items and what the kernel object allows; the
-/// rest is the driver's choice. Errors: opencl.
+/// Work-items and work-groups of a launch for the symbols that `plan.bind` gave; an empty size where there is nothing
+/// to compute. Where the plan leaves the work-group open, a one-dimensional launch gets the largest power of two below
+/// its items and what the kernel object allows; the rest is the driver's choice. Errors: opencl.
 [[nodiscard]] inline opencl::launch_size work_size(const codegen::kernel_plan& plan, const symbol_values& own,
                                                    cl_kernel kernel, cl_device_id device) {
   constexpr std::size_t preferred_group = 256;
   opencl::launch_size size;
   size.dimensions = 1;
   for (std::size_t d = 0; d < 3; ++d) {
-    // A launch over nothing still happens, with one work-item that its guard turns away: counts do not vary.
-    size.global[d] = static_cast<std::size_t>(std::max<std::int64_t>(plan.global[d].evaluate(own), 1));
+    size.global[d] = static_cast<std::size_t>(std::max<std::int64_t>(plan.global[d].evaluate(own), 0));
     if (size.global[d] > 1 || plan.local[d] > 1) size.dimensions = static_cast<cl_uint>(d + 1);
   }
+  if (size.empty()) return size;
   if (plan.local[0] != 0) {
     for (std::size_t d = 0; d < 3; ++d) {
       size.local[d] = std::max<std::size_t>(plan.local[d], 1);

@@ -138,8 +138,11 @@ class opencl_executor {
   /// The memory plan of the last run's binding.
   [[nodiscard]] const run_memory& memory() const { return last_->memory; }
   [[nodiscard]] const program& executed() const noexcept { return *program_; }
-  /// Number of device commands that a run enqueues, as the program predicts it.
-  [[nodiscard]] std::size_t predicted_kernels() const { return program_->kernel_count(); }
+  /// Number of device commands that a run enqueues, as the program predicts it: for the values that symbols had in the
+  /// last run; before the first, for dims none of which is 0.
+  [[nodiscard]] std::size_t predicted_kernels() const {
+    return last_ == nullptr ? program_->kernel_count() : program_->kernel_count(last_->symbols);
+  }
 
  private:
   [[nodiscard]] std::vector<tensor> run_once(std::span<const tensor> inputs, opencl::command_queue& queue,
@@ -190,6 +193,7 @@ class opencl_executor {
     std::uint64_t flops = 0;
     std::uint64_t bytes = 0;
     bool ready = false;
+    bool idle = false;  // nothing to compute: it is not launched
   };
 
   /// All that one binding of the symbols needs.
@@ -453,6 +457,10 @@ class opencl_executor {
     for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) {
       prepared_kernel& prepared = state.own.kernels[s][k];
       if (!prepared.ready) prepare(state, s, k);
+      if (prepared.idle) {
+        if (state.own.memory.is_late(s)) prepared.ready = false;
+        continue;
+      }
       if (state.observer != nullptr) state.observer->before(s, k, state.queue);
       for (std::size_t times = state.observer == nullptr ? 1 : state.observer->launches(s, k); times != 0; --times) {
         opencl::event_sink* const sink =
@@ -480,6 +488,10 @@ class opencl_executor {
     const placed_node& step = program_->steps[s];
     const codegen::kernel_plan& plan = step.lowered.kernels[k];
     prepared_kernel& prepared = state.own.kernels[s][k];
+    prepared.idle = !program_->launches(step, plan, state.symbols);
+    prepared.ready = true;
+    if (prepared.idle) return;
+    prepared.ready = false;
     if (prepared.kernel() == nullptr) prepared.kernel = kernels_.launched[s][k].make();
     prepared.bytes = 0;
     set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
@@ -566,6 +578,7 @@ class opencl_executor {
       return;
     }
     const auto bytes = static_cast<std::size_t>(detail::bytes_of(program_->g->facts(out))->evaluate(state.symbols));
+    if (bytes == 0) return;
     state.queue.copy(buffer_of(state, out), 0, memory, 0, bytes, sink_of(state, run_observer::direction::within));
   }
 

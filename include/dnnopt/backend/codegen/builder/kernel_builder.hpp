@@ -250,6 +250,8 @@ class kernel_builder {
   /// The element of value `id` at `index` (as many entries as its rank), of its compute type. Statements are appended
   /// to the current scope. Errors: unsupported where a member can't be written as an element expression.
   [[nodiscard]] std::string emit(value_id id, std::span<const index_expr> index) {
+    // No work-item asks for an element of a value without any: the statement stands in a loop or test that never runs.
+    if (has_empty_dim(dims(id))) return literal_of(block_.g.facts(id).type, 0);
     const std::pair<value_id, std::vector<index_expr>> key{id, canonical(id, index)};
     for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
       for (const auto& [known, name] : nested->known)
@@ -557,6 +559,11 @@ class kernel_builder {
   };
 
   class piece_builder;
+
+  /// Whether no values of the symbols give the shape elements.
+  [[nodiscard]] static bool has_empty_dim(const shape& d) {
+    return std::any_of(d.begin(), d.end(), [](const index_expr& extent) { return extent == index_expr(0); });
+  }
 
   struct row_moments {
     row_moments(node_id node, std::string mean, std::string inverse, std::vector<index_expr> at)
