@@ -120,6 +120,11 @@ void equal_nodes(drawing& d) {
   d.g.add_output(d.node("Mul", "y", {d.node("Exp", "e", {x}), d.node("Exp", "f", {x})}));
 }
 
+void wide_sum(drawing& d) {
+  const value_id x = d.input("x", {d.symbol("batch"), 4});
+  d.g.add_output(d.node("Sum", "y", std::vector<value_id>(66, x)));
+}
+
 void written_out_gelu(drawing& d) {
   const value_id x = d.input("x", {d.symbol("batch"), 4});
   const value_id erf = d.node("Erf", "erf", {d.node("Div", "part", {x, d.number("root", 1.41421356F)})});
@@ -202,6 +207,7 @@ constexpr example examples[] = {
     {"rewrite", common_factor},
     {"merge_siblings", siblings},
     {"remove_dead", dead_nodes},
+    {"split_wide", wide_sum},
     {"fuse_epilogue", layer},
     {"fuse_operators", layer},
     {"fuse_views", layer},

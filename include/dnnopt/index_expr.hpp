@@ -55,6 +55,7 @@ struct expr_node {
   std::int64_t left_constant = 0;
   std::int64_t right_constant = 0;
   expr_range range;
+  std::uint32_t size = 1;  // as index_expr::size
   std::uint32_t id = 0;
   expr_context* owner = nullptr;
 };
@@ -120,6 +121,9 @@ class index_expr {
   }
   /// Inclusive bounds that hold for all values of the symbols within their ranges.
   [[nodiscard]] expr_range range() const { return node_ == nullptr ? expr_range{constant_, constant_} : node_->range; }
+  /// Operators and operands of the expression written out in full: 1 for constants and symbols. Shared parts count each
+  /// time, so that this bounds the length of its text; it saturates.
+  [[nodiscard]] std::uint32_t size() const noexcept { return node_ == nullptr ? 1 : node_->size; }
   /// The canonical node; null for a constant. For printers and code generators.
   [[nodiscard]] const detail::expr_node* node() const noexcept { return node_; }
   /// The context that owns the expression; null for a constant.
@@ -165,7 +169,8 @@ class index_expr {
 /// Rounds a / b towards plus infinity; b positive.
 [[nodiscard]] inline index_expr ceildiv(const index_expr& a, const index_expr& b) { return floordiv(a + b - 1, b); }
 
-/// `e` with every symbol s replaced by `replacement(s)` (an index_expr, of any one context), simplified anew.
+/// `e` with every symbol s replaced by `replacement(s)` (an index_expr, of any one context), simplified anew. Shared
+/// parts are replaced once.
 /// Errors: division_by_zero where a divisor becomes 0.
 [[nodiscard]] index_expr substitute(const index_expr& e,
                                     const std::function<index_expr(const index_expr& symbol)>& replacement);

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -150,6 +152,12 @@ DNNOPT_BODY const detail::expr_node* expr_context::intern(detail::expr_node node
   const auto [first, last] = interned_.equal_range(h);
   for (auto it = first; it != last; ++it)
     if (same(*it->second, node)) return it->second;
+  std::uint64_t size = 1;
+  for (const auto& t : node.terms) size += t.atom->size;
+  for (const auto* f : node.factors) size += f->size;
+  size += node.left == nullptr ? 1 : node.left->size;
+  size += node.right == nullptr ? 1 : node.right->size;
+  node.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(size, std::numeric_limits<std::uint32_t>::max()));
   const detail::expr_node* made = add(std::move(node));
   interned_.emplace(h, made);
   return made;
@@ -535,12 +543,15 @@ DNNOPT_BODY index_expr max(const index_expr& a, const index_expr& b) {
   return a.is_constant() ? max(b, a) : detail::apply_rules(detail::max_rules, expr_op::max, a, b);
 }
 
-DNNOPT_BODY std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values& values) const {
-  if (node_ == nullptr) return constant_;
-  const detail::expr_node& n = *node_;
-  const auto operand = [&values](const detail::expr_node* node, std::int64_t constant) {
-    return from_node(node, constant).try_evaluate(values);
-  };
+namespace detail {
+
+// Expressions share parts: beyond this size each part is looked up before it is worked out, or the work would grow with
+// the expression written out in full.
+inline constexpr std::uint32_t least_remembered = 24;
+
+/// The value of a node whose operands have the values that `operand(node, constant)` gives.
+template <class Operand>
+std::optional<std::int64_t> value_of(const expr_node& n, const symbol_values& values, Operand&& operand) {
   switch (n.op) {
     case expr_op::constant:
       return n.value;
@@ -551,7 +562,7 @@ DNNOPT_BODY std::optional<std::int64_t> index_expr::try_evaluate(const symbol_va
       for (const auto& t : n.terms) {
         const auto v = operand(t.atom, 0);
         if (!v) return std::nullopt;
-        total = detail::checked_add(total, detail::checked_multiply(t.coefficient, *v));
+        total = checked_add(total, checked_multiply(t.coefficient, *v));
       }
       return total;
     }
@@ -560,7 +571,7 @@ DNNOPT_BODY std::optional<std::int64_t> index_expr::try_evaluate(const symbol_va
       for (const auto* f : n.factors) {
         const auto v = operand(f, 0);
         if (!v) return std::nullopt;
-        total = detail::checked_multiply(total, *v);
+        total = checked_multiply(total, *v);
       }
       return total;
     }
@@ -572,12 +583,34 @@ DNNOPT_BODY std::optional<std::int64_t> index_expr::try_evaluate(const symbol_va
       const auto y = operand(n.right, n.right_constant);
       if (!x || !y) return std::nullopt;
       if ((n.op == expr_op::floordiv || n.op == expr_op::mod) && *y == 0) return std::nullopt;
-      if (n.op == expr_op::floordiv) return detail::checked_floordiv(*x, *y);
-      if (n.op == expr_op::mod) return detail::checked_mod(*x, *y);
+      if (n.op == expr_op::floordiv) return checked_floordiv(*x, *y);
+      if (n.op == expr_op::mod) return checked_mod(*x, *y);
       return n.op == expr_op::min ? std::min(*x, *y) : std::max(*x, *y);
     }
   }
   return std::nullopt;
+}
+
+using known_values = std::unordered_map<const expr_node*, std::optional<std::int64_t>>;
+
+inline std::optional<std::int64_t> evaluate_node(const expr_node* node, std::int64_t constant,
+                                                 const symbol_values& values, known_values& known) {
+  if (node == nullptr) return constant;
+  const bool remembered = node->size >= least_remembered;
+  if (remembered)
+    if (const auto found = known.find(node); found != known.end()) return found->second;
+  const auto value = value_of(*node, values, [&](const expr_node* operand, std::int64_t number) {
+    return evaluate_node(operand, number, values, known);
+  });
+  if (remembered) known.emplace(node, value);
+  return value;
+}
+
+}  // namespace detail
+
+DNNOPT_BODY std::optional<std::int64_t> index_expr::try_evaluate(const symbol_values& values) const {
+  detail::known_values known;
+  return detail::evaluate_node(node_, constant_, values, known);
 }
 
 DNNOPT_BODY std::int64_t index_expr::evaluate(const symbol_values& values) const {
@@ -594,13 +627,14 @@ DNNOPT_BODY std::int64_t index_expr::evaluate(const symbol_values& values) const
   return *result;
 }
 
-DNNOPT_BODY index_expr substitute(const index_expr& e,
-                                  const std::function<index_expr(const index_expr& symbol)>& replacement) {
-  if (e.is_constant()) return e;
-  const detail::expr_node& n = *e.node();
-  const auto operand = [&](const detail::expr_node* node, std::int64_t constant) {
-    return substitute(index_expr::from_node(node, constant), replacement);
-  };
+namespace detail {
+
+using symbol_replacement = std::function<index_expr(const index_expr& symbol)>;
+
+/// A node whose operands are what `operand(node, constant)` gives.
+template <class Operand>
+index_expr rebuilt(const index_expr& e, const symbol_replacement& replacement, Operand&& operand) {
+  const expr_node& n = *e.node();
   switch (n.op) {
     case expr_op::constant:
       return n.value;
@@ -626,6 +660,30 @@ DNNOPT_BODY index_expr substitute(const index_expr& e,
       return max(operand(n.left, n.left_constant), operand(n.right, n.right_constant));
   }
   return e;
+}
+
+using known_replacements = std::unordered_map<const expr_node*, index_expr>;
+
+inline index_expr substitute_node(const expr_node* node, std::int64_t constant, const symbol_replacement& replacement,
+                                  known_replacements& known) {
+  const index_expr e = index_expr::from_node(node, constant);
+  if (node == nullptr) return e;
+  const bool remembered = node->size >= least_remembered;
+  if (remembered)
+    if (const auto found = known.find(node); found != known.end()) return found->second;
+  const index_expr made = rebuilt(e, replacement, [&](const expr_node* operand, std::int64_t number) {
+    return substitute_node(operand, number, replacement, known);
+  });
+  if (remembered) known.emplace(node, made);
+  return made;
+}
+
+}  // namespace detail
+
+DNNOPT_BODY index_expr substitute(const index_expr& e,
+                                  const std::function<index_expr(const index_expr& symbol)>& replacement) {
+  detail::known_replacements known;
+  return detail::substitute_node(e.node(), e.is_constant() ? e.constant() : 0, replacement, known);
 }
 
 }  // namespace dnnopt

@@ -20,6 +20,7 @@ namespace dnnopt::ops {
 struct concat_op {
   static constexpr std::string_view name = "Concat";
   static constexpr int since = 13;
+  static constexpr algebra properties = algebra::associative;
   static constexpr op_arity arity{1, variadic};
   static constexpr mapping_type mapping = mapping_type::one_to_one;
   static constexpr layout_class layout = layout_class::ili_fixed;

@@ -170,7 +170,7 @@ class fuse_blocks {
       if (anchored && !derived.contains(way.root)) return "it reads what stands before the anchor";
       for (const block_id source : p.size_sources_of(id)) others.push_back(source);
       if (p.depends_on(others, b)) return "another operand depends on the block";
-      return {};
+      return p.reject_size(p.owner(id), b);
     }
 
     [[nodiscard]] node_id path_of(value_id v) const {
@@ -195,19 +195,38 @@ class fuse_blocks {
       return element_count(*g.facts(own).dims) == element_count(*g.facts(v).dims);
     }
 
+    std::set<block_id> kept;  ///< blocks of views that end a long way: no reader computes them for itself
+    /// How far an element of a view is from memory: views on the way, and places that it may come from.
+    struct view_way {
+      std::size_t views = 0;
+      std::size_t places = 1;
+    };
+    static constexpr view_way longest_way{24, 32};
+
     /// Graph outputs and what runs alone read memory: views before them are stored, by who computes their input where
-    /// that goes.
+    /// that goes. So are views at the end of a long way: each reader would go it for every element.
     void store_views_that_must_be() {
+      std::unordered_map<node_id, view_way> ways;
       for (const node_id id : p.order()) {
         if (!p.is_virtual(id)) continue;
-        bool must = false;
+        view_way way_of_view{1, 0};
+        for (const value_id in : g.node_at(id).inputs) {
+          if (in == no_value || g.facts(in).is_constant() || g.facts(in).elements) continue;
+          const auto before = g.value_at(in).producer == no_node ? ways.end() : ways.find(g.value_at(in).producer);
+          way_of_view.views = std::max(way_of_view.views, before == ways.end() ? 1 : before->second.views + 1);
+          way_of_view.places += before == ways.end() ? 1 : before->second.places;
+        }
+        bool must = way_of_view.views > longest_way.views || way_of_view.places > longest_way.places;
         for (const value_id out : g.node_at(id).outputs) {
           if (out == no_value) continue;
           must = must || p.is_output(out);
           for (const value_use& use : g.value_at(out).uses)
             must = must || (p.owner(use.node) != fusion::no_block && p.at(p.owner(use.node)).fixed);
         }
-        if (!must) continue;
+        if (!must) {
+          ways.emplace(id, way_of_view);
+          continue;
+        }
         const node& n = g.node_at(id);
         const bool flat = n.op->mapping == mapping_type::reorganize;
         const fusion::planner::path way = p.trace(n.inputs[0]);
@@ -217,7 +236,8 @@ class fuse_blocks {
           adopt_chain(n.outputs[0], way.root, b);
           continue;
         }
-        p.make_block(id);
+        const block_id stored = p.make_block(id);
+        if (way_of_view.views > longest_way.views || way_of_view.places > longest_way.places) kept.insert(stored);
       }
     }
 
@@ -324,6 +344,7 @@ class fuse_blocks {
                                             bool only) const {
       const fusion::planner::block& to = p.at(reader);
       if (to.fixed) return "it runs alone";
+      if (kept.contains(b)) return "the way to its elements is long";
       if (to.anchor != no_node) {
         const fusion::prologue_row* row = fusion::find_prologue(g.node_at(to.anchor).op->kind);
         if (row == nullptr) return "the frame has no prologue";
@@ -339,7 +360,7 @@ class fuse_blocks {
       } else if (!only) {
         return "others read it too";
       }
-      return {};
+      return p.reject_size(b, reader);
     }
 
     /// How often a block's elements are computed, about, where its only reader computes them for itself.

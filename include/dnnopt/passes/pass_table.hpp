@@ -20,6 +20,7 @@
 #include <dnnopt/passes/remove_identity.hpp>
 #include <dnnopt/passes/rewrite.hpp>
 #include <dnnopt/passes/split_transposed_convolution.hpp>
+#include <dnnopt/passes/split_wide.hpp>
 
 namespace dnnopt {
 
@@ -73,6 +74,7 @@ inline constexpr std::array pass_table{
              }},
     pass_row{merge_siblings::name, [](graph& g, const pass_environment&) { return merge_siblings{}.run(g); }},
     pass_row{remove_dead::name, [](graph& g, const pass_environment&) { return remove_dead{}.run(g); }, {}},
+    pass_row{split_wide::name, [](graph& g, const pass_environment&) { return split_wide{}.run(g); }},
     pass_row{fuse_blocks::name,
              [](graph& g, const pass_environment& e) {
                return fuse_blocks{{}, e.judge}.run(g);
@@ -107,6 +109,8 @@ inline constexpr std::array default_passes{
     // What one pass made another one may lower further: a bias that became constant, a Pad behind an operator that is
     // gone.
     repeat_passes,
+    // What one kernel takes.
+    split_wide::name, rdp::name,
     // Which of what is left runs as one kernel.
     fuse_blocks::name};
 

@@ -3,6 +3,8 @@
 #define DNNOPT_BACKEND_CODEGEN_LOWER_HPP
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,6 +46,21 @@ namespace detail {
   return g.facts(v).dims && element_count(*g.facts(v).dims) == index_expr(0);
 }
 
+/// Why the arguments of a kernel are too many for the device (CL_DEVICE_MAX_PARAMETER_SIZE; OpenCL promises 1024
+/// bytes); empty where they fit.
+[[nodiscard]] inline std::string too_many_arguments(const lowered_node& made, const device_info* device) {
+  constexpr std::size_t promised = 1024;
+  const std::size_t most =
+      device == nullptr || device->max_parameter_bytes == 0 ? promised : device->max_parameter_bytes;
+  for (const auto* plans : {&made.prepare, &made.kernels})
+    for (const kernel_plan& plan : *plans) {
+      std::size_t bytes = plan.pointers.size() * sizeof(std::uint64_t);
+      for (const bool is_long : plan.parameter_is_long) bytes += is_long ? sizeof(std::int64_t) : sizeof(std::int32_t);
+      if (bytes > most) return std::to_string(bytes) + " bytes of arguments, the device takes " + std::to_string(most);
+    }
+  return {};
+}
+
 /// Whether a member of the block reads a value without elements.
 [[nodiscard]] inline bool reads_empty(const block_view& block) {
   return std::any_of(block.members.begin(), block.members.end(), [&](node_id id) {
@@ -78,7 +95,9 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
                                                        : "one product only";
     if (why.empty()) {
       try {
-        return row.lower(site);
+        lowered_node made = row.lower(site);
+        why = detail::too_many_arguments(made, options.device);
+        if (why.empty()) return made;
       } catch (const error& e) {
         if (e.code() != errc::unsupported) throw;
         why = e.what();

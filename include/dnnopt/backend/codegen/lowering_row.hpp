@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -131,15 +132,21 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
          kind == computation_kind::shape_query;
 }
 
-/// Whether `v` is computed from `source` by members of the block.
+/// Whether `v` is computed from `source` by members of the block. O(members * log members).
 [[nodiscard]] inline bool stands_behind(const block_view& block, value_id v, value_id source) {
-  if (v == source) return true;
-  const node_id producer = block.g.value_at(v).producer;
-  if (producer == no_node || std::find(block.members.begin(), block.members.end(), producer) == block.members.end())
-    return false;
-  const auto& inputs = block.g.node_at(producer).inputs;
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&](value_id in) { return in != no_value && stands_behind(block, in, source); });
+  const std::set<node_id> members(block.members.begin(), block.members.end());
+  std::vector<value_id> work{v};
+  std::set<value_id> seen{v};
+  while (!work.empty()) {
+    const value_id at = work.back();
+    work.pop_back();
+    if (at == source) return true;
+    const node_id producer = block.g.value_at(at).producer;
+    if (producer == no_node || !members.contains(producer)) continue;
+    for (const value_id in : block.g.node_at(producer).inputs)
+      if (in != no_value && seen.insert(in).second) work.push_back(in);
+  }
+  return false;
 }
 
 /// Whether a block holds more than one product (of matrices, of patches, of attention).

@@ -23,6 +23,11 @@ namespace dnnopt::fusion {
 using block_id = std::uint32_t;
 inline constexpr block_id no_block = std::numeric_limits<block_id>::max();
 
+/// Members of a block and values that it reads, at most: a kernel's arguments are bounded, and so shall be the work on
+/// one source. Chains of more nodes become several kernels.
+inline constexpr std::size_t most_members = 256;
+inline constexpr std::size_t most_operands = 64;
+
 /// Blocks that grow. Views belong to no block until one stores them: whoever reads one computes it as an index map.
 class planner {
  public:
@@ -121,6 +126,27 @@ class planner {
       for (auto in = inputs.rbegin(); in != inputs.rend(); ++in)
         if (*in != no_value && seen.insert(*in).second) work.push_back(*in);
     }
+  }
+
+  /// Why blocks are too large to be one; empty where they are not. O(members, and the views that they read).
+  [[nodiscard]] std::string reject_size(block_id a, block_id b) const {
+    if (blocks_[a].members.size() + blocks_[b].members.size() > most_members)
+      return "together they have too many members";
+    std::unordered_set<value_id> read;
+    for (const block_id one : {a, b})
+      for (const node_id id : blocks_[one].members)
+        for (const value_id in : g_.node_at(id).inputs) {
+          if (in == no_value) continue;
+          const node_id producer = g_.value_at(in).producer;
+          if (producer != no_node && is_virtual(producer)) {
+            std::vector<value_id> stored;
+            stored_sources(in, stored);
+            read.insert(stored.begin(), stored.end());
+          } else if (producer == no_node || (owner_[producer] != a && owner_[producer] != b)) {
+            read.insert(in);
+          }
+        }
+    return read.size() > most_operands ? "together they read too many values" : "";
   }
 
   /// Whether a node reads its operands: what is known never runs, such as the shape arithmetic of exporters.

@@ -230,9 +230,11 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
   const c_type_row& row = c_type_of(type);
   std::string expression;
   if (n.op->arity.most_inputs == variadic && operands.size() != 2) {
+    // A pattern may hold its operand several times: each step has a name, or the text would double with each.
+    const compute_type step = !real ? row.compute : wide ? compute_type::real64 : compute_type::real;
     expression = operands[0];
     for (std::size_t i = 1; i < operands.size(); ++i)
-      expression = "(" + substitute_scalar(n, pattern, {expression, operands[i]}, i) + ")";
+      expression = let(step, substitute_scalar(n, pattern, {expression, operands[i]}, i));
   } else {
     expression = substitute_scalar(n, pattern, operands, 1);
   }

@@ -101,6 +101,7 @@ inline std::vector<index_expr> kernel_builder::index_from_anchor(value_id anchor
     if (n.inputs[i] == no_value || !reaches(anchor, n.inputs[i])) continue;
     const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i]);
     std::vector<index_expr> at = forward_index(n, i, out, inner);
+    for (index_expr& e : at) e = named(e);
     // The view's element is known by the way it came: the index map need not be inverted back.
     if (n.op->kind != computation_kind::element_wise) remember(out, at, emit(n.inputs[i], inner));
     return at;

@@ -154,7 +154,16 @@ class kernel_builder {
   // --- statements ---
 
   /// Appends one statement or line.
-  void line(std::string_view text) { scopes_.back().text.append(scopes_.size() * 2, ' ').append(text).append("\n"); }
+  /// Errors: unsupported where the source outgrows what its members explain: elements that many others read at
+  /// different indices are computed anew by each, so that sources of a few members could double with each of them.
+  void line(std::string_view text) {
+    const std::size_t indent = std::min<std::size_t>(scopes_.size() * 2, 32);
+    written_ += indent + text.size() + 1;
+    if (written_ > most_text + most_text_of_member * members_.size())
+      throw error(errc::unsupported, "the source of one kernel grows beyond " + std::to_string(written_) +
+                                         " characters: its members compute elements again at many indices");
+    scopes_.back().text.append(indent, ' ').append(text).append("\n");
+  }
   /// Opens a nested scope: `head` is a line ending in "{". Names emitted inside are forgotten at close().
   void open(std::string_view head) {
     line(head);
@@ -252,12 +261,24 @@ class kernel_builder {
   [[nodiscard]] std::string emit(value_id id, std::span<const index_expr> index) {
     // No work-item asks for an element of a value without any: the statement stands in a loop or test that never runs.
     if (has_empty_dim(dims(id))) return literal_of(block_.g.facts(id).type, 0);
-    const std::pair<value_id, std::vector<index_expr>> key{id, canonical(id, index)};
+    std::pair<value_id, std::vector<index_expr>> key{id, canonical(id, index)};
+    for (index_expr& e : key.second) e = named(e);
     for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
       for (const auto& [known, name] : nested->known)
         if (known == key) return name;
     std::string name = emit_new(id, key.second);
     scopes_.back().known.emplace_back(key, name);
+    return name;
+  }
+  /// An expression of bounded length for an index: a long one becomes a constant of the source, declared once in a
+  /// scope. An index that goes through many views would else grow with each.
+  [[nodiscard]] index_expr named(const index_expr& e) {
+    if (e.size() <= longest_index) return e;
+    for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
+      for (const auto& [known, name] : nested->indices)
+        if (known == e) return name;
+    const index_expr name = define_integer("at", index_source(e), e.range());
+    scopes_.back().indices.emplace_back(e, name);
     return name;
   }
   [[nodiscard]] std::string emit(value_id id, std::initializer_list<index_expr> index) {
@@ -552,10 +573,19 @@ class kernel_builder {
   /// Values of at most so many known elements stand in the source instead of being loaded.
   static constexpr std::size_t largest_table = 64;
 
+  /// Operators and operands of an index that stands in the source as it is. Indices of real networks stay below, so
+  /// that frames see how they depend on their own.
+  static constexpr std::uint32_t longest_index = 64;
+
+  /// Characters of a kernel's statements, and what each member adds.
+  static constexpr std::size_t most_text = std::size_t{1} << 18U;
+  static constexpr std::size_t most_text_of_member = 1024;
+
   struct scope {
     std::string text;
     std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> known;
     std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> texels;
+    std::vector<std::pair<index_expr, index_expr>> indices;  ///< long expressions and the constants that hold them
   };
 
   class piece_builder;
@@ -583,8 +613,9 @@ class kernel_builder {
     return at;
   }
   void remember(value_id id, std::span<const index_expr> index, std::string name) {
-    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, canonical(id, index)},
-                                      std::move(name));
+    std::vector<index_expr> at = canonical(id, index);
+    for (index_expr& e : at) e = named(e);
+    scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, std::move(at)}, std::move(name));
   }
 
   std::size_t argument_of(value_id id, bool written) {
@@ -657,12 +688,17 @@ class kernel_builder {
     }
   }
 
-  [[nodiscard]] bool reaches(value_id anchor, value_id from) const {
+  /// Whether members compute `from` from `anchor`.
+  [[nodiscard]] bool reaches(value_id anchor, value_id from) {
     if (anchor == from) return true;
     if (!is_member_value(from)) return false;
-    for (const value_id in : node_at(block_.g.value_at(from).producer).inputs)
-      if (in != no_value && reaches(anchor, in)) return true;
-    return false;
+    const std::pair key{anchor, from};
+    if (const auto known = reached_.find(key); known != reached_.end()) return known->second;
+    const auto& inputs = node_at(block_.g.value_at(from).producer).inputs;
+    const bool reached =
+        std::any_of(inputs.begin(), inputs.end(), [&](value_id in) { return in != no_value && reaches(anchor, in); });
+    reached_.emplace(key, reached);
+    return reached;
   }
 
   std::vector<index_expr> forward_index(const node& n, std::size_t input, value_id out,
@@ -696,6 +732,8 @@ class kernel_builder {
   std::vector<std::string> notes_;
   access_log accesses_;
   std::size_t counter_ = 0;
+  std::size_t written_ = 0;
+  std::map<std::pair<value_id, value_id>, bool> reached_;
   std::optional<row_moments> moments_;
 };
 

@@ -67,12 +67,13 @@ inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::siz
     b.line(low + " = fmin(" + low + ", " + x + ");");
     b.line(high + " = fmax(" + high + ", " + x + ");");
   });
-  const std::string scale = b.let(compute_type::real, "(" + high + " - " + low + ") / 255.0f");
+  const std::string scale =
+      b.let(compute_type::real, high + " == " + low + " ? 1.0f : (" + high + " - " + low + ") / 255.0f");
   if (output == 1) return scale;
-  const std::string zero = b.let(compute_type::integer, "(long)clamp(rint(" + scale + " == 0 ? 0.0f : -" + low + " / " +
-                                                            scale + "), 0.0f, 255.0f)");
+  const std::string zero =
+      b.let(compute_type::integer, "(long)clamp(rint(-" + low + " / " + scale + "), 0.0f, 255.0f)");
   if (output == 2) return zero;
-  return quantized(s, scale + " == 0 ? 0.0f : " + s.read(0, s.index) + " / " + scale, zero);
+  return quantized(s, s.read(0, s.index) + " / " + scale, zero);
 }
 
 inline constexpr std::array quantization_emitters{

@@ -156,15 +156,19 @@ inline std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, s
   const bool last = s.attributes().get_int("select_last_index", 0) != 0;
   std::vector<bool> reduced(rank, false);
   reduced[axis] = true;
+  if (s.dims(0)[axis] == index_expr(0))
+    throw error(errc::invalid_argument, "node '" + s.n().name + "' (" + std::string(s.n().op->name) +
+                                            "): no element along the empty axis " + std::to_string(axis));
   const std::string sign = s.n().op->name == "ArgMax" ? (last ? " >= " : " > ") : (last ? " <= " : " < ");
   const auto at = [&](const index_expr& i) {
     return unreduced_index(reduced, keepdims, s.index, std::span<const index_expr>(&i, 1));
   };
-  const std::string best = b.variable(s.input_compute(), s.read(0, at(0)));
+  const std::string best = b.variable(s.input_compute(), "0");
   const std::string where = b.variable(compute_type::integer, "0");
   s.loop("r", s.dims(0)[axis], [&](const index_expr& r) {
     const std::string x = s.read(0, at(r));
-    b.line("if (" + x + sign + best + ") { " + best + " = " + x + "; " + where + " = " + index_source(r) + "; }");
+    b.line("if (" + index_source(r) + " == 0 || " + x + sign + best + ") { " + best + " = " + x + "; " + where + " = " +
+           index_source(r) + "; }");
   });
   return where;
 }

@@ -52,10 +52,13 @@ namespace dnnopt::codegen {
   return b.finish_items(kernels::prelude, statements, i, count, "map");
 }
 
+/// Outputs that one kernel of a map stores: each is an argument, and these are bounded.
+inline constexpr std::size_t most_outputs = 32;
+
 /// Lowers a block whose outputs are all element expressions (emitters, scalar expressions, views). Outputs of as many
-/// elements share a kernel; each further count, and each output in texels, gets a kernel of its own. Where there are at
-/// least `many` elements a work-item computes four, a work-group (of `group`) apart, so that more reads are under way
-/// at a time. Errors: unsupported where a member has no element expression.
+/// elements share a kernel, `most_outputs` at most; each further count, and each output in texels, gets a kernel of its
+/// own. Where there are at least `many` elements a work-item computes four, a work-group (of `group`) apart, so that
+/// more reads are under way at a time. Errors: unsupported where a member has no element expression.
 [[nodiscard]] inline lowered_node lower_map(const block_view& block, std::span<const emitter_row> emitters,
                                             std::int64_t many = unbounded, std::int64_t group = 64) {
   lowered_node result;
@@ -76,13 +79,15 @@ namespace dnnopt::codegen {
     const index_expr i = b.index("i", count);
     std::vector<value_id> later;
     b.begin();
+    std::size_t stored = 0;
     for (const value_id out : pending) {
-      if (!(element_count(b.dims(out)) == count) || block.g.facts(out).texels) {
+      if (stored == most_outputs || !(element_count(b.dims(out)) == count) || block.g.facts(out).texels) {
         later.push_back(out);
         continue;
       }
       const std::string element = b.emit(out, b.index_at(b.dims(out), i));
       b.store(out, i, element);
+      ++stored;
     }
     const std::string statements = b.take();
     const bool several = count.is_constant() && count.constant() >= many && fits_int(count.range());
