@@ -24,8 +24,9 @@ struct elu_op : unary<elu_op> {
 struct gelu_op : unary<gelu_op> {
   static constexpr std::string_view name = "Gelu";
   static constexpr int since = 20;
+  // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), which loses no digits where tanh is near -1.
   static constexpr std::string_view scalar =
-      "{approximate==tanh} ? 0.5f * x0 * (1.0f + dnnopt_tanh(0.7978845608f * (x0 + 0.044715f * x0 * x0 * x0)))"
+      "{approximate==tanh} ? x0 / (1.0f + dnnopt_exp(-1.5957691216f * (x0 + 0.044715f * x0 * x0 * x0)))"
       " : 0.5f * x0 * (1.0f + dnnopt_erf(x0 * 0.7071067812f))";
 };
 

@@ -199,7 +199,10 @@ struct pad_op {
     const auto axes = padded_axes(facts, dims->size());
     const auto pads = facts.elements(1);
     if (!axes || !pads) {
-      set_dims(outputs, 0, data_dims(facts, 0, dims->size()));
+      shape open = data_dims(facts, 0, dims->size());
+      for (std::size_t a = 0; axes && a < open.size(); ++a)
+        if (std::find(axes->begin(), axes->end(), a) == axes->end()) open[a] = (*dims)[a];
+      set_dims(outputs, 0, std::move(open));
       return;
     }
     if (pads->size() != 2 * axes->size())

@@ -22,6 +22,7 @@ struct attention_operands {
   value_id past_key = no_value, past_value = no_value;
   value_id padding = no_value;  ///< which keys count, as ONNX Runtime's operators take it (int32)
   value_id bias = no_value;     ///< added to scores, [1 or batch, 1 or head, query, key]
+  value_id lengths = no_value;  ///< how many keys of each sequence count, int64 [batch]
 };
 
 /// The number of keys with those of the past, as int64 of one element.
@@ -69,19 +70,21 @@ inline std::vector<value_id> add_attention(expansion& x, const attention_operand
     a.set("kv_num_heads", heads);
   }
   if (x.attributes().get_int("unidirectional", 0) != 0) {
-    // One query sees all keys; several see those up to their own position behind the past.
+    // One query sees all keys; several see those up to their own position behind the past. Over another number of new
+    // keys ONNX Runtime hides them for all queries but the last.
     const std::size_t along = rank == 3 ? 1 : 2;
     const index_expr queries = x.dims(o.query, "query")[along];
+    const index_expr keys = x.dims(o.key, "key")[along];
     const bool one = queries == index_expr(1);
-    if (!one && !queries.is_constant() && !(queries == x.dims(o.key, "key")[along]))
-      x.refuse("unidirectional with " + to_string(queries) + " queries over other keys");
+    if (!one && !(queries == keys))
+      x.refuse("unidirectional with " + to_string(queries) + " queries over " + to_string(keys) + " keys");
     if (!one) a.set("is_causal", std::int64_t{1});
   }
   value_id mask = o.padding == no_value ? no_value : padding_scores(x, o);
   if (o.bias != no_value) mask = mask == no_value ? o.bias : x.add("Add", {o.bias, mask});
   while (to.size() > 1 && to.back() == no_value) to.pop_back();
   if (to.size() > 3) a.set("qk_matmul_output_mode", std::int64_t{2});
-  return x.add_many("Attention", {o.query, o.key, o.value, mask, o.past_key, o.past_value}, std::move(a),
+  return x.add_many("Attention", {o.query, o.key, o.value, mask, o.past_key, o.past_value, o.lengths}, std::move(a),
                     std::move(to));
 }
 
@@ -89,8 +92,6 @@ inline std::vector<value_id> add_attention(expansion& x, const attention_operand
 /// and values as [2, batch, head, position, size].
 inline void add_packed_attention(expansion& x, value_id projected, value_id sizes, value_id padding, value_id past,
                                  value_id bias) {
-  x.refuse_attribute("do_rotary", 0);
-  x.refuse_attribute("past_present_share_buffer", 0);
   const std::vector<value_id> parts = x.split(projected, -1, 3, sizes);
   attention_operands o{parts[0], parts[1], parts[2]};
   if (past != no_value) {
@@ -107,7 +108,12 @@ inline void add_packed_attention(expansion& x, value_id projected, value_id size
     x.give(1, "Concat", {x.unsqueeze(made[1], {0}), x.unsqueeze(made[2], {0})}, with({{"axis", std::int64_t{0}}}));
 }
 
+inline void refuse_other_attention(const expansion& x) {
+  x.refuse_attribute("do_rotary", 0);
+  x.refuse_attribute("past_present_share_buffer", 0);
+}
 inline void expand_attention(expansion& x) {
+  refuse_other_attention(x);
   x.refuse_input(6, "past_sequence_length");
   value_id projected = x.add("MatMul", {x.in(0), x.in(1)});
   if (x.has(2)) projected = x.add("Add", {projected, x.in(2)});
@@ -118,6 +124,7 @@ inline void expand_attention(expansion& x) {
 }
 
 inline void expand_quantized_attention(expansion& x) {
+  refuse_other_attention(x);
   const value_id projected =
       add_integer_product(x, {x.in(0), x.in(1), x.in(6), x.in(7)}, {x.in(3), x.in(4)}, x.in(2), no_value);
   add_packed_attention(x, projected, no_value, x.in(5), x.in(8), no_value);
@@ -188,10 +195,9 @@ inline void expand_multi_head_attention(expansion& x) {
   give_attention(x, o, heads);
 }
 
-/// One query per sequence, over keys that need not be gathered by beams.
+/// One query per sequence, whose key and value are written behind the past_sequence_length rows of a cache; or over
+/// keys given as [batch, head, position, size]. Keys that beams gather are refused.
 inline void expand_decoder_attention(expansion& x) {
-  x.refuse_attribute("past_present_share_buffer", 0);
-  x.refuse_input(7, "past_sequence_length");
   x.refuse_input(8, "beam_width");
   x.refuse_input(9, "cache_indirection");
   const std::int64_t heads = x.count_attribute("num_heads");
@@ -199,9 +205,24 @@ inline void expand_decoder_attention(expansion& x) {
   add_projection_bias(x, o, x.in(10));
   o.padding = x.in(3);
   o.bias = x.in(4);
-  o.past_key = x.in(5);
-  o.past_value = x.in(6);
-  give_attention(x, o, heads);
+  if (!x.has(5) || !x.has(6)) {
+    give_attention(x, o, heads);
+    return;
+  }
+  if (x.attributes().get_int("past_present_share_buffer", 0) == 0 || !x.has(7))
+    x.refuse("a past that present keys and values do not share");
+  if (x.out(3) != no_value) x.refuse("output 'qk' over a cache");
+  const value_id past = x.cast(x.reshape(x.in(7), {1}), dtype::int64);
+  const value_id begin = x.add("Expand", {past, x.dim(o.query, 0)});
+  const auto updated = [&](std::size_t slot, value_id fresh, std::size_t output) {
+    return x.add("TensorScatter", {x.in(slot), split_heads(x, fresh, heads), begin}, with({{"axis", std::int64_t{2}}}),
+                 x.out(output));
+  };
+  o.query = split_heads(x, o.query, heads);
+  o.key = updated(5, o.key, 1);
+  o.value = updated(6, o.value, 2);
+  o.lengths = x.add("Add", {begin, x.one_integer(1)});
+  join_heads(x, add_attention(x, o, heads, {no_value})[0], x.out(0));
 }
 
 inline constexpr std::array attention_rows{

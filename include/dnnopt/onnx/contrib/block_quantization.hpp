@@ -60,6 +60,15 @@ inline tensor constant_codes(const expansion& x, value_id v, std::string_view wh
   return unpacked_rows(packed, row_bytes, bits, count);
 }
 
+/// The product of input 0 and `w`, plus input 5 where given, in at least float32: what ONNX Runtime rounds once.
+inline void give_product(expansion& x, value_id w) {
+  const value_id a = x.widened(x.in(0));
+  const bool narrow = a != x.in(0);
+  value_id y = x.add("MatMul", {a, w}, {}, x.has(5) || narrow ? no_value : x.out(0));
+  if (x.has(5)) y = x.add("Add", {y, x.widened(x.in(5))}, {}, narrow ? no_value : x.out(0));
+  if (narrow) x.cast(y, x.type(x.in(0)), x.out(0));
+}
+
 /// A has K columns; B holds N rows of ceil(K / block_size) blocks. The weights become bytes [K, N] with scales and zero
 /// points [blocks, N], so that the product is that of two matrices in their natural order.
 inline void expand_matmul_n_bits(expansion& x) {
@@ -77,7 +86,7 @@ inline void expand_matmul_n_bits(expansion& x) {
     throw error(errc::shape_mismatch,
                 "B has " + std::to_string(codes.dims()[0]) + " rows for N = " + std::to_string(n));
   const value_id weights = x.constant("weights", transposed_matrix<std::uint8_t>(codes));
-  const auto per_block = [&](value_id v) { return x.transpose(x.reshape(v, {n, blocks}), {1, 0}); };
+  const auto per_block = [&](value_id v) { return x.transpose(x.reshape(x.widened(v), {n, blocks}), {1, 0}); };
   const value_id scales = per_block(x.in(2));
   const attribute_map along = with({{"axis", std::int64_t{0}}, {"block_size", block}});
   value_id w = no_value;
@@ -104,8 +113,7 @@ inline void expand_matmul_n_bits(expansion& x) {
     }
     w = x.add("DequantizeLinear", {weights, scales, zeros}, along);
   }
-  const value_id product = x.add("MatMul", {x.in(0), w}, {}, x.has(5) ? no_value : x.out(0));
-  if (x.has(5)) x.give(0, "Add", {product, x.in(5)});
+  give_product(x, w);
 }
 
 /// Rows of a table are gathered as codes, with their scales and zero points, and dequantized then. An index out of

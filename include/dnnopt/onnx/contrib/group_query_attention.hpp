@@ -120,8 +120,7 @@ inline void rotate(expansion& x, operands& o, const places& at) {
 inline value_id updated_cache(expansion& x, value_id past, value_id fresh, value_id begin, value_id total,
                               value_id target) {
   const value_id missing = x.add("Max", {x.add("Sub", {total, x.dim(past, 2)}), x.integers({0})});
-  const value_id pads = x.list({x.integers({0, 0, 0, 0, 0, 0}), missing, x.integers({0})});
-  const value_id cache = x.add("Pad", {past, pads});
+  const value_id cache = x.add("Pad", {past, x.list({x.one_integer(0), missing}), no_value, x.one_integer(2)});
   return x.add("TensorScatter", {cache, fresh, begin}, with({{"axis", std::int64_t{2}}}), target);
 }
 

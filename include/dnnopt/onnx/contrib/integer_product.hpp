@@ -57,8 +57,9 @@ inline void expand_quantized_gemm(expansion& x) {
     scale = x.add("Mul", {scale, x.number(scale, static_cast<double>(alpha))});
   const bool quantized = x.has(7);
   if (quantized != x.has(8)) x.refuse("y_scale and y_zero_point are given together or not at all");
+  if (quantized) scale = x.add("Div", {scale, x.in(7)});
   const value_id result = x.add("Mul", {x.cast(sums, dtype::float32), scale}, {}, quantized ? no_value : x.out(0));
-  if (quantized) x.give(0, "QuantizeLinear", {result, x.in(7), x.in(8)});
+  if (quantized) x.give(0, "QuantizeLinear", {result, x.constant("one", tensor::scalar(1.0F)), x.in(8)});
 }
 
 inline constexpr std::array integer_product_rows{

@@ -25,13 +25,42 @@ inline void give_quantized(expansion& x, value_id v, std::size_t slot, std::size
   x.give(0, "QuantizeLinear", {v, x.in(slot), x.in(slot + 1)}, std::move(a));
 }
 
-/// Inputs: A, its scale and zero point, B, its scale and zero point, and those of the result.
-inline void expand_quantized_binary(expansion& x, const char* op_type) {
-  const value_id a = dequantized(x, 0);
-  give_quantized(x, x.add(op_type, {a, dequantized(x, 3)}), 6);
+/// Writes `v` rounded, halves to even, in the type of `zero_point` or else of input 0; `zero_point` is added behind
+/// the rounding, and absent where `v` has it already.
+inline void give_rounded(expansion& x, value_id v, value_id zero_point) {
+  attribute_map a;
+  if (zero_point == no_value) a.set("output_dtype", static_cast<std::int64_t>(x.type(x.in(0))));
+  x.give(0, "QuantizeLinear", {v, x.constant("one", tensor::scalar(1.0F)), zero_point}, std::move(a));
 }
-inline void expand_quantized_add(expansion& x) { expand_quantized_binary(x, "Add"); }
-inline void expand_quantized_mul(expansion& x) { expand_quantized_binary(x, "Mul"); }
+
+/// Inputs: A, its scale and zero point, B, its scale and zero point, and those of the result, whose zero point is added
+/// before the rounding, as ONNX Runtime does: halves round to even results.
+inline void expand_quantized_add(expansion& x) {
+  const auto real = [&](std::size_t slot) { return x.cast(x.in(slot), dtype::float32); };
+  value_id sum = no_value;
+  const auto add_up = [&](value_id v) { sum = sum == no_value ? v : x.add("Add", {sum, v}); };
+  value_id fixed = x.has(7) ? real(7) : no_value;
+  for (const std::size_t slot : {std::size_t{0}, std::size_t{3}}) {
+    const value_id ratio = x.add("Div", {x.in(slot + 1), x.in(6)});
+    add_up(x.add("Mul", {real(slot), ratio}));
+    if (!x.has(slot + 2)) continue;
+    const value_id shift = x.add("Mul", {ratio, real(slot + 2)});
+    fixed = fixed == no_value ? x.add("Neg", {shift}) : x.add("Sub", {fixed, shift});
+  }
+  if (fixed != no_value) add_up(fixed);
+  give_rounded(x, sum, no_value);
+}
+/// The same operands; the product of the integers is exact before it is scaled.
+inline void expand_quantized_mul(expansion& x) {
+  const auto real = [&](std::size_t slot) { return x.cast(x.in(slot), dtype::float32); };
+  const auto centered = [&](std::size_t slot) {
+    return x.has(slot + 2) ? x.add("Sub", {real(slot), real(slot + 2)}) : real(slot);
+  };
+  const value_id ratio = x.add("Div", {x.add("Mul", {x.in(1), x.in(4)}), x.in(6)});
+  value_id product = x.add("Mul", {x.add("Mul", {centered(0), centered(3)}), ratio});
+  if (x.has(7)) product = x.add("Add", {product, real(7)});
+  give_rounded(x, product, no_value);
+}
 
 inline void expand_quantized_sigmoid(expansion& x) { give_quantized(x, x.add("Sigmoid", {dequantized(x, 0)}), 3); }
 inline void expand_quantized_leaky_relu(expansion& x) {
@@ -61,12 +90,20 @@ inline void expand_quantized_average_pool(expansion& x) {
   if (last) pooled = x.channels_last(pooled, "X", no_value);
   give_quantized(x, pooled, 3);
 }
+/// The sum of the integers is exact before it is scaled.
 inline void expand_quantized_global_average_pool(expansion& x) {
   const bool last = x.attributes().get_int("channels_last", 0) != 0;
-  const auto rank = static_cast<std::int64_t>(x.rank(x.in(0), "X"));
+  const std::size_t rank = x.rank(x.in(0), "X");
   std::vector<std::int64_t> axes;
-  for (std::int64_t a = last ? 1 : 2; a < (last ? rank - 1 : rank); ++a) axes.push_back(a);
-  give_quantized(x, x.add("ReduceMean", {dequantized(x, 0), x.integers(axes)}), 3);
+  value_id count = x.one_integer(1);
+  for (std::size_t a = last ? 1 : 2; a < (last ? rank - 1 : rank); ++a) {
+    axes.push_back(static_cast<std::int64_t>(a));
+    count = x.add("Mul", {count, x.dim(x.in(0), a)});
+  }
+  const value_id centered = x.add("Sub", {x.cast(x.in(0), dtype::int32), x.cast(x.in(2), dtype::int32)});
+  const value_id sums = x.cast(x.add("ReduceSum", {centered, x.integers(axes)}), dtype::float32);
+  const value_id divisor = x.add("Mul", {x.in(3), x.reshape(x.cast(count, dtype::float32), {})});
+  give_rounded(x, x.add("Mul", {sums, x.add("Div", {x.in(1), divisor})}), x.in(4));
 }
 inline void expand_quantized_reduce_mean(expansion& x) {
   const value_id axes = x.integers(x.attributes().require<std::vector<std::int64_t>>("axes"));

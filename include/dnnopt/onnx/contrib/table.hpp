@@ -10,14 +10,17 @@
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/onnx/contrib/activation.hpp>
+#include <dnnopt/onnx/contrib/alias.hpp>
 #include <dnnopt/onnx/contrib/attention.hpp>
 #include <dnnopt/onnx/contrib/block_quantization.hpp>
+#include <dnnopt/onnx/contrib/convolution.hpp>
 #include <dnnopt/onnx/contrib/expansion.hpp>
 #include <dnnopt/onnx/contrib/group_query_attention.hpp>
 #include <dnnopt/onnx/contrib/integer_product.hpp>
 #include <dnnopt/onnx/contrib/normalization.hpp>
 #include <dnnopt/onnx/contrib/product.hpp>
 #include <dnnopt/onnx/contrib/quantized.hpp>
+#include <dnnopt/onnx/contrib/refusal.hpp>
 #include <dnnopt/onnx/contrib/rotary.hpp>
 #include <dnnopt/onnx/node_emitter.hpp>
 
@@ -27,15 +30,10 @@ namespace contrib {
 
 /// All families.
 inline constexpr std::span<const contrib_row> families[] = {
-    activation_rows,
-    attention_rows,
-    block_quantization_rows,
-    group_query_attention_rows,
-    integer_product_rows,
-    normalization_rows,
-    product_rows,
-    quantized_rows,
-    rotary_rows,
+    activation_rows,         alias_rows,         attention_rows,
+    block_quantization_rows, convolution_rows,   group_query_attention_rows,
+    integer_product_rows,    normalization_rows, product_rows,
+    quantized_rows,          rotary_rows,
 };
 
 /// Errors: bad_arity.
@@ -53,8 +51,8 @@ inline void check_arity(const contrib_row& row, const pending_node& n) {
 }  // namespace contrib
 
 /// Adds standard nodes in the place of `n` where its operator is one of ONNX Runtime's that has an expansion; false
-/// where it is not. Errors: bad_arity, bad_attribute, unsupported for forms without an expansion (each names what it
-/// is), and those of the nodes.
+/// where it is not known. Errors: bad_arity, bad_attribute, unsupported for forms and operators without an expansion
+/// (each names what it is), and those of the nodes.
 inline bool expand_contrib(const pending_node& n, node_emitter& emitter) {
   for (const std::span<const contrib::contrib_row> family : contrib::families)
     for (const contrib::contrib_row& row : family) {
@@ -64,6 +62,10 @@ inline bool expand_contrib(const pending_node& n, node_emitter& emitter) {
       row.expand(x);
       return true;
     }
+  if (n.domain == "com.microsoft")
+    for (const contrib::refusal_row& row : contrib::refusals)
+      if (row.op_type == n.op_type)
+        throw error(errc::unsupported, "com.microsoft's " + n.op_type + ": " + std::string(row.reason));
   return false;
 }
 

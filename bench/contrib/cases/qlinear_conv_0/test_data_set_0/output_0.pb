@@ -1,0 +1,2 @@
+By0Jğpmlqqnpnnmklpmosnlsrqrslpolnoo`fsmvmg|lp}}yoW}kupp`txpsjpcZaC]sÁwD@lyšK¾$àİBê:of«’IIOO15–sdbmgµuŒ•yueˆx˜»KµJV¾qPR\?:Ej_r‰´¸…ƒ]VaJ‚a;Ry@•ybcW„Š¤Ç€c€hgÿ«Y@X%
+÷9%±KpymOmoukionntriqmimmrppgxdbvimsofuq‚p`yboz=?jVv’ƒu{–ˆ„¦{0uRluw
