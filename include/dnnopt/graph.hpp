@@ -161,6 +161,11 @@ class graph {
   [[nodiscard]] const std::vector<fused_block>& blocks() const noexcept { return blocks_; }
   void set_blocks(std::vector<fused_block> plan);
 
+  /// Conditions that values of the graph's symbols must meet, as derive_guards finds them on the graph as it was
+  /// imported; each run checks them. Edits leave them alone, for they are about inputs.
+  [[nodiscard]] const std::vector<guard>& guards() const noexcept { return guards_; }
+  void set_guards(std::vector<guard> conditions) { guards_ = std::move(conditions); }
+
   void set_captured_begin(node_id id, std::uint32_t begin) { nodes_.at(id).captured_begin = begin; }
   [[nodiscard]] attribute_map& attributes(node_id id) { return nodes_.at(id).attributes; }
   void rename_node(node_id id, std::string new_name);
@@ -207,6 +212,7 @@ class graph {
   std::vector<value_id> inputs_;
   std::vector<value_id> outputs_;
   std::vector<fused_block> blocks_;
+  std::vector<guard> guards_;
   std::optional<std::vector<node_id>> order_;  ///< of nodes and edges as they are; nothing: not asked for since an edit
 };
 

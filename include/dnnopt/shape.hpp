@@ -2,6 +2,7 @@
 #ifndef DNNOPT_SHAPE_HPP
 #define DNNOPT_SHAPE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -43,8 +44,9 @@ using shape = std::vector<index_expr>;
 /// "[batch, 3, 224, 224]".
 [[nodiscard]] std::string to_string(const shape& dims);
 
-/// One dim of ONNX's multidirectional broadcasting. Where neither dim is known to be 1, equal dims stay, and of two
-/// different symbolic dims the result is their maximum (which is right for every legal binding).
+/// One dim of ONNX's multidirectional broadcasting. Where neither dim is known to be 1, equal dims stay; of two
+/// different symbolic dims the result is an expression that is right for every legal binding: their maximum, or 0 where
+/// one of them is 0 (beside 1).
 /// Errors: shape_mismatch for two different constants that both exceed 1.
 [[nodiscard]] index_expr broadcast_dim(const index_expr& a, const index_expr& b);
 
@@ -91,6 +93,42 @@ DNNOPT_BODY std::string to_string(const shape& dims) {
   return text + "]";
 }
 
+namespace detail {
+
+/// The operands of nested `op` (min or max), without constants, in the order of their nodes.
+inline void operands_of(const index_expr& e, expr_op op, std::vector<index_expr>& operands) {
+  if (e.op() != op) {
+    if (!e.is_constant()) operands.push_back(e);
+    return;
+  }
+  operands_of(index_expr::from_node(e.node()->left, e.node()->left_constant), op, operands);
+  operands_of(index_expr::from_node(e.node()->right, e.node()->right_constant), op, operands);
+}
+
+/// The dims that a symbolic dim was broadcast from, as broadcast_dim writes them; the dim itself where it was not.
+[[nodiscard]] inline std::vector<index_expr> broadcast_parts(const index_expr& dim) {
+  std::vector<index_expr> parts;
+  if (dim.op() == expr_op::max) {
+    operands_of(dim, expr_op::max, parts);
+    for (const index_expr& part : parts)
+      if (part.range().low < 1) return {dim};
+    return parts;
+  }
+  if (dim.op() != expr_op::product || dim.node()->factors.size() != 2) return {dim};
+  std::vector<index_expr> least;
+  for (const expr_node* factor : dim.node()->factors) {
+    const index_expr e = index_expr::from_node(factor);
+    if (e.op() == expr_op::max) operands_of(e, expr_op::max, parts);
+    if (e.op() == expr_op::min) operands_of(e, expr_op::min, least);
+  }
+  const auto by_node = [](const index_expr& x, const index_expr& y) { return x.node()->id < y.node()->id; };
+  std::sort(parts.begin(), parts.end(), by_node);
+  std::sort(least.begin(), least.end(), by_node);
+  return parts.size() > 1 && parts == least ? parts : std::vector<index_expr>{dim};
+}
+
+}  // namespace detail
+
 DNNOPT_BODY index_expr broadcast_dim(const index_expr& a, const index_expr& b) {
   if (a == b) return a;
   if (a == index_expr(1)) return b;
@@ -101,7 +139,16 @@ DNNOPT_BODY index_expr broadcast_dim(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && a.constant() > 1) return a;
   if (b.is_constant() && b.constant() > 1) return b;
   if (a.is_constant() || b.is_constant()) return 0;
-  return max(a, b);
+  // Broadcasting is associative, commutative and idempotent: one expression for each set of dims.
+  std::vector<index_expr> parts = detail::broadcast_parts(a);
+  for (const index_expr& part : detail::broadcast_parts(b))
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  std::sort(parts.begin(), parts.end(),
+            [](const index_expr& x, const index_expr& y) { return x.node()->id < y.node()->id; });
+  index_expr most = parts.front();
+  index_expr least = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) most = max(most, parts[i]), least = min(least, parts[i]);
+  return most * min(least, 1);
 }
 
 DNNOPT_BODY shape broadcast(const shape& a, const shape& b) {

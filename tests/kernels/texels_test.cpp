@@ -122,11 +122,11 @@ TEST_CASE_METHOD(texels, "activations packed along channels equal the reference,
           node_case c = convolutions()[i];
           if (read) c.texels = {layout};
           if (written) c.result_texels = {layout};
-          const std::string version = check(c).back();
+          const std::string kernel = check(c).back();
           if (c.inputs[1].dims()[1] == 1)
-            CHECK(version == (read ? "convolution_texels" : "map"));
+            CHECK(kernel == (read ? "convolution_texels" : "map"));
           else
-            CHECK((version == "convolution_tiles" || version == "matrix_partials"));
+            CHECK((kernel == "convolution_tiles" || kernel == "matrix_partials"));
         }
       }
   }
@@ -134,7 +134,7 @@ TEST_CASE_METHOD(texels, "activations packed along channels equal the reference,
 
 TEST_CASE_METHOD(texels, "element kernels read and write whole texels beside rows") {
   for (const memory_object object : {memory_object::buffer, memory_object::image2d, memory_object::image1d_buffer})
-    for (const std::size_t packed : {0, 1, 2}) {
+    for (const std::size_t packed : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
       node_case sum{"Add", {f32({6, 5, 7}, 1), f32({5, 1}, 2)}, {}, {}, 1};
       sum.texels = {texel_layout{packed, object, 0}};
       sum.result_texels = sum.texels;
@@ -163,7 +163,7 @@ TEST_CASE_METHOD(texels, "rows are read from texels, and a frame that stores sin
 TEST_CASE_METHOD(texels, "matrix products of activations in texels equal the reference") {
   for (const memory_object object : {memory_object::buffer, memory_object::image2d}) {
     memory = object == memory_object::buffer ? memory_objects::packed : memory_objects::images;
-    for (const std::size_t packed : {1, 2})
+    for (const std::size_t packed : {std::size_t{1}, std::size_t{2}})
       for (const bool constant : {false, true})
         for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{
                  {{3, 36, 20}, {20, 68}}, {{1, 13, 7}, {7, 9}}, {{1, 9, 700}, {700, 8}}}) {
@@ -220,8 +220,8 @@ TEST_CASE_METHOD(texels, "windows over images leave padding to the border where 
         for (node_case& c : cases) {
           c.texels = {layout};
           INFO(name_of(object) << (planes ? " of planes, " : ", ") << name_of(type));
-          const std::string version = check(c).back();
-          INFO(version);
+          const std::string kernel = check(c).back();
+          INFO(kernel);
           const codegen::kernel_plan& plan = plans.back();
           const bool image = object == memory_object::image2d || object == memory_object::image2d_array;
           const bool one_plane = dims[0] == 1 && channels <= 4 && object == memory_object::image2d;

@@ -268,6 +268,7 @@ DNNOPT_BODY void graph::compact() {
     if (block.anchor != no_node) block.anchor = moved_nodes[block.anchor];
   }
   packed.blocks_ = std::move(blocks_);
+  packed.guards_ = std::move(guards_);
   *this = std::move(packed);
 }
 

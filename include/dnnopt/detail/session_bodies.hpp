@@ -20,8 +20,11 @@
 #include <dnnopt/backend/program/program.hpp>
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/backend/run/refused_work_groups.hpp>
+#include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/backend/storage/fit_program.hpp>
+#include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
+#include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <dnnopt/session.hpp>
 
@@ -108,6 +111,13 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
     for (const value_id id : g.inputs()) known = known || g.value_at(id).name == name;
     if (!known) throw error(errc::missing_input, "the model has no input '" + name + "'");
   }
+  if (!state_->executor && !g.guards().empty()) {
+    symbol_values symbols;
+    std::vector<bool> checked;
+    for (std::size_t i = 0; i < ordered.size(); ++i)
+      if (!ordered[i].empty()) bind_symbols(g.value_at(g.inputs()[i]), ordered[i], symbols);
+    check_guards(g.guards(), symbols, checked);
+  }
   std::vector<tensor> outputs =
       state_->executor ? state_->executor->run(ordered, observer) : reference::evaluate(g, ordered);
   named_tensors result;
@@ -125,12 +135,23 @@ DNNOPT_BODY std::vector<bound_value> session::bindings() const {
   return state_->executor ? state_->executor->bound().rows() : std::vector<bound_value>();
 }
 
+/// Whether a dim of a value is no constant.
+[[nodiscard]] inline bool has_symbols(const graph& g) {
+  for (value_id v = 0; v < g.value_count(); ++v)
+    if (const auto& dims = g.facts(v).dims; dims && !is_static(*dims)) return true;
+  return false;
+}
+
 DNNOPT_BODY graph optimize(const model& source, const compile_options& options, compile_report& report) {
   graph g = source.main;
   bind_dims(g, options.dims);
   for (const auto& [input, dims] : options.shapes) bind_input_shape(g, input, dims);
   report.nodes_imported = g.node_count() + source.constant_nodes;
   const auto begin = std::chrono::steady_clock::now();
+  if (has_symbols(g)) {
+    (void)rdp{}.run(g);
+    g.set_guards(derive_guards(g));
+  }
   pass_environment environment;
   environment.evaluate = &reference::evaluate_node;
   environment.judge = options.judge.get();

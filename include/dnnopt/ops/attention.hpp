@@ -2,6 +2,9 @@
 #ifndef DNNOPT_OPS_ATTENTION_HPP
 #define DNNOPT_OPS_ATTENTION_HPP
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,12 +77,52 @@ struct attention_op : attention_classes {
     if (outputs.size() > 3) outputs[3].type = facts.type(0);
     if (!shapes_are_known(facts)) return;
     const extents e = extents_of(facts);
+    require_fitting(facts, e);
     const bool packed = facts.dims(0)->size() == 3;
     outputs[0].dims = packed ? shape{e.batch, e.queries, e.query_heads * e.value_size}
                              : shape{e.batch, e.query_heads, e.queries, e.value_size};
     if (outputs.size() > 1) outputs[1].dims = shape{e.batch, e.key_heads, e.keys, e.size};
     if (outputs.size() > 2) outputs[2].dims = shape{e.batch, e.key_heads, e.keys, e.value_size};
     if (outputs.size() > 3) outputs[3].dims = shape{e.batch, e.query_heads, e.queries, e.keys};
+  }
+  /// Errors: shape_mismatch where keys, values, past and mask do not fit the queries and each other.
+  static void require_fitting(const node_facts& facts, const extents& e) {
+    const shape& q = *facts.dims(0);
+    const shape& k = *facts.dims(1);
+    const shape& v = *facts.dims(2);
+    const bool packed = q.size() == 3;
+    facts.require(guard_relation::equal, k[0], q[0], "batches of Attention's keys and queries");
+    facts.require(guard_relation::equal, v[0], q[0], "batches of Attention's values and queries");
+    facts.require(guard_relation::equal, k[packed ? 1 : 2], v[packed ? 1 : 2],
+                  "positions of Attention's keys and values");
+    facts.require(guard_relation::multiple, e.query_heads, e.key_heads, "heads of Attention's queries and keys");
+    if (packed) {
+      facts.require(guard_relation::equal, q[2], e.size * e.query_heads, "elements of Attention's queries and heads");
+      facts.require(guard_relation::equal, k[2], e.size * e.key_heads, "elements of Attention's keys and queries");
+      facts.require(guard_relation::equal, v[2], e.value_size * e.key_heads,
+                    "elements of Attention's values and heads");
+    } else {
+      facts.require(guard_relation::equal, v[1], k[1], "heads of Attention's values and keys");
+      facts.require(guard_relation::equal, k[3], q[3], "elements of Attention's keys and queries");
+    }
+    if (const shape* mask = facts.dims(3)) {
+      const std::array<index_expr, 4> whole{e.batch, e.query_heads, e.queries, e.keys};
+      // The spec pads a mask of fewer keys: its last dim is at most the keys.
+      for (std::size_t back = 1; back <= std::min<std::size_t>(mask->size(), 4); ++back)
+        facts.require(back == 1 ? guard_relation::at_least : guard_relation::expands,
+                      back == 1 ? whole[4 - back] : (*mask)[mask->size() - back],
+                      back == 1 ? (*mask)[mask->size() - back] : whole[4 - back], "dims of Attention's mask");
+    }
+    for (const std::size_t slot : {std::size_t{4}, std::size_t{5}}) {
+      const shape* past = facts.dims(slot);
+      if (past == nullptr || past->size() != 4) continue;
+      facts.require(guard_relation::equal, (*past)[0], e.batch, "batches of Attention's past and queries");
+      facts.require(guard_relation::equal, (*past)[1], e.key_heads, "heads of Attention's past and keys");
+      facts.require(guard_relation::equal, (*past)[3], slot == 4 ? e.size : e.value_size,
+                    "elements of Attention's past");
+      if (slot == 5 && facts.dims(4) != nullptr)
+        facts.require(guard_relation::equal, (*past)[2], (*facts.dims(4))[2], "positions of Attention's past");
+    }
   }
   static index_expr macs(const node_facts& facts) {
     if (!shapes_are_known(facts)) return 0;

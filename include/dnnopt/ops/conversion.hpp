@@ -100,6 +100,25 @@ struct quantization_classes : element_wise_classes {
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
     if (outputs[0].dims && !inputs[0].dims) inputs[0].dims = outputs[0].dims;
   }
+  /// Errors: shape_mismatch where scale and zero point are neither for the tensor, nor the axis, nor blocks of it.
+  static void require_scales(const node_facts& facts) {
+    const shape* dims = facts.dims(0);
+    if (dims == nullptr) return;
+    for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
+      const shape* own = facts.dims(slot);
+      if (own == nullptr || own->empty() || dims->empty()) continue;
+      const std::size_t axis = normalize_axis(facts.attributes->get_int("axis", 1), dims->size());
+      const std::int64_t block = facts.attributes->get_int("block_size", 0);
+      if (own->size() == 1 && (block < 1 || dims->size() != 1)) {
+        facts.require(guard_relation::expands, own->front(), (*dims)[axis], "scales and the dim that is quantized");
+        continue;
+      }
+      if (own->size() != dims->size() || block < 1) continue;
+      for (std::size_t k = 0; k < dims->size(); ++k)
+        facts.require(guard_relation::equal, (*own)[k], k == axis ? ceildiv((*dims)[k], block) : (*dims)[k],
+                      "scales and the blocks that are quantized");
+    }
+  }
 };
 
 /// Saturates round(x / scale) + zero point; halves round to even.
@@ -111,6 +130,7 @@ struct quantize_linear_op : quantization_classes {
     const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);
     outputs[0].type = facts.has(2) ? facts.type(2) : named != dtype::undefined ? named : dtype::uint8;
     if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+    require_scales(facts);
   }
 };
 
@@ -122,6 +142,7 @@ struct dequantize_linear_op : quantization_classes {
     const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);
     outputs[0].type = named != dtype::undefined ? named : facts.type(1);
     if (const shape* dims = facts.dims(0)) outputs[0].dims = *dims;
+    require_scales(facts);
   }
 };
 

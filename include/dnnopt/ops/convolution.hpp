@@ -12,8 +12,12 @@
 
 namespace dnnopt::ops {
 
-/// What convolutions share: data is input `Data`, weights [out, in / group, kernel...] are input `Weights`.
-template <std::size_t Data, std::size_t Weights>
+/// A slot that no convolution has.
+inline constexpr std::size_t no_bias = 1000;
+
+/// What convolutions share: data is input `Data`, weights [out, in / group, kernel...] are input `Weights`, and a bias
+/// of the output channels may be input `Bias`.
+template <std::size_t Data, std::size_t Weights, std::size_t Bias>
 struct convolution_classes {
   static constexpr mapping_type mapping = mapping_type::many_to_many;
   static constexpr layout_class layout = layout_class::ild_variable;
@@ -41,11 +45,13 @@ struct convolution_classes {
                   "a convolution of " + to_string(*data) + " with weights " + to_string(*weights));
     const std::int64_t group = facts.attributes->get_int("group", 1);
     if (group < 1) throw error(errc::bad_attribute, "attribute 'group' is " + std::to_string(group));
-    const auto channels = (*data)[1].as_constant();
-    const auto weight_channels = (*weights)[transposed ? 0 : 1].as_constant();
-    if (channels && weight_channels && *channels != *weight_channels * (transposed ? 1 : group))
-      throw error(errc::shape_mismatch, "a convolution of " + to_string(*data) + " with weights " +
-                                            to_string(*weights) + " in " + std::to_string(group) + " groups");
+    constexpr std::string_view channels = "channels of the data and the weights of a convolution";
+    facts.require(guard_relation::equal, (*data)[1], (*weights)[transposed ? 0 : 1] * (transposed ? 1 : group),
+                  channels);
+    facts.require(guard_relation::multiple, (*weights)[0], group, "channels and groups of a convolution's weights");
+    if (const shape* bias = facts.dims(Bias))
+      facts.require(guard_relation::equal, element_count(*bias), transposed ? (*weights)[1] * group : (*weights)[0],
+                    "the bias and the output channels of a convolution");
   }
   static void infer_shape(const node_facts& facts, value_facts& output) {
     check(facts, false);
@@ -54,8 +60,10 @@ struct convolution_classes {
     if (data == nullptr || data->size() < 3) return;
     shape dims{(*data)[0], weights != nullptr ? (*weights)[0] : facts.data_dim(0, 1)};
     if (const auto extents = kernel(facts))
-      for (const window_axis& axis : windows(*facts.attributes, std::span(*data).subspan(2), *extents))
+      for (const window_axis& axis : windows(*facts.attributes, std::span(*data).subspan(2), *extents)) {
+        require_window(facts, axis);
         dims.push_back(axis.output);
+      }
     else
       for (std::size_t i = 2; i < data->size(); ++i) dims.push_back(facts.data_dim(0, i));
     output.dims = std::move(dims);
@@ -70,7 +78,7 @@ struct convolution_classes {
   }
 };
 
-struct conv_op : convolution_classes<0, 1> {
+struct conv_op : convolution_classes<0, 1, 2> {
   static constexpr std::string_view name = "Conv";
   static constexpr int since = 22;
   static constexpr op_arity arity{2, 3};
@@ -83,7 +91,7 @@ struct conv_op : convolution_classes<0, 1> {
 };
 
 /// Weights are [in, out / group, kernel...].
-struct conv_transpose_op : convolution_classes<0, 1> {
+struct conv_transpose_op : convolution_classes<0, 1, 2> {
   static constexpr std::string_view name = "ConvTranspose";
   static constexpr int since = 22;
   static constexpr op_arity arity{2, 3};
@@ -114,7 +122,7 @@ struct conv_transpose_op : convolution_classes<0, 1> {
 };
 
 /// 8-bit integers less their zero points, accumulated in int32.
-struct conv_integer_op : convolution_classes<0, 1> {
+struct conv_integer_op : convolution_classes<0, 1, no_bias> {
   static constexpr std::string_view name = "ConvInteger";
   static constexpr int since = 10;
   static constexpr op_arity arity{2, 4};
@@ -126,7 +134,7 @@ struct conv_integer_op : convolution_classes<0, 1> {
 };
 
 /// Inputs: x, its scale and zero point, w, its scale and zero point, the result's scale and zero point, and a bias.
-struct qlinear_conv_op : convolution_classes<0, 3> {
+struct qlinear_conv_op : convolution_classes<0, 3, 8> {
   static constexpr std::string_view name = "QLinearConv";
   static constexpr int since = 10;
   static constexpr op_arity arity{8, 9};
@@ -138,7 +146,7 @@ struct qlinear_conv_op : convolution_classes<0, 3> {
 };
 
 /// Each window element reads the input at an offset that input 2 gives, scaled by the mask of input 4.
-struct deform_conv_op : convolution_classes<0, 1> {
+struct deform_conv_op : convolution_classes<0, 1, 3> {
   static constexpr std::string_view name = "DeformConv";
   static constexpr int since = 22;
   static constexpr op_arity arity{3, 5};
@@ -154,7 +162,7 @@ struct deform_conv_op : convolution_classes<0, 1> {
 };
 
 /// A depthwise convolution along the last dim that reads no later position; state carries the last positions over.
-struct causal_conv_with_state_op : convolution_classes<0, 1> {
+struct causal_conv_with_state_op : convolution_classes<0, 1, 2> {
   static constexpr std::string_view name = "CausalConvWithState";
   static constexpr int since = 27;
   static constexpr op_arity arity{2, 4, 2, 2};
@@ -201,6 +209,7 @@ struct col2im_op {
     index_expr block_size = 1;
     if (block)
       for (const index_expr& extent : *block) block_size *= extent;
+    if (block) facts.require(guard_relation::multiple, (*data)[1], block_size, "channels and blocks of Col2Im");
     shape dims{(*data)[0], block ? floordiv((*data)[1], block_size) : facts.data_dim(0, 1)};
     dims.insert(dims.end(), image->begin(), image->end());
     outputs[0].dims = std::move(dims);

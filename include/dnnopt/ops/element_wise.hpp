@@ -24,7 +24,7 @@ namespace dnnopt::ops {
     if (!facts.has(i)) continue;
     const shape* dims = facts.dims(i);
     if (dims == nullptr) return std::nullopt;
-    result = result ? broadcast(*result, *dims) : *dims;
+    result = result ? facts.broadcast_shapes(*result, *dims) : *dims;
   }
   return result;
 }

@@ -45,10 +45,10 @@ struct concat_op {
     const std::size_t axis = axis_of(axis_attribute, result.size(), name);
     for (std::size_t i = 1; i < facts.inputs.size(); ++i) {
       const shape& dims = *facts.dims(i);
-      bool same = dims.size() == result.size();
+      const bool same = dims.size() == result.size();
       for (std::size_t k = 0; same && k < dims.size(); ++k) {
         if (k == axis) continue;
-        same = dims[k] == result[k] || !dims[k].is_constant() || !result[k].is_constant();
+        facts.require(guard_relation::equal, dims[k], result[k], "dims of Concat's inputs beside its axis");
         if (dims[k].is_constant()) result[k] = dims[k];
       }
       if (!same)
@@ -97,7 +97,7 @@ struct expand_op {
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
     if (const auto wanted = facts.elements(1)) {
-      set_dims(outputs, 0, broadcast(*dims, *wanted));
+      set_dims(outputs, 0, facts.broadcast_shapes(*dims, *wanted));
       carry_elements(facts, outputs, &expand_op::view);
     } else if (const auto rank = length_of(facts, 1)) {
       set_dims(outputs, 0, data_dims(facts, 0, std::max(*rank, dims->size())));

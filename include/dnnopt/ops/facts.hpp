@@ -2,6 +2,7 @@
 #ifndef DNNOPT_OPS_FACTS_HPP
 #define DNNOPT_OPS_FACTS_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/dtype.hpp>
 #include <dnnopt/error.hpp>
+#include <dnnopt/guard.hpp>
 #include <dnnopt/index_expr.hpp>
 #include <dnnopt/layout.hpp>
 #include <dnnopt/shape.hpp>
@@ -53,6 +55,8 @@ struct node_facts {
   std::size_t output_count = 0;
   expr_context* expressions = nullptr;  ///< makes symbols; never null when `infer` is called
   std::string_view scope;               ///< a name unique to the node in its model; prefix of its own symbols
+  /// Where `infer` leaves conditions on dims that nothing proves before execution; null: nobody asks.
+  std::vector<guard>* guards = nullptr;
 
   /// Whether input `i` is given.
   [[nodiscard]] bool has(std::size_t i) const noexcept { return i < inputs.size() && inputs[i] != nullptr; }
@@ -70,6 +74,13 @@ struct node_facts {
   [[nodiscard]] std::optional<std::vector<index_expr>> elements(std::size_t i) const;
   /// The elements of integer input `i` as numbers where all are constants, or nothing.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i) const;
+  /// States that two dims (or a dim and a limit) must stand in `relation`: where nothing proves it, a guard is left,
+  /// and each run checks it. `what` names the sides in error texts. Errors: shape_mismatch where it can never hold.
+  void require(guard_relation relation, const index_expr& left, const index_expr& right, std::string_view what) const;
+  /// The dim that two broadcast to, required to do so. Errors: shape_mismatch.
+  [[nodiscard]] index_expr broadcast_dims(const index_expr& a, const index_expr& b, std::string_view what) const;
+  /// The shape that two broadcast to, required to do so. Errors: shape_mismatch naming both.
+  [[nodiscard]] shape broadcast_shapes(const shape& a, const shape& b) const;
   /// The symbol that stands for a dim only execution tells; the same one at every call.
   [[nodiscard]] index_expr data_dim(std::size_t output, std::size_t axis, expr_range range = {0, unbounded}) const;
 };
@@ -162,6 +173,29 @@ DNNOPT_BODY std::optional<std::vector<std::int64_t>> node_facts::integers(std::s
     out.push_back(v.constant());
   }
   return out;
+}
+
+DNNOPT_BODY void node_facts::require(guard_relation relation, const index_expr& left, const index_expr& right,
+                                     std::string_view what) const {
+  const std::optional<bool> known = guard::proved(relation, left, right);
+  if (known && *known) return;
+  guard made{relation, left, right, std::string(what), {}};
+  if (known) throw error(errc::shape_mismatch, made.what + ": " + to_string(made) + " does not hold");
+  if (guards != nullptr) guards->push_back(std::move(made));
+}
+
+DNNOPT_BODY index_expr node_facts::broadcast_dims(const index_expr& a, const index_expr& b,
+                                                  std::string_view what) const {
+  require(guard_relation::broadcasts, a, b, what);
+  return broadcast_dim(a, b);
+}
+
+DNNOPT_BODY shape node_facts::broadcast_shapes(const shape& a, const shape& b) const {
+  shape result = broadcast(a, b);
+  const std::size_t shared = std::min(a.size(), b.size());
+  for (std::size_t back = 1; back <= shared; ++back)
+    require(guard_relation::broadcasts, a[a.size() - back], b[b.size() - back], "dims that broadcast");
+  return result;
 }
 
 DNNOPT_BODY index_expr node_facts::data_dim(std::size_t output, std::size_t axis, expr_range range) const {

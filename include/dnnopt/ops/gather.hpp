@@ -87,6 +87,13 @@ struct gather_elements_op {
     if (facts.dims(0) != nullptr && facts.dims(0)->size() != indices->size())
       throw error(errc::shape_mismatch,
                   "GatherElements: indices " + to_string(*indices) + " into " + to_string(*facts.dims(0)));
+    if (const shape* dims = facts.dims(0)) {
+      const std::size_t axis = axis_of(facts.attributes->get_int("axis", 0), dims->size(), name);
+      for (std::size_t k = 0; k < dims->size(); ++k)
+        if (k != axis)
+          facts.require(guard_relation::at_least, (*dims)[k], (*indices)[k],
+                        "dims of GatherElements' data and indices");
+    }
     set_dims(outputs, 0, *indices);
     carry_elements(facts, outputs, &gather_elements_op::view);
   }
@@ -129,6 +136,8 @@ struct gather_nd_op {
         batch + *tuple > rank)
       throw error(errc::shape_mismatch, "GatherND: index tuples of " + std::to_string(*tuple) + " after " +
                                             std::to_string(batch) + " batch dims into " + to_string(*dims));
+    for (std::size_t k = 0; k < static_cast<std::size_t>(batch); ++k)
+      facts.require(guard_relation::equal, (*dims)[k], (*indices)[k], "batch dims of GatherND's data and indices");
     shape result(indices->begin(), indices->end() - 1);
     result.insert(result.end(), dims->begin() + batch + *tuple, dims->end());
     set_dims(outputs, 0, std::move(result));

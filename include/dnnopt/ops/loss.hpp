@@ -20,6 +20,7 @@ struct loss_classes {
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = facts.type(0);
+    require_labels(facts);
     if (facts.attributes->get_string("reduction", "mean") != "none")
       outputs[0].dims = shape{};
     else if (const shape* labels = facts.dims(1))
@@ -27,6 +28,18 @@ struct loss_classes {
     if (outputs.size() < 2) return;
     outputs[1].type = facts.type(0);
     if (const shape* scores = facts.dims(0)) outputs[1].dims = *scores;
+  }
+  /// Errors: shape_mismatch where labels have other dims than the scores beside the class.
+  static void require_labels(const node_facts& facts) {
+    const shape* scores = facts.dims(0);
+    const shape* labels = facts.dims(1);
+    if (scores == nullptr || labels == nullptr) return;
+    if (scores->size() < 2 || labels->size() + 1 != scores->size())
+      throw error(errc::shape_mismatch, "a loss of scores " + to_string(*scores) + " and labels " + to_string(*labels));
+    for (std::size_t k = 0; k < labels->size(); ++k)
+      facts.require(guard_relation::equal, (*scores)[k == 0 ? 0 : k + 1], (*labels)[k], "dims of scores and labels");
+    if (const shape* weights = facts.dims(2); weights != nullptr && weights->size() == 1)
+      facts.require(guard_relation::equal, weights->front(), (*scores)[1], "weights and classes of a loss");
   }
 };
 struct negative_log_likelihood_loss_op : loss_classes {

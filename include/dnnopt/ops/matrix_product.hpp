@@ -21,20 +21,15 @@ struct matrix_product_classes {
   static constexpr computation_kind kind = computation_kind::matrix_product;
 };
 
-/// Errors: shape_mismatch where two dims are different constants.
-inline void require_equal_dims(const index_expr& a, const index_expr& b, std::string_view what) {
-  if (a.is_constant() && b.is_constant() && !(a == b))
-    throw error(errc::shape_mismatch, std::string(what) + " differ: " + to_string(a) + " and " + to_string(b));
-}
-
 /// The shape of numpy's matmul: batch dims broadcast; an operand of rank 1 is a row (left) or column (right) whose dim
 /// is dropped. Errors: shape_mismatch.
-[[nodiscard]] inline shape matmul_shape(const shape& a, const shape& b) {
+[[nodiscard]] inline shape matmul_shape(const node_facts& facts, const shape& a, const shape& b) {
   if (a.empty() || b.empty()) throw error(errc::shape_mismatch, "a matrix product needs operands of rank 1 or more");
-  require_equal_dims(a.back(), b.size() == 1 ? b[0] : b[b.size() - 2], "inner dims of a matrix product");
+  facts.require(guard_relation::equal, a.back(), b.size() == 1 ? b[0] : b[b.size() - 2],
+                "the inner dims of a matrix product");
   const shape batch_a(a.begin(), a.size() > 2 ? a.end() - 2 : a.begin());
   const shape batch_b(b.begin(), b.size() > 2 ? b.end() - 2 : b.begin());
-  shape result = broadcast(batch_a, batch_b);
+  shape result = facts.broadcast_shapes(batch_a, batch_b);
   if (a.size() > 1) result.push_back(a[a.size() - 2]);
   if (b.size() > 1) result.push_back(b.back());
   return result;
@@ -50,7 +45,7 @@ struct matmul_op : matrix_product_classes {
     require_one_type(facts, 0, 2);
     outputs[0].type = common_type(facts, 0, 2);
     if (facts.dims(0) != nullptr && facts.dims(1) != nullptr)
-      outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(1));
+      outputs[0].dims = matmul_shape(facts, *facts.dims(0), *facts.dims(1));
   }
   /// A matrix operand of unknown rank next to a known matrix and a known matrix result (SoD2 Fig. 3b).
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {
@@ -63,7 +58,7 @@ struct matmul_op : matrix_product_classes {
   }
   static index_expr macs(const node_facts& facts) {
     if (facts.dims(0) == nullptr || facts.dims(1) == nullptr) return 0;
-    return element_count(matmul_shape(*facts.dims(0), *facts.dims(1))) * facts.dims(0)->back();
+    return element_count(matmul_shape(facts, *facts.dims(0), *facts.dims(1))) * facts.dims(0)->back();
   }
 };
 
@@ -87,8 +82,15 @@ struct gemm_op : matrix_product_classes {
     if (a == nullptr || b == nullptr) return;
     if (a->size() != 2 || b->size() != 2)
       throw error(errc::shape_mismatch, "Gemm needs two matrices, got " + to_string(*a) + " and " + to_string(*b));
-    require_equal_dims((*a)[transposes(facts, 0) ? 0 : 1], (*b)[transposes(facts, 1) ? 1 : 0], "inner dims of Gemm");
-    outputs[0].dims = shape{(*a)[transposes(facts, 0) ? 1 : 0], (*b)[transposes(facts, 1) ? 0 : 1]};
+    facts.require(guard_relation::equal, (*a)[transposes(facts, 0) ? 0 : 1], (*b)[transposes(facts, 1) ? 1 : 0],
+                  "the inner dims of Gemm");
+    const shape result{(*a)[transposes(facts, 0) ? 1 : 0], (*b)[transposes(facts, 1) ? 0 : 1]};
+    if (const shape* c = facts.dims(2)) {
+      if (c->size() > 2) throw error(errc::shape_mismatch, "Gemm adds " + to_string(*c) + " to a matrix");
+      for (std::size_t back = 1; back <= c->size(); ++back)
+        facts.require(guard_relation::expands, (*c)[c->size() - back], result[2 - back], "dims that Gemm's C expands");
+    }
+    outputs[0].dims = result;
   }
   static index_expr macs(const node_facts& facts) {
     if (facts.dims(0) == nullptr || facts.dims(1) == nullptr) return 0;
@@ -118,7 +120,7 @@ struct einsum_op : matrix_product_classes {
       for (std::size_t d = 0; d < ranks[i]; ++d) {
         const index_expr& dim = (*facts.dims(i))[d];
         const auto [at, inserted] = result.dims.emplace(result.equation.operands[i][d], dim);
-        if (!inserted) at->second = broadcast_dim(at->second, dim);
+        if (!inserted) at->second = facts.broadcast_dims(at->second, dim, "dims of one label of Einsum");
       }
     return result;
   }
@@ -152,7 +154,7 @@ struct matmul_integer_op : matrix_product_classes {
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = dtype::int32;
     if (facts.dims(0) != nullptr && facts.dims(1) != nullptr)
-      outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(1));
+      outputs[0].dims = matmul_shape(facts, *facts.dims(0), *facts.dims(1));
   }
   static index_expr macs(const node_facts& facts) { return matmul_op::macs(facts); }
 };
@@ -169,11 +171,11 @@ struct qlinear_matmul_op : matrix_product_classes {
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = facts.type(7);
     if (facts.dims(0) != nullptr && facts.dims(3) != nullptr)
-      outputs[0].dims = matmul_shape(*facts.dims(0), *facts.dims(3));
+      outputs[0].dims = matmul_shape(facts, *facts.dims(0), *facts.dims(3));
   }
   static index_expr macs(const node_facts& facts) {
     if (facts.dims(0) == nullptr || facts.dims(3) == nullptr) return 0;
-    return element_count(matmul_shape(*facts.dims(0), *facts.dims(3))) * facts.dims(0)->back();
+    return element_count(matmul_shape(facts, *facts.dims(0), *facts.dims(3))) * facts.dims(0)->back();
   }
 };
 
@@ -189,7 +191,7 @@ struct det_op : matrix_product_classes {
     const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
     if (dims->size() < 2) throw error(errc::shape_mismatch, "Det needs matrices, got " + to_string(*dims));
-    require_equal_dims((*dims)[dims->size() - 2], dims->back(), "the dims of Det's matrix");
+    facts.require(guard_relation::equal, (*dims)[dims->size() - 2], dims->back(), "the dims of Det's matrix");
     outputs[0].dims = shape(dims->begin(), dims->end() - 2);
   }
 };

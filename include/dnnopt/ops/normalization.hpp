@@ -30,6 +30,17 @@ struct aggregating_classes {
   }
 };
 
+/// Requires that inputs from `first` to before `last`, as far as given, have an element for each channel (dim 1) of
+/// input 0. Errors: shape_mismatch.
+inline void require_channels(const node_facts& facts, std::size_t first, std::size_t last) {
+  const shape* dims = facts.dims(0);
+  if (dims == nullptr || dims->empty()) return;
+  const index_expr channels = dims->size() > 1 ? (*dims)[1] : index_expr(1);
+  for (std::size_t i = first; i < last; ++i)
+    if (const shape* own = facts.dims(i))
+      facts.require(guard_relation::equal, element_count(*own), channels, "a normalization's parameters and channels");
+}
+
 struct softmax_classes : aggregating_classes {
   static constexpr op_arity arity{1, 1};
   static constexpr computation_kind kind = computation_kind::softmax;
@@ -68,6 +79,7 @@ struct batch_normalization_op : aggregating_classes {
   }
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     aggregating_classes::infer(facts, outputs);
+    require_channels(facts, 1, 5);
     for (std::size_t i = 1; i < outputs.size(); ++i) {
       outputs[i].type = facts.type(3);
       if (const shape* dims = facts.dims(i + 2)) outputs[i].dims = *dims;
@@ -79,7 +91,25 @@ struct instance_normalization_op : aggregating_classes {
   static constexpr std::string_view name = "InstanceNormalization";
   static constexpr int since = 22;
   static constexpr op_arity arity{3, 3};
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    aggregating_classes::infer(facts, outputs);
+    require_channels(facts, 1, 3);
+  }
 };
+
+/// Requires that inputs from `first` to before `last`, as far as given, expand to input 0. Errors: shape_mismatch.
+inline void require_expanding(const node_facts& facts, std::size_t first, std::size_t last) {
+  const shape* dims = facts.dims(0);
+  if (dims == nullptr) return;
+  for (std::size_t i = first; i < last; ++i) {
+    const shape* own = facts.dims(i);
+    if (own == nullptr) continue;
+    for (std::size_t back = 1; back <= std::min(own->size(), dims->size()); ++back)
+      facts.require(guard_relation::expands, (*own)[own->size() - back], (*dims)[dims->size() - back],
+                    "a normalization's parameters and its input");
+  }
+}
 
 /// Outputs 1 and 2 are mean and inverse standard deviation, with ones for the normalized dims.
 struct layer_normalization_op : aggregating_classes {
@@ -90,6 +120,7 @@ struct layer_normalization_op : aggregating_classes {
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     aggregating_classes::infer(facts, outputs);
+    require_expanding(facts, 1, 3);
     const shape* dims = facts.dims(0);
     for (std::size_t i = 1; i < outputs.size(); ++i) {
       outputs[i].type = static_cast<dtype>(facts.attributes->get_int("stash_type", 1));
@@ -105,12 +136,26 @@ struct group_normalization_op : aggregating_classes {
   static constexpr std::string_view name = "GroupNormalization";
   static constexpr int since = 21;
   static constexpr op_arity arity{3, 3};
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    aggregating_classes::infer(facts, outputs);
+    const shape* dims = facts.dims(0);
+    if (dims == nullptr || dims->size() < 2) return;
+    const auto groups = facts.attributes->require<std::int64_t>("num_groups");
+    if (groups < 1) throw error(errc::bad_attribute, "attribute 'num_groups' is " + std::to_string(groups));
+    facts.require(guard_relation::multiple, (*dims)[1], groups, "channels and groups of GroupNormalization");
+  }
 };
 struct rms_normalization_op : aggregating_classes {
   static constexpr std::string_view name = "RMSNormalization";
   static constexpr int since = 23;
   static constexpr op_arity arity{2, 2};
   static constexpr bool normalizes_rows = true;
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    aggregating_classes::infer(facts, outputs);
+    require_expanding(facts, 1, 2);
+  }
 };
 struct lrn_op : aggregating_classes {
   static constexpr std::string_view name = "LRN";

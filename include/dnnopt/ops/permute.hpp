@@ -103,9 +103,7 @@ struct depth_to_space_op {
     check_rank_4(*dims, name);
     const std::int64_t block = block_size(facts, name);
     const shape& d = *dims;
-    if (d[1].is_constant() && d[1].constant() % (block * block) != 0)
-      throw error(errc::shape_mismatch,
-                  "DepthToSpace: " + to_string(d[1]) + " channels are no multiple of " + std::to_string(block * block));
+    facts.require(guard_relation::multiple, d[1], block * block, "channels and squared blocksize of DepthToSpace");
     set_dims(outputs, 0, {d[0], floordiv(d[1], block * block), d[2] * block, d[3] * block});
   }
   static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
@@ -154,9 +152,7 @@ struct space_to_depth_op {
     const std::int64_t block = block_size(facts, name);
     const shape& d = *dims;
     for (const std::size_t axis : {std::size_t{2}, std::size_t{3}})
-      if (d[axis].is_constant() && d[axis].constant() % block != 0)
-        throw error(errc::shape_mismatch,
-                    "SpaceToDepth: dim " + to_string(d[axis]) + " is no multiple of " + std::to_string(block));
+      facts.require(guard_relation::multiple, d[axis], block, "a spatial dim and blocksize of SpaceToDepth");
     set_dims(outputs, 0, {d[0], d[1] * (block * block), floordiv(d[2], block), floordiv(d[3], block)});
   }
   static void infer_backward(const node_facts& facts, std::span<const value_facts> outputs,
@@ -208,6 +204,9 @@ struct reverse_sequence_op {
     if (dims == nullptr) return;
     if (dims->size() < 2)
       throw error(errc::shape_mismatch, "ReverseSequence: the input " + to_string(*dims) + " has rank below 2");
+    const std::size_t batch = axis_of(facts.attributes->get_int("batch_axis", 1), dims->size(), name);
+    if (const shape* lengths = facts.dims(1); lengths != nullptr && lengths->size() == 1)
+      facts.require(guard_relation::equal, lengths->front(), (*dims)[batch], "lengths and batch of ReverseSequence");
     set_dims(outputs, 0, *dims);
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {

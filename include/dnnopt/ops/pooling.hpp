@@ -31,8 +31,10 @@ struct sliding_pool_classes : pooling_classes {
     shape dims{(*data)[0], (*data)[1]};
     const bool ceil_mode = facts.attributes->get_int("ceil_mode", 0) != 0;
     const auto kernel = facts.attributes->require<std::vector<std::int64_t>>("kernel_shape");
-    for (const window_axis& axis : windows(*facts.attributes, std::span(*data).subspan(2), kernel, ceil_mode))
+    for (const window_axis& axis : windows(*facts.attributes, std::span(*data).subspan(2), kernel, ceil_mode)) {
+      require_window(facts, axis);
       dims.push_back(axis.output);
+    }
     outputs[0].dims = dims;
     if (outputs.size() > 1) outputs[1].dims = std::move(dims);
   }

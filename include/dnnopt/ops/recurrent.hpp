@@ -32,14 +32,25 @@ struct recurrent_traits {
     if (x->size() != 3 || r->size() != 3)
       throw error(errc::shape_mismatch,
                   "a recurrent layer of input " + to_string(*x) + " and recurrence " + to_string(*r));
-    if ((*r)[1].is_constant() && (*r)[2].is_constant() && !((*r)[1] == (*r)[2] * Gates))
-      throw error(errc::shape_mismatch,
-                  "a recurrent layer of " + std::to_string(Gates) + " gates with recurrence " + to_string(*r));
+    facts.require(guard_relation::equal, (*r)[1], (*r)[2] * Gates, "gates and hidden elements of a recurrence");
     const bool batch_first = facts.attributes->get_int("layout", 0) != 0;
     const index_expr& steps = (*x)[batch_first ? 1 : 0];
     const index_expr& batch = (*x)[batch_first ? 0 : 1];
     const index_expr directions = facts.attributes->get_string("direction", "forward") == "bidirectional" ? 2 : 1;
     const index_expr& hidden = (*r)[2];
+    facts.require(guard_relation::equal, (*r)[0], directions, "directions of a recurrent layer and its recurrence");
+    if (const shape* w = facts.dims(1); w != nullptr && w->size() == 3) {
+      facts.require(guard_relation::equal, (*w)[2], (*x)[2], "elements of a recurrent layer's input and its weights");
+      facts.require(guard_relation::equal, (*w)[1], (*r)[1], "gates of a recurrent layer's weights and recurrence");
+    }
+    if (const shape* lengths = facts.dims(4); lengths != nullptr && lengths->size() == 1)
+      facts.require(guard_relation::equal, lengths->front(), batch, "lengths and batch of a recurrent layer");
+    for (const std::size_t i : {std::size_t{5}, std::size_t{6}})
+      if (const shape* first = facts.dims(i); first != nullptr && first->size() == 3) {
+        facts.require(guard_relation::equal, (*first)[batch_first ? 0 : 1], batch,
+                      "batches of a recurrent layer's input and first state");
+        facts.require(guard_relation::equal, (*first)[2], hidden, "elements of a recurrent layer's first state");
+      }
     set_dims(outputs, 0,
              batch_first ? shape{batch, steps, directions, hidden} : shape{steps, directions, batch, hidden});
     for (const std::size_t o : {std::size_t{1}, std::size_t{2}})

@@ -179,15 +179,20 @@ struct reshape_op {
       if (free) dims[*free] = facts.data_dim(0, *free);
       return dims;
     }
-    if (free) dims[*free] = left_over(*from, dims, *free);
+    if (free) {
+      dims[*free] = left_over(facts, *from, dims, *free);
+      return dims;
+    }
     if (is_static(*from) && is_static(dims) && !(element_count(*from) == element_count(dims)))
       throw error(errc::shape_mismatch,
                   "Reshape: " + to_string(*from) + " does not have the elements of " + to_string(dims));
+    facts.require(guard_relation::equal, element_count(*from), element_count(dims),
+                  "elements before and after Reshape");
     return dims;
   }
 
   // Dims that both sides have cancel first, which stays exact where a symbolic dim may be zero.
-  static index_expr left_over(shape from, shape dims, std::size_t free) {
+  static index_expr left_over(const node_facts& facts, shape from, shape dims, std::size_t free) {
     dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(free));
     for (std::size_t k = 0; k < dims.size();) {
       const auto same = std::find(from.begin(), from.end(), dims[k]);
@@ -204,7 +209,11 @@ struct reshape_op {
       if (total == index_expr(0)) return 0;
       throw error(errc::shape_mismatch, "Reshape: -1 stands beside a dim of zero");
     }
-    return quotient(total, known);
+    const index_expr result = quotient(total, known);
+    if (result * known == total) return result;
+    facts.require(guard_relation::at_least, known, 1, "the product of the dims beside -1 of Reshape");
+    facts.require(guard_relation::multiple, total, known, "elements of Reshape's input and the dims beside -1");
+    return result;
   }
 };
 
@@ -302,9 +311,7 @@ struct squeeze_op {
       const auto axes = facts.integers(1);
       if (!axes) return std::nullopt;
       for (const std::size_t axis : axes_of(*axes, dims.size(), name)) {
-        if (dims[axis].is_constant() && dims[axis].constant() != 1)
-          throw error(errc::shape_mismatch,
-                      "Squeeze: dim " + std::to_string(axis) + " of " + to_string(dims) + " is not 1");
+        facts.require(guard_relation::equal, dims[axis], 1, "a dim that Squeeze drops");
         dropped[axis] = true;
       }
     } else {

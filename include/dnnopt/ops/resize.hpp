@@ -272,6 +272,9 @@ struct grid_sample_op {
     if (dims == nullptr || grid == nullptr) return;
     if (dims->size() < 3 || grid->size() != dims->size())
       throw error(errc::shape_mismatch, "GridSample: a grid " + to_string(*grid) + " over " + to_string(*dims));
+    facts.require(guard_relation::equal, (*dims)[0], grid->front(), "batches of GridSample's input and grid");
+    facts.require(guard_relation::equal, grid->back(), static_cast<std::int64_t>(dims->size()) - 2,
+                  "coordinates of GridSample's grid and spatial dims");
     shape result{(*dims)[0], (*dims)[1]};
     result.insert(result.end(), grid->begin() + 1, grid->end() - 1);
     set_dims(outputs, 0, std::move(result));

@@ -42,10 +42,28 @@ struct scatter_traits {
 struct scatter_elements_op : scatter_traits {
   static constexpr std::string_view name = "ScatterElements";
   static constexpr int since = 18;
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    scatter_traits::infer(facts, outputs);
+    const shape* dims = facts.dims(0);
+    const shape* indices = facts.dims(1);
+    const shape* updates = facts.dims(2);
+    if (dims == nullptr || indices == nullptr || updates == nullptr) return;
+    if (indices->size() != dims->size() || updates->size() != dims->size())
+      throw error(errc::shape_mismatch, "updates " + to_string(*updates) + " at indices " + to_string(*indices) +
+                                            " into " + to_string(*dims));
+    const std::size_t axis = axis_of(facts.attributes->get_int("axis", 0), dims->size(), name);
+    for (std::size_t k = 0; k < dims->size(); ++k) {
+      facts.require(guard_relation::equal, (*updates)[k], (*indices)[k],
+                    "dims of ScatterElements' updates and indices");
+      if (k != axis)
+        facts.require(guard_relation::at_least, (*dims)[k], (*indices)[k], "dims of ScatterElements' data and indices");
+    }
+  }
 };
 
 /// Scatter: the deprecated name of ScatterElements without reduction.
-struct scatter_op : scatter_traits {
+struct scatter_op : scatter_elements_op {
   static constexpr std::string_view name = "Scatter";
   static constexpr int since = 11;
 };
@@ -54,6 +72,25 @@ struct scatter_op : scatter_traits {
 struct scatter_nd_op : scatter_traits {
   static constexpr std::string_view name = "ScatterND";
   static constexpr int since = 18;
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    scatter_traits::infer(facts, outputs);
+    const shape* dims = facts.dims(0);
+    const shape* indices = facts.dims(1);
+    const shape* updates = facts.dims(2);
+    if (dims == nullptr || indices == nullptr || updates == nullptr || indices->empty()) return;
+    const auto tuple = indices->back().as_constant();
+    if (!tuple) return;
+    const std::size_t leading = indices->size() - 1;
+    if (*tuple < 0 || static_cast<std::size_t>(*tuple) > dims->size() ||
+        updates->size() != leading + dims->size() - static_cast<std::size_t>(*tuple))
+      throw error(errc::shape_mismatch, "ScatterND: updates " + to_string(*updates) + " at indices " +
+                                            to_string(*indices) + " into " + to_string(*dims));
+    for (std::size_t k = 0; k < updates->size(); ++k)
+      facts.require(guard_relation::equal, (*updates)[k],
+                    k < leading ? (*indices)[k] : (*dims)[static_cast<std::size_t>(*tuple) + k - leading],
+                    "dims of ScatterND's updates");
+  }
 };
 
 /// TensorScatter: a cache whose elements from write_indices[batch] on along `axis` are replaced by the update; in
@@ -77,6 +114,12 @@ struct tensor_scatter_op {
     if (const shape* update = facts.dims(1); update != nullptr && update->size() != dims->size())
       throw error(errc::shape_mismatch,
                   "TensorScatter: an update " + to_string(*update) + " of a cache " + to_string(*dims));
+    if (const shape* update = facts.dims(1)) {
+      const std::size_t axis = axis_of(facts.attributes->get_int("axis", -2), dims->size(), name);
+      for (std::size_t k = 0; k < dims->size(); ++k)
+        facts.require(k == axis ? guard_relation::at_least : guard_relation::equal, (*dims)[k], (*update)[k],
+                      "dims of TensorScatter's cache and update");
+    }
     set_dims(outputs, 0, *dims);
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {

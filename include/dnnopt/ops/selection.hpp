@@ -55,9 +55,8 @@ struct top_k_op : selection_traits {
     const auto k = facts.elements(1);
     shape result = *dims;
     result[axis] = k && k->size() == 1 ? k->front() : facts.data_dim(0, axis, {0, (*dims)[axis].range().high});
-    if ((result[axis] - (*dims)[axis]).range().low > 0)
-      throw error(errc::shape_mismatch,
-                  "TopK: " + to_string(result[axis]) + " of " + to_string((*dims)[axis]) + " elements");
+    if (k)
+      facts.require(guard_relation::at_least, (*dims)[axis], result[axis], "elements to choose from and k of TopK");
     set_dims(outputs, 0, result);
     set_dims(outputs, 1, result);
   }
@@ -105,6 +104,10 @@ struct non_max_suppression_op : selection_traits {
         throw error(errc::shape_mismatch, "NonMaxSuppression: input " + std::to_string(i) + " " +
                                               to_string(*facts.dims(i)) + " does not have rank 3");
     set_type(outputs, 0, dtype::int64);
+    if (facts.dims(0) != nullptr && facts.dims(1) != nullptr) {
+      facts.require(guard_relation::equal, (*facts.dims(0))[0], (*facts.dims(1))[0], "batches of boxes and scores");
+      facts.require(guard_relation::equal, (*facts.dims(0))[1], (*facts.dims(1))[2], "boxes and scores");
+    }
     const shape* scores = facts.dims(1);
     const std::int64_t most = scores != nullptr ? element_count(*scores).range().high : unbounded;
     set_dims(outputs, 0, {facts.data_dim(0, 0, {0, most}), 3});

@@ -169,9 +169,8 @@ struct split_op {
       total += part[axis];
       set_dims(outputs, o, std::move(part));
     }
-    if (total.is_constant() && (*dims)[axis].is_constant() && !(total == (*dims)[axis]))
-      throw error(errc::shape_mismatch,
-                  "Split: the parts have " + to_string(total) + " elements of " + to_string((*dims)[axis]));
+    if (sizes && facts.has(1))
+      facts.require(guard_relation::equal, total, (*dims)[axis], "the sum of Split's parts and the dim that it splits");
     carry_elements(facts, outputs, &split_op::view);
   }
   static void infer_backward(const node_facts&, std::span<const value_facts> outputs, std::span<value_facts> inputs) {

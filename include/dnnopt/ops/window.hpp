@@ -12,6 +12,7 @@
 #include <dnnopt/attribute.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/index_expr.hpp>
+#include <dnnopt/ops/facts.hpp>
 #include <dnnopt/shape.hpp>
 
 namespace dnnopt {
@@ -103,6 +104,14 @@ inline bool pads_automatically(const std::string& auto_pad) {
     axis.output = max(axis.output, 0);
   }
   return axes;
+}
+
+/// Requires that the input of an axis of `windows` is not too short for its window. Errors: shape_mismatch.
+inline void require_window(const node_facts& facts, const window_axis& axis) {
+  if (axis.output.range().low > 0 || !axis.pad_begin.is_constant() || !axis.pad_end.is_constant()) return;
+  // SAME pads as much as one window needs; whatever pads stated may leave less than one.
+  const index_expr slack = axis.input + axis.pad_begin + axis.pad_end - axis.extent();
+  facts.require(guard_relation::at_least, slack, -axis.stride, "the padded input of a window, less the window");
 }
 
 /// The windows of a transposed convolution, from attributes strides, dilations, pads, auto_pad, output_padding and

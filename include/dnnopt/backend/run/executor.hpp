@@ -154,6 +154,9 @@ class opencl_executor {
     enter(made, queue);
     const opencl::command_counts before = queue.counts();
     run_state state{made, queue, symbols, {}, {}, observer, 0, 0, {}, {}};
+    state.checked_guards = made.checked_guards;
+    state.unchecked_guards =
+        std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (bound_.is_input_bound(i)) continue;
       state.host[g.inputs()[i]] = inputs[i];
@@ -199,6 +202,7 @@ class opencl_executor {
   /// All that one binding of the symbols needs.
   struct instance {
     symbol_values symbols;
+    std::vector<bool> checked_guards;  // the others wait for symbols that data bind
     run_memory memory;
     bool cut = false;                                         // buffers and scratch have their regions of the arena
     std::vector<bool> materialized;                           // by value id: expressions of dims that are there
@@ -221,6 +225,9 @@ class opencl_executor {
     std::vector<opencl::device_buffer> dying{};
     std::vector<tensor> dying_on_host{};
     std::vector<std::vector<std::byte>> dying_texels{};
+    // Guards whose symbols are bound during the run.
+    std::vector<bool> checked_guards{};
+    bool unchecked_guards = false;
 
     /// Everything enqueued so far is done.
     void reached() {
@@ -290,10 +297,14 @@ class opencl_executor {
         instances_.splice(instances_.begin(), instances_, at);
         return *(last_ = &instances_.front());
       }
+    // Before anything is enqueued or allocated for them.
+    std::vector<bool> checked;
+    check_guards(program_->g->guards(), symbols, checked);
     // The least recently used binding makes room before the new one asks for memory.
     if (instances_.size() >= kept_instances) instances_.pop_back();
     instance made;
     made.symbols = symbols;
+    made.checked_guards = std::move(checked);
     made.memory = plan_run_memory(*program_, symbols, where_->info().base_address_alignment_bytes, planner_);
     refuse_beyond_limit(made.memory);
     made.materialized.assign(program_->g->value_count(), false);
@@ -611,6 +622,11 @@ class opencl_executor {
       bind_symbols(g.value_at(out), outputs.at(i), state.symbols);
       if (device_values_[program_->roots[out]]) state.waiting[program_->roots[out]] = out;
       state.host[out] = std::move(outputs[i]);
+    }
+    if (state.unchecked_guards) {
+      check_guards(g.guards(), state.symbols, state.checked_guards);
+      state.unchecked_guards =
+          std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
     }
   }
 

@@ -211,14 +211,7 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
       continue;
     }
     const shape d = dims(in);
-    std::vector<index_expr> at;
-    for (std::size_t k = 0; k < d.size(); ++k)
-      at.push_back(d[k] == index_expr(1) ? index_expr(0) : index[index.size() - d.size() + k]);
-    // A dim that only run time knows to be 1 or not: the index stays within it either way.
-    for (std::size_t k = 0; k < d.size(); ++k) {
-      const index_expr& whole = dims(n.outputs[output])[index.size() - d.size() + k];
-      if (!(d[k] == whole) && !(d[k] == index_expr(1))) at[k] = min(at[k], d[k] - 1);
-    }
+    const std::vector<index_expr> at = broadcast_index(d, dims(n.outputs[output]), index);
     operands.push_back(emit(in, at));
     // OpenCL's functions take operands of one type.
     const compute_type common = wide ? compute_type::real64 : compute_type::real;

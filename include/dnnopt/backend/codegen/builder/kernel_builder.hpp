@@ -230,6 +230,25 @@ class kernel_builder {
         extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0);
     return define_integer(prefix, index_source(e), {0, high});
   }
+  /// The index along a dim of an operand that is broadcast to `whole`, where the result stands at `at` of it. A dim
+  /// that only a run tells to be 1 or not keeps its last index as the bound; guards see to it that it is one of both.
+  [[nodiscard]] static index_expr broadcast_index(const index_expr& dim, const index_expr& whole,
+                                                  const index_expr& at) {
+    if (dim == index_expr(1)) return 0;
+    if (dim == whole || dim.range().low > 1) return at;
+    return min(at, dim - 1);
+  }
+  /// The index of an operand that is broadcast to dims `whole` (aligned at the last one), where the result stands at
+  /// `at`.
+  [[nodiscard]] static std::vector<index_expr> broadcast_index(const shape& dims, const shape& whole,
+                                                               std::span<const index_expr> at) {
+    std::vector<index_expr> own;
+    for (std::size_t k = 0; k < dims.size(); ++k) {
+      const std::size_t w = whole.size() - dims.size() + k;
+      own.push_back(broadcast_index(dims[k], whole[w], at[w]));
+    }
+    return own;
+  }
   /// Whether 0 <= e < extent by their ranges.
   [[nodiscard]] static bool always_within(const index_expr& e, const index_expr& extent) {
     return e.range().low >= 0 && (extent - e).range().low > 0;

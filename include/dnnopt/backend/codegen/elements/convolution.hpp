@@ -104,7 +104,7 @@ inline std::string emit_convolution(kernel_builder& b, node_id id, std::size_t o
 /// The scale or zero point of the weights: one, or one per output channel.
 [[nodiscard]] inline std::string per_channel(const element_site& s, std::size_t slot, std::string absent) {
   if (!s.has(slot)) return absent;
-  return element_count(s.dims(slot)) == index_expr(1) ? s.read_scalar(slot) : s.read(slot, {s.index[1]});
+  return s.read_one_or_each(slot, s.out_dims()[1], s.index[1]);
 }
 
 inline std::string emit_integer_convolution(kernel_builder& b, node_id id, std::size_t output,

@@ -51,13 +51,41 @@ class element_site {
   [[nodiscard]] index_expr read_index(std::size_t i, std::span<const index_expr> at, expr_range range) const {
     return b.define_integer("g", read(i, at), range);
   }
-  /// The element of input `i` that broadcasts to `at` (aligned at the last dim).
+  /// The element of input `i` that is broadcast to `at` of a result of dims `whole` (aligned at the last dim).
+  [[nodiscard]] std::string read_broadcast(std::size_t i, const shape& whole, std::span<const index_expr> at) const {
+    return read(i, kernel_builder::broadcast_index(dims(i), whole, at));
+  }
+  /// The same where the result is the output.
   [[nodiscard]] std::string read_broadcast(std::size_t i, std::span<const index_expr> at) const {
-    const shape& d = dims(i);
-    std::vector<index_expr> own(d.size(), index_expr(0));
-    for (std::size_t k = 0; k < d.size(); ++k)
-      if (!(d[k] == index_expr(1))) own[k] = at[at.size() - d.size() + k];
-    return read(i, own);
+    return read_broadcast(i, out_dims(), at);
+  }
+  /// The element of input `i` that holds one number for all, or one for each of `extent` things, of which `at` counts.
+  [[nodiscard]] std::string read_one_or_each(std::size_t i, const index_expr& extent, const index_expr& at) const {
+    if (dims(i).size() != 1) return read_scalar(i);
+    return read(i, {kernel_builder::broadcast_index(dims(i)[0], extent, at)});
+  }
+  /// The second element along the last dim of input `i` (the others as in `at`), or 0 where that dim is 1: a complex
+  /// number's imaginary part, where a real number has none.
+  [[nodiscard]] std::string imaginary_part(std::size_t i, std::vector<index_expr> at) const {
+    const index_expr& parts = dims(i).back();
+    if (parts == index_expr(1)) return "0";
+    at.back() = min(index_expr(1), parts - 1);
+    const std::string element = read(i, at);
+    return parts.range().low > 1 ? element : "(" + index_source(parts) + " == 1 ? 0 : " + element + ")";
+  }
+  /// The index of channel `channel` in parameter `slot` of GroupNormalization: one for each channel or, before opset
+  /// 21, one for each group of `per_group` channels.
+  [[nodiscard]] index_expr group_parameter(std::size_t slot, const index_expr& channel,
+                                           const index_expr& per_group) const {
+    const index_expr& own = dims(slot)[0];
+    const index_expr& channels = dims(0)[1];
+    if (own == channels) return channel;
+    const index_expr group = floordiv(channel, per_group);
+    if (own.is_constant() && channels.is_constant()) return group;
+    return b.define_integer("g",
+                            index_source(own) + " == " + index_source(channels) + " ? " + index_source(channel) +
+                                " : " + index_source(group),
+                            channel.range());
   }
   /// The integers of an input known before execution, or of an attribute. Errors: unsupported where the input is not
   /// known.

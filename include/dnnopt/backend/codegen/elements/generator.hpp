@@ -135,8 +135,7 @@ inline std::string emit_dft(kernel_builder& b, node_id id, std::size_t output, s
            at[axis] = k;
            at.back() = 0;
            const std::string re = s.read(0, at);
-           at.back() = 1;
-           const std::string im = x.back() == index_expr(1) ? "0" : s.read(0, at);
+           const std::string im = s.imaginary_part(0, at);
            const std::string n = index_source(length);
            const std::string angle =
                b.let(type, std::string(inverse ? "2" : "-2") + " * (" + real + ")(((long)" + index_source(k) + " * " +
@@ -168,11 +167,7 @@ inline std::string emit_stft(kernel_builder& b, node_id id, std::size_t output, 
     if (x.size() == 3) at.emplace_back(0);
     const std::string window = s.has(2) ? " * " + s.read(2, {k}) : "";
     const std::string re = b.let(type, s.read(0, at) + window);
-    std::string im = "0";
-    if (x.size() == 3 && !(x[2] == index_expr(1))) {
-      at.back() = 1;
-      im = b.let(type, s.read(0, at) + window);
-    }
+    const std::string im = x.size() == 3 ? b.let(type, s.imaginary_part(0, at) + window) : "0";
     const std::string n = index_source(length);
     const std::string angle = b.let(type, "-2 * (" + real + ")(((long)" + index_source(k) + " * " +
                                               index_source(s.index[2]) + ") % " + n + ") / " + n);

@@ -22,9 +22,9 @@ struct matmul_indices {
   std::vector<index_expr> b;
 };
 
-/// `index` is an output index with the dims that rank-1 operands drop left out.
-[[nodiscard]] inline matmul_indices matmul_index(const shape& a, const shape& b, std::span<const index_expr> index,
-                                                 const index_expr& k) {
+/// `index` is an index of the output, whose dims are `whole`.
+[[nodiscard]] inline matmul_indices matmul_index(const shape& a, const shape& b, const shape& whole,
+                                                 std::span<const index_expr> index, const index_expr& k) {
   std::size_t rank = index.size();
   const bool has_column = b.size() > 1;
   const bool has_row = a.size() > 1;
@@ -33,7 +33,10 @@ struct matmul_indices {
   const auto batch = [&](const shape& d) {
     std::vector<index_expr> at;
     const std::size_t own = d.size() - 2;
-    for (std::size_t i = 0; i < own; ++i) at.push_back(d[i] == index_expr(1) ? index_expr(0) : index[rank - own + i]);
+    for (std::size_t i = 0; i < own; ++i) {
+      const std::size_t w = rank - own + i;
+      at.push_back(kernel_builder::broadcast_index(d[i], whole[w], index[w]));
+    }
     return at;
   };
   matmul_indices result;
@@ -52,7 +55,7 @@ inline std::string emit_matmul(kernel_builder& b, node_id id, std::size_t output
   const element_site s(b, id, output, index);
   const std::string a = b.variable(s.compute(), "0");
   s.loop("k", s.dims(0).back(), [&](const index_expr& k) {
-    const matmul_indices at = matmul_index(s.dims(0), s.dims(1), s.index, k);
+    const matmul_indices at = matmul_index(s.dims(0), s.dims(1), s.out_dims(), s.index, k);
     const std::string left = s.read(0, at.a);
     b.line(a + " += " + left + " * " + s.read(1, at.b) + ";");
   });
@@ -78,16 +81,23 @@ inline std::string emit_gemm(kernel_builder& b, node_id id, std::size_t output, 
   return s.result(element_site::is_real(type) ? text : "(" + std::string(name_of(type)) + ")(" + text + ")");
 }
 
-/// The zero point of an integer matrix operand: none, one for all, or one per row (left) or column (right).
-[[nodiscard]] inline std::string zero_point_of(const element_site& s, std::size_t slot,
+/// The zero point (or scale) in `slot` of an integer matrix operand, which is input `of`: none, one for all, or one per
+/// row (left) or column (right).
+[[nodiscard]] inline std::string zero_point_of(const element_site& s, std::size_t slot, std::size_t of,
                                                std::span<const index_expr> operand, bool per_row) {
   if (!s.has(slot)) return "0";
   const shape& d = s.dims(slot);
   if (element_count(d) == index_expr(1)) return s.read_scalar(slot);
-  if (d.size() == 1) return s.read(slot, {operand[operand.size() - (per_row ? 2 : 1)]});
+  const shape& whole = s.dims(of);
+  // The one row of an operand of rank 1 has one zero point.
+  if (d.size() == 1 && operand.size() < 2) return s.read_scalar(slot);
+  if (d.size() == 1) {
+    const std::size_t along = operand.size() - (per_row ? 2 : 1);
+    return s.read_one_or_each(slot, whole[along], operand[along]);
+  }
   std::vector<index_expr> at(operand.begin(), operand.end());
   at[at.size() - (per_row ? 1 : 2)] = 0;
-  return s.read(slot, at);
+  return s.read(slot, kernel_builder::broadcast_index(d, whole, at));
 }
 
 inline std::string emit_matmul_integer(kernel_builder& b, node_id id, std::size_t output,
@@ -95,9 +105,9 @@ inline std::string emit_matmul_integer(kernel_builder& b, node_id id, std::size_
   const element_site s(b, id, output, index);
   const std::string a = b.variable(compute_type::integer, "0");
   s.loop("k", s.dims(0).back(), [&](const index_expr& k) {
-    const matmul_indices at = matmul_index(s.dims(0), s.dims(1), s.index, k);
-    const std::string x = b.let(compute_type::integer, s.read(0, at.a) + " - " + zero_point_of(s, 2, at.a, true));
-    const std::string y = b.let(compute_type::integer, s.read(1, at.b) + " - " + zero_point_of(s, 3, at.b, false));
+    const matmul_indices at = matmul_index(s.dims(0), s.dims(1), s.out_dims(), s.index, k);
+    const std::string x = b.let(compute_type::integer, s.read(0, at.a) + " - " + zero_point_of(s, 2, 0, at.a, true));
+    const std::string y = b.let(compute_type::integer, s.read(1, at.b) + " - " + zero_point_of(s, 3, 1, at.b, false));
     b.line(a + " += " + x + " * " + y + ";");
   });
   return s.result(a);
@@ -109,14 +119,15 @@ inline std::string emit_qlinear_matmul(kernel_builder& b, node_id id, std::size_
   const std::string a = b.variable(compute_type::integer, "0");
   matmul_indices at;
   s.loop("k", s.dims(0).back(), [&](const index_expr& k) {
-    at = matmul_index(s.dims(0), s.dims(3), s.index, k);
-    const std::string x = b.let(compute_type::integer, s.read(0, at.a) + " - " + zero_point_of(s, 2, at.a, true));
-    const std::string y = b.let(compute_type::integer, s.read(3, at.b) + " - " + zero_point_of(s, 5, at.b, false));
+    at = matmul_index(s.dims(0), s.dims(3), s.out_dims(), s.index, k);
+    const std::string x = b.let(compute_type::integer, s.read(0, at.a) + " - " + zero_point_of(s, 2, 0, at.a, true));
+    const std::string y = b.let(compute_type::integer, s.read(3, at.b) + " - " + zero_point_of(s, 5, 3, at.b, false));
     b.line(a + " += " + x + " * " + y + ";");
   });
-  at = matmul_index(s.dims(0), s.dims(3), s.index, 0);
-  const std::string scale = b.let(compute_type::real, zero_point_of(s, 1, at.a, true) + " * " +
-                                                          zero_point_of(s, 4, at.b, false) + " / " + s.read_scalar(6));
+  at = matmul_index(s.dims(0), s.dims(3), s.out_dims(), s.index, 0);
+  const std::string scale =
+      b.let(compute_type::real, zero_point_of(s, 1, 0, at.a, true) + " * " + zero_point_of(s, 4, 3, at.b, false) +
+                                    " / " + s.read_scalar(6));
   return quantized(s, "(float)" + a + " * " + scale, s.has(7) ? s.read_scalar(7) : "0");
 }
 
@@ -129,7 +140,7 @@ inline std::string emit_einsum(kernel_builder& b, node_id id, std::size_t output
   for (std::size_t i = 0; i < ranks.size(); ++i)
     for (std::size_t d = 0; d < ranks[i]; ++d) {
       index_expr& extent = extents.emplace(equation.operands[i][d], 1).first->second;
-      if (extent == index_expr(1)) extent = s.dims(i)[d];
+      extent = broadcast_dim(extent, s.dims(i)[d]);
     }
   std::map<int, index_expr> at;
   for (std::size_t d = 0; d < equation.output.size(); ++d) at[equation.output[d]] = s.index[d];
@@ -147,7 +158,8 @@ inline std::string emit_einsum(kernel_builder& b, node_id id, std::size_t output
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       std::vector<index_expr> own;
       for (std::size_t d = 0; d < ranks[i]; ++d)
-        own.push_back(s.dims(i)[d] == index_expr(1) ? index_expr(0) : at[equation.operands[i][d]]);
+        own.push_back(kernel_builder::broadcast_index(s.dims(i)[d], extents.at(equation.operands[i][d]),
+                                                      at[equation.operands[i][d]]));
       product += (product.empty() ? "" : " * ") + s.read(i, own);
     }
     b.line(a + " += " + product + ";");

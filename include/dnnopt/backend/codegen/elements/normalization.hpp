@@ -144,10 +144,9 @@ inline std::string emit_group_normalization(kernel_builder& b, node_id id, std::
                                    at.insert(at.end(), inner.begin() + 1, inner.end());
                                    return s.read(0, at);
                                  });
-  // Before opset 21 scale and bias had one element per group.
-  const index_expr channel = s.dims(1)[0] == d[1] ? s.index[1] : floordiv(s.index[1], per_group);
   return s.result("(" + s.read(0, s.index) + " - " + m.mean + ") * " + m.inverse_deviation + " * " +
-                  s.read(1, {channel}) + " + " + s.read(2, {channel}));
+                  s.read(1, {s.group_parameter(1, s.index[1], per_group)}) + " + " +
+                  s.read(2, {s.group_parameter(2, s.index[1], per_group)}));
 }
 
 inline std::string emit_batch_normalization(kernel_builder& b, node_id id, std::size_t output,

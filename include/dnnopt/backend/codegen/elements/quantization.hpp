@@ -34,8 +34,11 @@ namespace dnnopt::codegen {
   const shape& d = s.dims(slot);
   if (element_count(d) == index_expr(1)) return std::vector<index_expr>(d.size(), index_expr(0));
   const std::size_t axis = normalize_axis(s.attributes().get_int("axis", 1), at.size());
+  const shape& whole = s.dims(0);
   const std::int64_t block = s.attributes().get_int("block_size", 0);
-  if (d.size() == 1 && (block == 0 || at.size() != 1)) return {at[axis]};
+  // Of one dim, scales are for blocks where a block's size is stated.
+  if (d.size() == 1 && (block <= 0 || at.size() != 1))
+    return {kernel_builder::broadcast_index(d[0], whole[axis], at[axis])};
   if (block <= 0) throw s.refuse("scales of this rank need a block_size");
   std::vector<index_expr> own(at.begin(), at.end());
   own[axis] = floordiv(own[axis], block);

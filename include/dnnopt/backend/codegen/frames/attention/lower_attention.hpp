@@ -99,14 +99,23 @@ class attention_site {
     if (!hidden.empty()) b.line("if (" + hidden + ") " + result + " = -INFINITY;");
     if (s.has(3)) {
       const shape& mask = s.dims(3);
+      const shape whole_dims{e.batch, e.query_heads, e.queries, e.keys};
       const std::vector<index_expr> whole{batch(z), head(z), i, j};
-      // Keys beyond the mask are hidden.
+      // Keys beyond the mask are hidden; a mask of one key is for all of them, which a symbolic dim tells only in a
+      // run.
       const bool spans = mask.empty() || mask.back() == index_expr(1) || mask.back() == e.keys;
-      const std::string test = spans ? "" : kernel_builder::within(j, mask.back());
+      std::string test = spans ? "" : kernel_builder::within(j, mask.back());
+      if (!test.empty() && mask.back().range().low <= 1) test += " || " + index_source(mask.back()) + " == 1";
       s.when(test, [&] {
         std::vector<index_expr> own = whole;
-        if (!spans) own[3] = b.define_index("j", j, mask.back());
-        const std::string element = s.read_broadcast(3, own);
+        if (!spans) own[3] = b.define_index("j", min(j, mask.back() - 1), mask.back());
+        std::vector<index_expr> at_mask;
+        for (std::size_t k = 0; k < mask.size(); ++k) {
+          const std::size_t w = 4 - mask.size() + k;
+          at_mask.push_back(w == 3 && !spans ? own[3]
+                                             : kernel_builder::broadcast_index(mask[k], whole_dims[w], own[w]));
+        }
+        const std::string element = s.read(3, at_mask);
         b.line(s.type_of(3) == dtype::boolean ? "if (!" + element + ") " + result + " = -INFINITY;"
                                               : result + " += " + element + ";");
       });

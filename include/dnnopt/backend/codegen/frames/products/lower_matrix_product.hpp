@@ -65,6 +65,7 @@ struct contraction {
   const shape& x = b.dims(n.inputs[0]);
   const shape& y = b.dims(n.inputs[1]);
   const shape& out = b.dims(n.outputs[0]);
+  int summed = -1;  // of Einsum, whose summed dims may broadcast, none
   if (const attribute* equation = n.attributes.find("equation"); equation != nullptr) {
     if (n.inputs.size() != 2) return std::nullopt;
     const std::array<std::size_t, 2> ranks{x.size(), y.size()};
@@ -75,9 +76,10 @@ struct contraction {
     c.operands[0] = n.attributes.get_int("transA", 0) != 0 ? std::vector<int>{2, 0} : std::vector<int>{0, 2};
     c.operands[1] = n.attributes.get_int("transB", 0) != 0 ? std::vector<int>{1, 2} : std::vector<int>{2, 1};
     c.output = {0, 1};
+    summed = 2;
   } else {
     if (n.op->arity.most_inputs != 2) return std::nullopt;
-    const int summed = 1000;
+    summed = 1000;
     for (std::size_t d = 0; d < out.size(); ++d) c.output.push_back(static_cast<int>(d));
     const std::size_t matrix_dims = (x.size() > 1 ? 1U : 0U) + (y.size() > 1 ? 1U : 0U);
     const std::size_t batch = out.size() - matrix_dims;
@@ -96,12 +98,14 @@ struct contraction {
     if (d.size() != c.operands[o].size()) return std::nullopt;
     for (std::size_t i = 0; i < d.size(); ++i) {
       index_expr& extent = c.extents.emplace(c.operands[o][i], 1).first->second;
-      if (extent == index_expr(1)) extent = d[i];
+      if (extent == index_expr(1) || (c.operands[o][i] == summed && d[i].is_constant())) extent = d[i];
     }
   }
   for (std::size_t o = 0; o < 2; ++o) {
     const shape& d = o == 0 ? x : y;
     for (std::size_t i = 0; i < d.size(); ++i) {
+      // The inner dims of a matrix product are equal, whatever symbols stand for them: a guard sees to it.
+      if (c.operands[o][i] == summed) continue;
       // A dim that may or may not be 1 would read beyond its operand.
       if (d[i] == index_expr(1) || !(d[i] == c.extents.at(c.operands[o][i]))) {
         if (!(d[i] == index_expr(1))) return std::nullopt;

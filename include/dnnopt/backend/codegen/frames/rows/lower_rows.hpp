@@ -159,9 +159,7 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
     std::string text = "value";
     const auto parameter_of = [&](std::size_t slot) {
       if (op.span == row_span::from_axis) return s.read_broadcast(slot, at);
-      // Per channel; before opset 21 GroupNormalization had one per group.
-      const index_expr channel = s.dims(slot)[0] == s.dims(0)[1] ? at[1] : floordiv(at[1], rows.inner[0]);
-      return s.read(slot, {channel});
+      return s.read(slot, {op.span == row_span::group ? s.group_parameter(slot, at[1], rows.inner[0]) : at[1]});
     };
     if (op.family == row_family::centered || op.family == row_family::root_mean_square) {
       if (s.has(1)) text += " * " + parameter_of(1);

@@ -1,0 +1,67 @@
+// Owns the derivation of guards: what a graph needs of its symbols beyond what shape propagation proves.
+#ifndef DNNOPT_PASSES_DERIVE_GUARDS_HPP
+#define DNNOPT_PASSES_DERIVE_GUARDS_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/graph.hpp>
+#include <dnnopt/guard.hpp>
+#include <dnnopt/passes/rdp.hpp>
+
+namespace dnnopt {
+
+/// The conditions on symbols under which every node that leads to an output of `g` is lawful: what each operator's
+/// shape transfer requires (node_facts::require) and could not prove, and that no dim is negative. Each is listed once,
+/// for the first node that needs it. Precondition: RDP has settled. Nodes in bodies of control flow state none: their
+/// evaluation checks them where a body is entered. Errors: those of shape transfer. O(nodes).
+[[nodiscard]] inline std::vector<guard> derive_guards(const graph& g) {
+  std::vector<bool> wanted(g.node_limit(), false);
+  std::vector<value_id> waiting(g.outputs().begin(), g.outputs().end());
+  while (!waiting.empty()) {
+    const node_id producer = g.value_at(waiting.back()).producer;
+    waiting.pop_back();
+    if (producer == no_node || wanted[producer]) continue;
+    wanted[producer] = true;
+    for (const value_id in : g.node_at(producer).inputs)
+      if (in != no_value) waiting.push_back(in);
+  }
+  std::vector<guard> result;
+  std::unordered_multimap<std::size_t, std::size_t> listed;
+  const auto list = [&](guard&& found) {
+    const std::size_t hash = hash_value(found.left) * 31 + hash_value(found.right);
+    const auto [first, last] = listed.equal_range(hash);
+    if (std::any_of(first, last, [&](const auto& row) { return result[row.second] == found; })) return;
+    listed.emplace(hash, result.size());
+    result.push_back(std::move(found));
+  };
+  for (const node_id id : g.topological_order()) {
+    if (!wanted[id]) continue;
+    const node& n = g.node_at(id);
+    const facts_of_node held(g, id);
+    node_facts facts = *held;
+    std::vector<guard> found;
+    facts.guards = &found;
+    std::vector<value_facts> outputs(n.outputs.size());
+    n.op->infer(facts, outputs);
+    for (const value_id out : n.outputs) {
+      if (out == no_value || !g.facts(out).dims) continue;
+      for (const index_expr& dim : *g.facts(out).dims)
+        if (dim.range().low < 0)
+          found.push_back({guard_relation::at_least, dim, 0, "a dim of '" + g.value_at(out).name + "'", {}});
+    }
+    for (guard& one : found) {
+      one.node = detail::describe(n);
+      list(std::move(one));
+    }
+  }
+  return result;
+}
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_PASSES_DERIVE_GUARDS_HPP

@@ -1,0 +1,154 @@
+// Guards and symbolic broadcasting: what only a run tells is decided in the run, and what is unlawful is refused before
+// anything is enqueued.
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/guard.hpp>
+#include <dnnopt/passes/derive_guards.hpp>
+#include <dnnopt/session.hpp>
+
+#include "support/small_network.hpp"
+
+namespace {
+
+using namespace dnnopt;
+using dnnopt::testing::network;
+using dnnopt::testing::ramp;
+
+value_id symbolic(network& n, const char* name, std::vector<const char*> dims) {
+  shape s;
+  for (const char* dim : dims) s.push_back(n.g.expressions().symbol(dim));
+  return n.input(name, std::move(s));
+}
+
+std::string refusal(const model& m, const char* device, const std::vector<std::pair<std::string, tensor>>& inputs) {
+  session s = compile(m, {.device = device});
+  named_tensors given;
+  for (const auto& [name, t] : inputs) given.add(name, t);
+  try {
+    (void)s.run(given);
+  } catch (const error& e) {
+    CHECK(e.code() == errc::shape_mismatch);
+    return e.what();
+  }
+  return {};
+}
+
+/// The same model in one session per device over several shapes: outputs are those of the reference backend.
+void agree(const model& m, const std::vector<std::vector<std::pair<std::string, tensor>>>& runs) {
+  session host = compile(m, {.device = "reference"});
+  session device = compile(m, {.device = "opencl"});
+  for (const auto& inputs : runs) {
+    named_tensors given;
+    for (const auto& [name, t] : inputs) given.add(name, t);
+    const named_tensors right = host.run(given);
+    const named_tensors got = device.run(given);
+    CAPTURE(to_string(inputs[0].second.dims()), to_string(inputs[1].second.dims()));
+    REQUIRE(got[0].dims() == right[0].dims());
+    const auto a = got[0].data<float>();
+    const auto b = right[0].data<float>();
+    for (std::size_t i = 0; i < b.size(); ++i) REQUIRE(a[i] == Approx(b[i]).margin(1e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("broadcast_dim is associative, commutative, idempotent and right for zeros and ones", "[guard]") {
+  expr_context context;
+  const index_expr a = context.symbol("a");
+  const index_expr b = context.symbol("b");
+  const index_expr c = context.symbol("c");
+  const index_expr ab = broadcast_dim(a, b);
+  CHECK(ab == broadcast_dim(b, a));
+  CHECK(broadcast_dim(ab, a) == ab);
+  CHECK(broadcast_dim(ab, ab) == ab);
+  CHECK(broadcast_dim(ab, c) == broadcast_dim(a, broadcast_dim(c, b)));
+  for (const auto& [x, y, z] : {std::array{0, 1, 0}, std::array{1, 0, 0}, std::array{1, 7, 7}, std::array{7, 1, 7},
+                                std::array{7, 7, 7}, std::array{1, 1, 1}, std::array{0, 0, 0}}) {
+    symbol_values values;
+    values.bind(*a.as_symbol(), x);
+    values.bind(*b.as_symbol(), y);
+    CHECK(ab.evaluate(values) == z);
+  }
+}
+
+TEST_CASE("a guard is proved, refuted or left for the run", "[guard]") {
+  expr_context context;
+  const index_expr a = context.symbol("a");
+  const index_expr b = context.symbol("b");
+  using enum guard_relation;
+  CHECK(guard::proved(equal, a, a) == true);
+  CHECK(guard::proved(equal, a, a + 1) == false);
+  CHECK(guard::proved(equal, a, b) == std::nullopt);
+  CHECK(guard::proved(broadcasts, a, 1) == true);
+  CHECK(guard::proved(broadcasts, a + 2, a + 4) == false);
+  CHECK(guard::proved(broadcasts, a + 1, a + 3) == std::nullopt);  // 1 and 3
+  CHECK(guard::proved(expands, a + 2, a) == false);
+  CHECK(guard::proved(at_least, a, 0) == true);
+  CHECK(guard::proved(at_least, -1, a) == false);
+  CHECK(guard::proved(multiple, a * 6, 3) == true);
+  CHECK(guard::proved(multiple, a, 3) == std::nullopt);
+  CHECK(guard::holds(multiple, 0, 0));
+  CHECK_FALSE(guard::holds(multiple, 4, 0));
+}
+
+TEST_CASE("unequal symbols are refused by name before anything runs", "[guard][opencl]") {
+  for (const char* device : {"reference", "opencl"}) {
+    CAPTURE(device);
+    network add;
+    const value_id sum = add.node("Add", {symbolic(add, "x", {"rows"}), symbolic(add, "y", {"width"})});
+    const model added = add.finish(sum);
+    CHECK(refusal(added, device, {{"x", ramp({3})}, {"y", ramp({1})}}).empty());
+    const std::string text = refusal(added, device, {{"x", ramp({3})}, {"y", ramp({4})}});
+    CHECK(text.find("Add") != std::string::npos);
+    CHECK(text.find("rows = 3") != std::string::npos);
+    CHECK(text.find("width = 4") != std::string::npos);
+
+    network product;
+    const value_id c =
+        product.node("MatMul", {symbolic(product, "x", {"m", "k"}), symbolic(product, "y", {"depth", "n"})});
+    CHECK(refusal(product.finish(c), device, {{"x", ramp({2, 3})}, {"y", ramp({4, 2})}}).find("depth = 4") !=
+          std::string::npos);
+
+    network joined;
+    const value_id j = joined.concat({symbolic(joined, "x", {"a", "b"}), symbolic(joined, "y", {"c", "d"})}, 0);
+    CHECK(refusal(joined.finish(j), device, {{"x", ramp({2, 3})}, {"y", ramp({2, 3})}}).empty());
+    network unequal;
+    const value_id u = unequal.concat({symbolic(unequal, "x", {"a", "b"}), symbolic(unequal, "y", {"c", "d"})}, 0);
+    CHECK_FALSE(refusal(unequal.finish(u), device, {{"x", ramp({2, 3})}, {"y", ramp({2, 4})}}).empty());
+  }
+}
+
+TEST_CASE("a reshape whose elements do not fit is refused, also where two dims are negative", "[guard][opencl]") {
+  for (const char* device : {"reference", "opencl"}) {
+    CAPTURE(device);
+    network n;
+    const value_id x = symbolic(n, "x", {"a", "b"});
+    const value_id to = n.g.add_constant("to", tensor::of<std::int64_t>({2}, {4, -1}));
+    const model m = n.finish(n.node("Reshape", {x, to}));
+    CHECK(refusal(m, device, {{"x", ramp({2, 6})}}).empty());
+    CHECK_FALSE(refusal(m, device, {{"x", ramp({3, 3})}}).empty());
+  }
+}
+
+TEST_CASE("symbolic operands broadcast as the run's dims say, in one session", "[guard][opencl]") {
+  const auto binary = [](std::string_view op, std::vector<const char*> a, std::vector<const char*> b) {
+    network n;
+    const value_id out = n.node(op, {symbolic(n, "x", std::move(a)), symbolic(n, "y", std::move(b))});
+    return n.finish(n.node("Relu", {out}));
+  };
+  agree(binary("Sub", {"a", "b"}, {"c", "d"}), {{{"x", ramp({3, 4})}, {"y", ramp({3, 4})}},
+                                                {{"x", ramp({1, 4})}, {"y", ramp({3, 1})}},
+                                                {{"x", ramp({3, 1})}, {"y", ramp({1, 4})}},
+                                                {{"x", ramp({1, 1})}, {"y", ramp({5, 7})}}});
+  agree(binary("MatMul", {"a", "m", "k"}, {"b", "k2", "n"}), {{{"x", ramp({2, 3, 4})}, {"y", ramp({2, 4, 5})}},
+                                                              {{"x", ramp({1, 3, 4})}, {"y", ramp({2, 4, 5})}},
+                                                              {{"x", ramp({2, 3, 4})}, {"y", ramp({1, 4, 5})}},
+                                                              {{"x", ramp({2, 1, 1})}, {"y", ramp({2, 1, 5})}}});
+}
