@@ -199,7 +199,7 @@ std::string wait_of(const dnnopt::session& session) {
 
 int bench(const options& o) {
   const auto init = clock::now();
-  const dnnopt::model m = dnnopt::load(o.model);
+  const dnnopt::model m = load_model(o);
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
@@ -223,6 +223,7 @@ int bench(const options& o) {
   result["form"] = form_of(o);
   result["wait"] = wait_of(session);
   const std::string smaller = smaller_work_groups_of(session, result);
+  tell_warnings(m, session.report(), result);
   result["init_ms"] = init_ms;
   result["first_ms"] = first_ms;
   result["latency_ms"] = {{"min", latencies.front()},
@@ -280,7 +281,7 @@ int bench(const options& o) {
 }
 
 int profile(const options& o) {
-  const dnnopt::model m = dnnopt::load(o.model);
+  const dnnopt::model m = load_model(o);
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
@@ -343,6 +344,7 @@ int profile(const options& o) {
     result.update(checked);
     result["form"] = form_of(o);
     result["wait"] = wait_of(session);
+    result["warnings"] = to_json(session.report().warnings);
     write_json(o, result);
   }
   return right ? 0 : 1;

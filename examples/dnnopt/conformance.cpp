@@ -41,6 +41,10 @@ int conformance(const options& o) {
     if (row.verdict == conformance_verdict::failed) say(o, "FAILED " + row.name + ": " + row.reason + "\n");
   });
   for (const conformance_result& row : report.results)
+    for (const dnnopt::warning& w : row.warnings)
+      std::fprintf(stderr, "dnnopt: warning (%s) of %s: %s\n", std::string(dnnopt::name_of(w.code)).c_str(),
+                   row.name.c_str(), w.text.c_str());
+  for (const conformance_result& row : report.results)
     if (row.verdict == conformance_verdict::unsupported) say(o, "unsupported " + row.name + ": " + row.reason + "\n");
   say(o, std::to_string(report.fallback) + " passed with an operator on the host, " +
              std::to_string(report.unsupported) + " unsupported" + form_text(o) + "\n" + std::to_string(report.passed) +

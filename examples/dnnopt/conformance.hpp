@@ -48,7 +48,8 @@ struct conformance_result {
   std::string name;
   conformance_verdict verdict = conformance_verdict::passed;
   bool fell_back = false;
-  std::string reason;  ///< why not passed
+  std::string reason;                     ///< why not passed
+  std::vector<dnnopt::warning> warnings;  ///< of the model
 };
 
 struct conformance_report {
@@ -229,7 +230,9 @@ inline conformance_result run_conformance_test(const std::filesystem::path& fold
     }
     dnnopt::import_options importing;
     importing.ops = dnnopt::standard_ops();
-    const dnnopt::graph model = dnnopt::import_onnx(folder / "model.onnx", importing);
+    dnnopt::imported_model imported = dnnopt::import_model(folder / "model.onnx", importing);
+    result.warnings = std::move(imported.warnings);
+    const dnnopt::graph& model = imported.main;
     random = detail::random_operator(model);
     std::vector<fs::path> sets;
     for (const auto& entry : fs::directory_iterator(folder))
@@ -314,7 +317,12 @@ inline conformance_report run_conformance(const std::filesystem::path& folder, c
                                 {"failed", report.failed},
                                 {"unsupported", report.unsupported},
                                 {"fallback", report.fallback},
-                                {"failures", nlohmann::ordered_json::array()}};
+                                {"failures", nlohmann::ordered_json::array()},
+                                {"warnings", nlohmann::ordered_json::array()}};
+  for (const conformance_result& row : report.results)
+    for (const dnnopt::warning& w : row.warnings)
+      result["warnings"].push_back(
+          {{"name", row.name}, {"code", dnnopt::name_of(w.code)}, {"node", w.node}, {"text", w.text}});
   for (const conformance_result& row : report.results)
     if (row.verdict != conformance_verdict::passed)
       result["failures"].push_back(

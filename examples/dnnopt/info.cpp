@@ -36,12 +36,14 @@ json ports(const dnnopt::graph& g, const std::vector<dnnopt::value_id>& ids) {
 int info(const options& o) {
   dnnopt::load_options loading;
   loading.missing_data = dnnopt::onnx::missing_data::zeros;
-  const dnnopt::model m = dnnopt::load(o.model, std::move(loading));
+  const dnnopt::model m = load_model(o, std::move(loading));
   dnnopt::graph g = m.main;
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::bind_dims(g, compiling.dims);
   for (const auto& [input, dims] : compiling.shapes) dnnopt::bind_input_shape(g, input, dims);
-  dnnopt::rdp{}.run(g);
+  std::vector<dnnopt::warning> warnings = m.warnings;
+  dnnopt::add_new_warnings(warnings, dnnopt::rdp{}.run(g).warnings);
+  say_warnings(warnings, m.warnings.size());
 
   json result;
   result["inputs"] = ports(g, g.inputs());
@@ -83,6 +85,11 @@ int info(const options& o) {
     if (step.where == dnnopt::placement::host)
       result["unsupported"].push_back(
           {{"node", g.node_at(step.id).name}, {"op", g.node_at(step.id).op->name}, {"reason", step.reason}});
+  for (const dnnopt::onnx::dead_node& dead : m.dead_nodes)
+    result["unsupported"].push_back({{"node", dead.name},
+                                     {"op", (dead.domain.empty() ? "" : dead.domain + ".") + dead.op_type},
+                                     {"reason", "leads to no output and is left out: " + dead.reason}});
+  result["warnings"] = to_json(warnings);
   result["params"] = params;
   result["macs"] = macs;
   result["macs_at"] = symbolic_macs ? "symbolic dims taken as 1; bind them with --dim" : "";
@@ -107,7 +114,7 @@ int info(const options& o) {
     text += "\n";
   }
   if (!result["unsupported"].empty()) {
-    text += "\nwithout a kernel (they run on the host):\n";
+    text += "\nwithout a kernel (they run on the host, or nowhere):\n";
     for (const auto& row : result["unsupported"])
       text += "  " + row["op"].get<std::string>() + "  " + row["node"].get<std::string>() + ": " +
               row["reason"].get<std::string>() + "\n";

@@ -106,7 +106,7 @@ struct device_to_plan_for {
 int optimize(const options& o) {
   dnnopt::load_options loading;
   loading.missing_data = dnnopt::onnx::missing_data::zeros;
-  const dnnopt::model m = dnnopt::load(o.model, std::move(loading));
+  const dnnopt::model m = load_model(o, std::move(loading));
   const dnnopt::compile_options compiling = compile_options_of(o);
 
   // Counts "before" are of the imported graph once shapes are known and constants are folded.
@@ -128,6 +128,7 @@ int optimize(const options& o) {
 
   json result;
   result["profile"] = profile_figures(compiling);
+  tell_warnings(m, report, result);
   result["nodes_imported"] = report.nodes_imported;
   result["nodes_folded"] = report.nodes_folded;
   std::size_t layout_before = 0;

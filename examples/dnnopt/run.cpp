@@ -22,15 +22,16 @@ std::string file_name_of(const std::string& name, std::size_t position) {
 }  // namespace
 
 int run(const options& o) {
-  const dnnopt::model m = dnnopt::load(o.model);
+  const dnnopt::model m = load_model(o);
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
   if (session.executor() != nullptr) session.executor()->poison_freed(o.poison_freed);
+  json result;
+  tell_warnings(m, session.report(), result);
   const dnnopt::named_tensors outputs = session.run(inputs);
 
-  json result;
   result["outputs"] = json::array();
   std::string text;
   std::size_t position = 0;

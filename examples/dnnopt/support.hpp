@@ -1,7 +1,10 @@
 // Owns the steps from the tool's flags to a compiled session and its inputs.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -120,6 +123,41 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   }
   use_profiles(o, result);
   return result;
+}
+
+/// Warnings as the tool's JSON.
+[[nodiscard]] inline json to_json(const std::vector<dnnopt::warning>& warnings) {
+  json rows = json::array();
+  for (const dnnopt::warning& row : warnings)
+    rows.push_back({{"code", dnnopt::name_of(row.code)}, {"node", row.node}, {"text", row.text}});
+  return rows;
+}
+
+/// Prints warnings from the one numbered `first` on to standard error.
+inline void say_warnings(const std::vector<dnnopt::warning>& warnings, std::size_t first = 0) {
+  for (std::size_t i = first; i < warnings.size(); ++i)
+    std::fprintf(stderr, "dnnopt: warning (%s): %s\n", std::string(dnnopt::name_of(warnings[i].code)).c_str(),
+                 warnings[i].text.c_str());
+}
+
+/// Loads the model that the flags name and prints its warnings. Inputs with a default value that --input names stay
+/// inputs. Errors: those of dnnopt::load.
+[[nodiscard]] inline dnnopt::model load_model(const options& o, dnnopt::load_options loading = {}) {
+  dnnopt::model m = dnnopt::load(o.model, loading);
+  for (const std::string& text : o.inputs) {
+    const std::string name = parse_pair(text).first;
+    if (std::find(m.default_inputs.begin(), m.default_inputs.end(), name) != m.default_inputs.end())
+      loading.overridden_inputs.push_back(name);
+  }
+  if (!loading.overridden_inputs.empty()) m = dnnopt::load(o.model, std::move(loading));
+  say_warnings(m.warnings);
+  return m;
+}
+
+/// Prints what compiling found beside the model's own warnings, and puts all of them into `result`.
+inline void tell_warnings(const dnnopt::model& m, const dnnopt::compile_report& report, json& result) {
+  say_warnings(report.warnings, m.warnings.size());
+  result["warnings"] = to_json(report.warnings);
 }
 
 /// How the session waits for its device, for JSON: "blocking", "spinning", or "none" on the reference backend.

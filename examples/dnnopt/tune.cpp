@@ -21,7 +21,7 @@ double latency_ms(dnnopt::session& session, const dnnopt::named_tensors& inputs)
 }  // namespace
 
 int tune(const options& o) {
-  const dnnopt::model m = dnnopt::load(o.model);
+  const dnnopt::model m = load_model(o);
   dnnopt::compile_options compiling = compile_options_of(o);
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
@@ -65,6 +65,7 @@ int tune(const options& o) {
   json result;
   result["device"] = info.name;
   result["form"] = form_of(o);
+  result["warnings"] = to_json(m.warnings);
   result["before_ms"] = before_ms;
   result["after_ms"] = after_ms;
   result["tried"] = found.tried;

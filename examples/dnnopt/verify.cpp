@@ -96,7 +96,7 @@ std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options
 }  // namespace
 
 int verify(const options& o) {
-  const dnnopt::model m = dnnopt::load(o.model);
+  const dnnopt::model m = load_model(o);
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::named_tensors inputs;
   std::vector<dnnopt::tensor> expected;
@@ -107,7 +107,10 @@ int verify(const options& o) {
     inputs = dnnopt::named_tensors(std::move(data.inputs));
     for (auto& [name, content] : data.outputs) expected.push_back(std::move(content));
   }
-  const dnnopt::named_tensors got = dnnopt::compile(m, compiling).run(inputs);
+  json result;
+  dnnopt::session session = dnnopt::compile(m, compiling);
+  tell_warnings(m, session.report(), result);
+  const dnnopt::named_tensors got = session.run(inputs);
   if (expected.empty()) {
     dnnopt::compile_options reference = compiling;
     reference.device = "reference";
@@ -115,7 +118,6 @@ int verify(const options& o) {
     reference.passes = "none";
     for (const auto& [name, content] : dnnopt::compile(m, reference).run(inputs)) expected.push_back(content);
   }
-  json result;
   bool passed = got.size() == expected.size();
   double absolute = 0;
   double relative = 0;

@@ -170,6 +170,12 @@ class graph {
   [[nodiscard]] attribute_map& attributes(node_id id) { return nodes_.at(id).attributes; }
   void rename_node(node_id id, std::string new_name);
 
+  /// Whether dims of some input of a node are only what the file declares, or follow from such dims. O(inputs).
+  [[nodiscard]] bool reads_declared_dims(node_id id) const {
+    const std::vector<value_id>& read = node_at(id).inputs;
+    return std::any_of(read.begin(), read.end(),
+                       [&](value_id v) { return v != no_value && facts(v).origin != dims_origin::computed; });
+  }
   /// The number of ids given out, removed nodes included: ids are below it.
   [[nodiscard]] std::size_t node_limit() const noexcept { return nodes_.size(); }
   /// The number of live nodes.

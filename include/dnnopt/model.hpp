@@ -22,6 +22,8 @@ struct load_options {
   op_set ops = standard_ops();  ///< add rows of your own operators here
   onnx::missing_data missing_data = onnx::missing_data::fail;
   onnx::import_limits limits{};
+  /// Graph inputs with a default value that runs will give: they stay inputs instead of constants (IR version 4 on).
+  std::vector<std::string> overridden_inputs{};
 };
 
 /// A loaded model. A value; copies share constants.
@@ -32,6 +34,9 @@ struct model {
   std::vector<onnx::external_file> files;            ///< data files that the model refers to
   std::vector<onnx::external_reference> references;  ///< tensors that lie in them
   std::size_t constant_nodes = 0;                    ///< Constant nodes of the file, which became constants
+  std::vector<std::string> default_inputs{};         ///< graph inputs with a default value, which became constants
+  std::vector<onnx::dead_node> dead_nodes{};         ///< nodes that lead to no output and were left out
+  std::vector<warning> warnings{};                   ///< where the file contradicts itself, and how it was read
 };
 
 /// Reads an .onnx file. Errors: as import_model.
@@ -40,9 +45,11 @@ struct model {
   import.ops = options.ops;
   import.missing_data = options.missing_data;
   import.limits = options.limits;
+  import.overridden_inputs = std::move(options.overridden_inputs);
   imported_model imported = import_model(path, import);
-  return {std::move(imported.main),  std::move(options.ops),         path,
-          std::move(imported.files), std::move(imported.references), imported.constant_nodes};
+  return {std::move(imported.main),           std::move(options.ops),         path,
+          std::move(imported.files),          std::move(imported.references), imported.constant_nodes,
+          std::move(imported.default_inputs), std::move(imported.dead_nodes), std::move(imported.warnings)};
 }
 
 /// Values for symbolic dims by name.

@@ -26,6 +26,7 @@
 #include <dnnopt/passes/pipeline.hpp>
 #include <dnnopt/storage.hpp>
 #include <dnnopt/wait_mode.hpp>
+#include <dnnopt/warning.hpp>
 
 struct _cl_mem;  // OpenCL's: cl_mem is a pointer to it
 
@@ -73,7 +74,8 @@ struct compile_options {
 /// What compile did.
 struct compile_report {
   std::size_t nodes_imported = 0;
-  std::size_t nodes_folded = 0;  ///< nodes that constant folding and shape propagation took away
+  std::size_t nodes_folded = 0;   ///< nodes that constant folding and shape propagation took away
+  std::vector<warning> warnings;  ///< the model's (model::warnings), then what passes found
   std::vector<pass_report> passes;
   double pass_seconds = 0;
   double lower_seconds = 0;
@@ -109,8 +111,9 @@ class session {
   bool save_programs() noexcept;
 
   /// One inference. Inputs are found by name, those that are bound must not be given; outputs that are bound are left
-  /// out of the result. Errors: missing_input, type_mismatch, shape_mismatch, invalid_argument (a bound input is given
-  /// too, or bound memory overlaps or is too small: docs/opencl_runtime.md), and those of devices.
+  /// out of the result. Errors: missing_input (also for an input with a default value that the model was not loaded to
+  /// have given: load_options::overridden_inputs), type_mismatch, shape_mismatch, invalid_argument (a bound input is
+  /// given too, or bound memory overlaps or is too small: docs/opencl_runtime.md), and those of devices.
   [[nodiscard]] named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
 
   /// Makes the input or output `name` lie in the caller's OpenCL buffer from the next inference on: dense, row-major,

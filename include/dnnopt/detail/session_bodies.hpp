@@ -35,6 +35,7 @@ struct session::state {
   std::shared_ptr<opened_device> device;      ///< null on the reference backend
   std::unique_ptr<opencl_executor> executor;  ///< null on the reference backend
   compile_report report;
+  std::vector<std::string> default_inputs;  ///< inputs that became constants
   bool saved = false;
 
   // Shared devices hold programs of several sessions; each writes what it brought in.
@@ -109,7 +110,13 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
   for (const auto& [name, content] : inputs) {
     bool known = false;
     for (const value_id id : g.inputs()) known = known || g.value_at(id).name == name;
-    if (!known) throw error(errc::missing_input, "the model has no input '" + name + "'");
+    if (known) continue;
+    const auto& defaults = state_->default_inputs;
+    if (std::find(defaults.begin(), defaults.end(), name) != defaults.end())
+      throw error(errc::missing_input, "input '" + name +
+                                           "' has a default value, which is compiled in; name it in "
+                                           "load_options::overridden_inputs to give it");
+    throw error(errc::missing_input, "the model has no input '" + name + "'");
   }
   if (!state_->executor && !g.guards().empty()) {
     symbol_values symbols;
@@ -158,6 +165,8 @@ DNNOPT_BODY graph optimize(const model& source, const compile_options& options, 
   report.passes = run_passes(g, pass_names(options.passes), environment, options.after_pass);
   g.compact();
   report.pass_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.warnings = source.warnings;
+  for (const pass_report& pass : report.passes) add_new_warnings(report.warnings, pass.warnings);
   for (const pass_report& pass : report.passes)
     if (pass.name == fold_constants::name) report.nodes_folded += pass.edits;
   report.nodes_folded += source.constant_nodes;
@@ -167,6 +176,7 @@ DNNOPT_BODY graph optimize(const model& source, const compile_options& options, 
 DNNOPT_BODY session compile(const model& source, const compile_options& options) {
   auto result = std::make_unique<session::state>();
   result->optimized = std::make_shared<const graph>(optimize(source, options, result->report));
+  result->default_inputs = source.default_inputs;
   if (options.device == "reference") {
     for (const auto& [name, layout] : options.texels)
       result->report.storage.notes.push_back("'" + name + "' keeps its rows: the reference backend has no texels");

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,7 +27,9 @@
 #include <dnnopt/onnx/import_options.hpp>
 #include <dnnopt/onnx/model_proto.hpp>
 #include <dnnopt/onnx/node_emitter.hpp>
+#include <dnnopt/onnx/node_order.hpp>
 #include <dnnopt/onnx/tensor_proto.hpp>
+#include <dnnopt/warning.hpp>
 
 namespace dnnopt::onnx {
 
@@ -36,17 +37,26 @@ namespace dnnopt::onnx {
 struct build_notes {
   std::vector<std::string> default_inputs;  ///< graph inputs with a default value; they became constants
   std::size_t constant_nodes = 0;           ///< Constant nodes; they became constants
+  std::vector<dead_node> dead_nodes;        ///< nodes that lead to no output and could not be imported
+  std::vector<warning> warnings;            ///< where the file contradicts itself
 };
 
 /// Turns the messages of one model into a graph in the newest opset. Used once.
 class graph_builder {
  public:
   /// All arguments outlive the builder.
-  graph_builder(const model_proto& model, const op_set& ops, const tensor_source& source, const import_limits& limits)
-      : model_(model), ops_(ops), source_(source), limits_(limits), nodes_left_(limits.nodes) {}
+  graph_builder(const model_proto& model, const op_set& ops, const tensor_source& source, const import_limits& limits,
+                const std::vector<std::string>& overridden_inputs)
+      : model_(model),
+        ops_(ops),
+        source_(source),
+        limits_(limits),
+        overridden_(overridden_inputs),
+        nodes_left_(limits.nodes) {}
 
   /// Errors: malformed_model, duplicate_name, missing_name, graph_cycle, unsupported_opset, unknown_operator,
   /// bad_attribute, bad_arity, type_mismatch, shape_mismatch, and those of tensors; each names its node or position.
+  /// invalid_argument and missing_input for names of `overridden_inputs` that are no inputs with a default value.
   [[nodiscard]] graph build() {
     if (!model_.ir_version) throw error(errc::malformed_model, "the file has no ir_version: it is no ONNX model");
     if (!model_.graph) throw error(errc::malformed_model, "the model has no graph");
@@ -63,20 +73,26 @@ class graph_builder {
     for (const auto& [key, value] : model_.metadata) g.metadata.emplace(key, value);
     for (const opset_proto& o : model_.opsets) g.opsets[std::string(o.domain)] = o.version;
     g.opsets[""] = newest_opset;
-    node_emitter emitter(ops_, g, nodes_left_);
+    if (model_.opsets.empty() && *model_.ir_version < first_ir_with_opsets)
+      notes_.warnings.push_back({warning_code::missing_opset, g.name,
+                                 "the file has IR version " + std::to_string(*model_.ir_version) +
+                                     " and states no opset; it counts as opset 1"});
+    node_emitter emitter(ops_, g, nodes_left_, notes_.warnings);
     scope main(emitter, nullptr);
     main.opsets = model_.opsets;
     fill(main, *model_.graph);
-    for (const value_info_proto& v : model_.graph->outputs)
-      if (!outputs_seen_.insert(v.name).second)
-        throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph output '" +
-                                              std::string(v.name) + "' is listed twice");
+    for (const std::string& name : overridden_)
+      if (std::find(notes_.default_inputs.begin(), notes_.default_inputs.end(), name) == notes_.default_inputs.end())
+        throw error(errc::missing_input, "the model has no input '" + name + "' with a default value");
     return g;
   }
 
   [[nodiscard]] const build_notes& notes() const noexcept { return notes_; }
 
  private:
+  static constexpr std::int64_t first_ir_with_opsets = 3;
+  static constexpr std::int64_t first_ir_with_overridable = 4;
+
   using function_key_type = std::tuple<std::string_view, std::string_view, std::string_view>;
   static function_key_type function_key(std::string_view domain, std::string_view name, std::string_view overload) {
     return {domain, name, overload};
@@ -109,13 +125,6 @@ class graph_builder {
     std::vector<capture> captures;
   };
 
-  static std::string where(const node_proto& n) {
-    std::string text = "node '" + std::string(n.name) + "' (" + (n.domain.empty() ? "" : std::string(n.domain) + ".") +
-                       std::string(n.op_type) + ")";
-    if (n.name.empty() && !n.outputs.empty()) text += " of output '" + std::string(n.outputs[0]) + "'";
-    return text + " at byte " + std::to_string(n.position);
-  }
-
   static void check_opset(const opset_proto& o) {
     if (!o.domain.empty()) return;
     if (o.version < oldest_opset || o.version > newest_opset)
@@ -144,11 +153,11 @@ class graph_builder {
     return inner;
   }
 
-  static value_id new_value(scope& s, std::string_view name) {
+  value_id new_value(scope& s, std::string_view name) {
     if (const auto found = s.promised.find(name); found != s.promised.end()) return found->second;
     graph& g = s.emitter->target();
     const value_id id = g.add_value(s.emitter->unique_name(s.prefix + std::string(name)));
-    if (const auto found = s.declared.find(name); found != s.declared.end()) apply_type(g, g.facts(id), *found->second);
+    if (const auto found = s.declared.find(name); found != s.declared.end()) apply_type(s, g.facts(id), *found->second);
     return id;
   }
 
@@ -158,7 +167,8 @@ class graph_builder {
                   "at byte " + std::to_string(position) + ": value '" + std::string(name) + "' is defined twice");
   }
 
-  static void apply_type(graph& g, value_facts& facts, const value_info_proto& info) {
+  void apply_type(scope& s, value_facts& facts, const value_info_proto& info) {
+    graph& g = s.emitter->target();
     const type_proto* type = &info.type;
     using kind = type_proto::kind;
     const auto bad = [&](const std::string& why) {
@@ -196,8 +206,12 @@ class graph_builder {
     if (facts.kind != value_kind::tensor || !type->dims) return;
     shape dims;
     for (const dim_proto& d : *type->dims) {
-      if (d.value && *d.value < 0) bad("has a negative dim " + std::to_string(*d.value));
-      if (d.value)
+      const bool negative = d.value && *d.value < 0;
+      if (negative)
+        s.emitter->warn(warning_code::negative_dim, std::string(info.name),
+                        "'" + std::string(info.name) + "' is declared with a dim of " + std::to_string(*d.value) +
+                            ", which counts as unknown");
+      if (d.value && !negative)
         dims.emplace_back(*d.value);
       else if (!d.param.empty())
         dims.push_back(g.expressions().symbol(d.param));
@@ -217,15 +231,7 @@ class graph_builder {
     for (const value_info_proto& v : proto.outputs) s.declared.insert_or_assign(v.name, &v);
     for (const value_info_proto& v : proto.inputs) s.declared.insert_or_assign(v.name, &v);
 
-    const auto add_initializer = [&](const auto& t, std::string_view name, std::size_t position) {
-      if (name.empty())
-        throw error(errc::missing_name, "at byte " + std::to_string(position) + ": an initializer has no name");
-      define(s, name, no_value, position);
-      s.names[name] = g.add_constant(s.emitter->unique_name(std::string(name)), to_tensor(t, source_));
-    };
-    for (const tensor_proto& t : proto.initializers) add_initializer(t, t.name, t.position);
-    for (const sparse_tensor_proto& t : proto.sparse_initializers) add_initializer(t, t.values.name, t.values.position);
-
+    add_initializers(s, proto);
     std::unordered_set<std::string_view> listed;
     for (const value_info_proto& v : proto.inputs) {
       if (v.name.empty())
@@ -234,9 +240,11 @@ class graph_builder {
         throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph input '" +
                                               std::string(v.name) + "' is listed twice");
       if (const auto initial = s.names.find(v.name); initial != s.names.end()) {
-        check_default(g, v, g.facts(initial->second));
-        if (is_main) notes_.default_inputs.emplace_back(v.name);
-        continue;
+        check_default(s, v, g.facts(initial->second));
+        if (!is_main) continue;
+        notes_.default_inputs.emplace_back(v.name);
+        if (!is_overridden(v.name)) continue;
+        s.names.erase(initial);
       }
       if (is_main && v.type.held == type_proto::kind::none)
         throw error(errc::malformed_model, "at byte " + std::to_string(v.position) + ": graph input '" +
@@ -245,7 +253,9 @@ class graph_builder {
       define(s, v.name, id, v.position);
       inputs_of(g, id);
     }
-    add_nodes(s, proto.nodes);
+    std::vector<std::string_view> wanted;
+    for (const value_info_proto& v : proto.outputs) wanted.push_back(v.name);
+    add_nodes(s, proto.nodes, wanted);
     for (const value_info_proto& v : proto.outputs) {
       const std::optional<value_id> id = lookup(s, v.name);
       if (!id || *id == no_value)
@@ -254,15 +264,51 @@ class graph_builder {
       g.add_output(*id);
     }
   }
+
+  // Of several initializers of one name the last one counts, as in ONNX Runtime; nothing reads one without a name.
+  void add_initializers(scope& s, const graph_proto& proto) {
+    std::unordered_map<std::string_view, std::size_t> last;
+    std::vector<std::pair<std::string_view, std::function<tensor()>>> all;
+    for (const tensor_proto& t : proto.initializers) all.emplace_back(t.name, [&] { return to_tensor(t, source_); });
+    for (const sparse_tensor_proto& t : proto.sparse_initializers)
+      all.emplace_back(t.values.name, [&] { return to_tensor(t, source_); });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string name(all[i].first);
+      if (name.empty())
+        s.emitter->warn(warning_code::unnamed_initializer, name, "an initializer has no name; it is left out");
+      else if (!last.insert_or_assign(all[i].first, i).second)
+        s.emitter->warn(warning_code::duplicate_initializer, name,
+                        "two initializers are named '" + name + "'; the last one counts");
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& [name, make] = all[i];
+      if (name.empty() || last.at(name) != i) continue;
+      // The name stays free for the input that takes the place of a default value.
+      const std::string held = std::string(name) + (s.outer == nullptr && is_overridden(name) ? "/default" : "");
+      const value_id id = s.emitter->target().add_constant(s.emitter->unique_name(held), make());
+      s.names.emplace(name, id);
+    }
+  }
+
+  // Errors: invalid_argument where the file is of an IR version whose initializers are constants.
+  [[nodiscard]] bool is_overridden(std::string_view name) const {
+    if (std::find(overridden_.begin(), overridden_.end(), name) == overridden_.end()) return false;
+    if (*model_.ir_version < first_ir_with_overridable)
+      throw error(errc::invalid_argument, "input '" + std::string(name) + "' is a constant in a file of IR version " +
+                                              std::to_string(*model_.ir_version) +
+                                              "; versions from 4 on let it be given");
+    return true;
+  }
+
   static void inputs_of(graph& g, value_id id) {
     std::vector<value_id> inputs = g.inputs();
     inputs.push_back(id);
     g.set_inputs(std::move(inputs));
   }
 
-  static void check_default(graph& g, const value_info_proto& info, const value_facts& initial) {
+  void check_default(scope& s, const value_info_proto& info, const value_facts& initial) {
     value_facts stated;
-    apply_type(g, stated, info);
+    apply_type(s, stated, info);
     if (stated.type != dtype::undefined && stated.type != initial.type)
       throw error(errc::type_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" +
                                            std::string(info.name) + "' is " + std::string(name_of(stated.type)) +
@@ -273,75 +319,32 @@ class graph_builder {
                                             ", its initializer " + to_string(*initial.dims));
   }
 
-  // --- order ---
-
-  // The names that a body reads from the graphs around it.
-  static void free_names(const graph_proto& g, std::vector<std::string_view>& out) {
-    std::unordered_set<std::string_view> own;
-    for (const auto& t : g.initializers) own.insert(t.name);
-    for (const auto& t : g.sparse_initializers) own.insert(t.values.name);
-    for (const auto& v : g.inputs) own.insert(v.name);
-    for (const auto& n : g.nodes) own.insert(n.outputs.begin(), n.outputs.end());
-    std::vector<std::string_view> read;
-    for (const auto& n : g.nodes) read_names(n, read);
-    for (const auto& v : g.outputs) read.push_back(v.name);
-    for (const std::string_view name : read)
-      if (!own.contains(name)) out.push_back(name);
-  }
-  static void read_names(const node_proto& n, std::vector<std::string_view>& out) {
-    out.insert(out.end(), n.inputs.begin(), n.inputs.end());
-    for (const attribute_proto& a : n.attributes)
-      if (a.g) free_names(*a.g, out);
-  }
-
-  // Indices of `nodes`, producers first; of several ready nodes the first of the file.
-  static std::vector<std::size_t> order_of(const scope& s, std::span<const node_proto> nodes) {
-    std::unordered_map<std::string_view, std::size_t> producer;
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-      for (const std::string_view name : nodes[i].outputs)
-        if (!name.empty() && (s.names.contains(name) || !producer.emplace(name, i).second))
-          throw error(errc::duplicate_name, where(nodes[i]) + ": value '" + std::string(name) + "' is defined twice");
-    std::vector<std::vector<std::size_t>> readers(nodes.size());
-    std::vector<std::size_t> pending(nodes.size(), 0);
-    std::vector<std::string_view> read;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      read.clear();
-      read_names(nodes[i], read);
-      for (const std::string_view name : read)
-        if (const auto found = producer.find(name); found != producer.end()) {
-          readers[found->second].push_back(i);
-          ++pending[i];
-        }
-    }
-    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-      if (pending[i] == 0) ready.push(i);
-    std::vector<std::size_t> order;
-    while (!ready.empty()) {
-      const std::size_t i = ready.top();
-      ready.pop();
-      order.push_back(i);
-      for (const std::size_t r : readers[i])
-        if (--pending[r] == 0) ready.push(r);
-    }
-    if (order.size() != nodes.size())
-      for (std::size_t i = 0; i < nodes.size(); ++i)
-        if (pending[i] != 0)
-          throw error(errc::graph_cycle, where(nodes[i]) + " depends on itself or on a node that does");
-    return order;
-  }
-
   // --- nodes ---
 
-  void add_nodes(scope& s, std::span<const node_proto> nodes) {
-    for (const std::size_t i : order_of(s, nodes)) {
+  // Adds `nodes`, of which those count that lead to a name of `wanted`.
+  void add_nodes(scope& s, std::span<const node_proto> nodes, std::span<const std::string_view> wanted) {
+    const std::vector<bool> live = live_nodes(nodes, wanted);
+    const auto is_taken = [&s](std::string_view name) { return s.names.contains(name); };
+    for (const std::size_t i : order_of(nodes, is_taken)) {
       const node_proto& n = nodes[i];
+      const node_id before = static_cast<node_id>(s.emitter->target().node_limit());
       try {
         add_node(s, n);
       } catch (const error& e) {
-        throw error(e.code(), where(n) + ": " + text_of(e));
+        if (live[i] || e.code() == errc::memory_limit) throw error(e.code(), where(n) + ": " + text_of(e));
+        leave_out(s, n, before, e);
       }
     }
+  }
+
+  // Takes a node that leads to no output, and what was made for it since node `before`, out of the graph.
+  void leave_out(scope& s, const node_proto& n, node_id before, const error& why) {
+    graph& g = s.emitter->target();
+    for (auto id = static_cast<node_id>(g.node_limit()); id-- > before;) g.remove_node(id);
+    for (const std::string_view name : n.outputs) s.names.erase(name);
+    notes_.dead_nodes.push_back({std::string(n.name), std::string(n.op_type), std::string(n.domain), text_of(why)});
+    s.emitter->warn(warning_code::dead_node, std::string(n.name),
+                    where(n) + " leads to no output and is left out: " + text_of(why));
   }
 
   void add_node(scope& s, const node_proto& proto) {
@@ -427,7 +430,8 @@ class graph_builder {
     for (const auto* opsets : {&s.opsets, &model_.opsets})
       for (const opset_proto& o : *opsets)
         if (o.domain == n.domain) return o.version;
-    if (n.domain.empty()) throw error(errc::unsupported_opset, "the model imports no opset of ai.onnx");
+    if (n.domain.empty() && (!model_.opsets.empty() || *model_.ir_version >= first_ir_with_opsets))
+      throw error(errc::unsupported_opset, "the model imports no opset of ai.onnx");
     return 1;
   }
 
@@ -451,7 +455,7 @@ class graph_builder {
     open_body made{std::string(a.name), std::make_shared<graph>(s.emitter->target().shared_expressions()), {}};
     if (s.depth >= limits_.nesting) throw error(errc::malformed_model, "graphs lie in each other too deep");
     made.body->name = a.g->name;
-    node_emitter emitter(ops_, *made.body, nodes_left_);
+    node_emitter emitter(ops_, *made.body, nodes_left_, notes_.warnings, true);
     scope inner(emitter, &s);
     inner.opsets = s.opsets;
     inner.arguments = s.arguments;
@@ -512,14 +516,16 @@ class graph_builder {
     s.prefix = call.name + "/";
     for (std::size_t i = 0; i < f.inputs.size(); ++i) define(s, f.inputs[i], call.input(i), f.position);
     std::vector<std::pair<value_id, value_id>> passed_through;
+    std::vector<std::string_view> wanted;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       if (call.outputs[i] == no_value) continue;
+      wanted.push_back(f.outputs[i]);
       if (const auto direct = s.names.find(f.outputs[i]); direct != s.names.end())
         passed_through.emplace_back(direct->second, call.outputs[i]);
       else if (!s.promised.emplace(f.outputs[i], call.outputs[i]).second)
         throw error(errc::duplicate_name, "function '" + std::string(f.name) + "' lists an output twice");
     }
-    add_nodes(s, f.nodes);
+    add_nodes(s, f.nodes, wanted);
     for (const auto& [name, id] : s.promised)
       if (!s.names.contains(name))
         throw error(errc::missing_name,
@@ -541,9 +547,9 @@ class graph_builder {
   const op_set& ops_;
   const tensor_source& source_;
   import_limits limits_;
+  const std::vector<std::string>& overridden_;
   std::size_t nodes_left_;
   std::map<function_key_type, const function_proto*> functions_;
-  std::unordered_set<std::string_view> outputs_seen_;
   build_notes notes_;
 };
 

@@ -11,6 +11,7 @@
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/onnx/import_options.hpp>
+#include <dnnopt/warning.hpp>
 
 #if DNNOPT_IMPLEMENT_IMPORT
 #include <memory>
@@ -31,6 +32,8 @@ struct import_options {
   onnx::missing_data missing_data =
       onnx::missing_data::fail;  ///< zeros: external data that does not exist reads as zeros
   onnx::import_limits limits;
+  /// Graph inputs with a default value (an initializer) that the caller will give: they stay inputs.
+  std::vector<std::string> overridden_inputs{};
 };
 
 /// A graph, and what its file says besides.
@@ -40,12 +43,17 @@ struct imported_model {
   std::vector<onnx::external_reference> references;  ///< tensors that lie in them
   std::vector<std::string> default_inputs;           ///< graph inputs with a default value; they became constants
   std::size_t constant_nodes = 0;                    ///< Constant nodes; they became constants without a node
+  std::vector<onnx::dead_node> dead_nodes;           ///< nodes that were left out
+  std::vector<warning> warnings;                     ///< where the file contradicts itself, and how it was read
 };
 
 /// Reads the model at `path`. The graph is in the newest opset: older forms are adapted, functions are inlined,
 /// Constant nodes are constants, operators with bodies take captured values as inputs, and shapes are inferred as far
 /// as one forward walk tells. Tensors view the mapped file and its external data files; these must not change
 /// meanwhile.
+///
+/// What leads to no output need not be known. Where the file contradicts itself it is read as ONNX Runtime does, with a
+/// warning (docs/models_as_found.md).
 ///
 /// Errors: every errc of the hundreds 1 and 2; the text names the node or the byte of the file. O(bytes + nodes log
 /// nodes).
@@ -65,13 +73,15 @@ inline imported_model import_bytes(std::span<const std::byte> bytes, std::shared
   source.keep_alive = std::move(keep_alive);
   source.external = &external;
   source.largest_dense_bytes = options.limits.dense_bytes;
-  graph_builder builder(model, options.ops, source, options.limits);
+  graph_builder builder(model, options.ops, source, options.limits, options.overridden_inputs);
   imported_model result;
   result.main = builder.build();
   result.files = external.files();
   result.references = external.references();
   result.default_inputs = builder.notes().default_inputs;
   result.constant_nodes = builder.notes().constant_nodes;
+  result.dead_nodes = builder.notes().dead_nodes;
+  result.warnings = builder.notes().warnings;
   return result;
 }
 }  // namespace onnx::detail

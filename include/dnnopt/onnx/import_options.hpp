@@ -30,6 +30,14 @@ struct external_file {
   bool missing = false;  ///< the file does not exist, its tensors are zeros; `file` is null
 };
 
+/// A node that leads to no output and could not be imported: it was left out.
+struct dead_node {
+  std::string name;
+  std::string op_type;
+  std::string domain;  ///< "" is ai.onnx
+  std::string reason;
+};
+
 /// One reference of the model to external data.
 struct external_reference {
   std::string tensor;

@@ -19,6 +19,7 @@
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/shape.hpp>
+#include <dnnopt/warning.hpp>
 
 namespace dnnopt::onnx {
 
@@ -66,9 +67,11 @@ struct pending_node {
 /// Adds nodes to a graph, checks their arity, and infers what their outputs are.
 class node_emitter {
  public:
-  /// `ops` and `target` outlive the emitter. At most `most_nodes` nodes are added.
-  node_emitter(const op_set& ops, graph& target, std::size_t& nodes_left)
-      : ops_(ops), graph_(target), nodes_left_(nodes_left) {}
+  /// All arguments outlive the emitter. At most `nodes_left` nodes are added. In a `body`, which may never run, shapes
+  /// that contradict each other are a warning.
+  node_emitter(const op_set& ops, graph& target, std::size_t& nodes_left, std::vector<warning>& warnings,
+               bool body = false)
+      : ops_(ops), graph_(target), nodes_left_(nodes_left), warnings_(warnings), body_(body) {}
 
   [[nodiscard]] graph& target() const noexcept { return graph_; }
   [[nodiscard]] const op_set& ops() const noexcept { return ops_; }
@@ -113,8 +116,13 @@ class node_emitter {
     return out;
   }
 
-  /// Adds a node in its newest form. Errors: unknown_operator, bad_arity, what inference finds, type_mismatch and
-  /// shape_mismatch where the file declares an output otherwise, memory_limit past the limit of nodes.
+  /// Warns about the node or value `subject`.
+  void warn(warning_code code, std::string subject, std::string text) {
+    add_new_warnings(warnings_, {{code, std::move(subject), std::move(text)}});
+  }
+
+  /// Adds a node in its newest form. Errors: unknown_operator, bad_arity, what inference finds, type_mismatch where the
+  /// file declares an output otherwise, memory_limit past the limit of nodes. Other dims than declared are a warning.
   void add(pending_node n) {
     const op_info& op = ops_.at(n.domain, n.op_type);
     if (nodes_left_ == 0) throw error(errc::memory_limit, "the model has more nodes than the importer's limit");
@@ -164,17 +172,38 @@ class node_emitter {
 
   void infer(const op_info& op, node_id id, const std::vector<value_id>& outputs) {
     std::vector<value_facts> found(outputs.size());
-    {
+    try {
       const facts_of_node facts(graph_, id);
       op.infer(*facts, found);
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (outputs[i] != no_value) check_dims(graph_.value_at(outputs[i]).name, found[i]);
+    } catch (const error& e) {
+      if (!body_ || (e.code() != errc::shape_mismatch && e.code() != errc::bad_attribute)) throw;
+      const std::string& name = graph_.node_at(id).name;
+      warn(warning_code::inconsistent_body, name,
+           "node '" + name + "' (" + std::string(op.name) + ") would fail if its body ran: " + text_of(e));
+      for (value_facts& facts : found) {
+        facts.dims.reset();
+        facts.elements.reset();
+      }
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i] != no_value)
-        merge(graph_.value_at(outputs[i]).name, graph_.facts(outputs[i]), std::move(found[i]));
+      if (outputs[i] != no_value) merge(id, outputs[i], std::move(found[i]));
+  }
+
+  static void check_dims(const std::string& name, const value_facts& found) {
+    if (!found.dims) return;
+    for (const index_expr& dim : *found.dims)
+      if (dim.range().high < 0)
+        throw error(errc::shape_mismatch,
+                    "output '" + name + "' is computed with a negative dim: " + to_string(*found.dims));
+    check_element_count(name, *found.dims);
   }
 
   // What inference finds wins over what the file declares, which nobody vouches for.
-  static void merge(const std::string& name, value_facts& declared, value_facts found) {
+  void merge(node_id id, value_id output, value_facts found) {
+    value_facts& declared = graph_.facts(output);
+    const std::string& name = graph_.value_at(output).name;
     if (found.type != dtype::undefined) {
       if (declared.type != dtype::undefined && declared.type != found.type)
         throw error(errc::type_mismatch, "output '" + name + "' is declared " + std::string(name_of(declared.type)) +
@@ -182,11 +211,8 @@ class node_emitter {
       declared.type = found.type;
       declared.kind = found.kind;
     }
+    if (!found.dims) declared.origin = declared.dims ? dims_origin::declared : dims_origin::computed;
     if (found.dims) {
-      for (const index_expr& dim : *found.dims)
-        if (dim.range().high < 0)
-          throw error(errc::shape_mismatch,
-                      "output '" + name + "' is computed with a negative dim: " + to_string(*found.dims));
       bool agree = !declared.dims || declared.dims->size() == found.dims->size();
       for (std::size_t d = 0; declared.dims && agree && d < found.dims->size(); ++d) {
         const auto a = (*declared.dims)[d].as_constant();
@@ -194,10 +220,12 @@ class node_emitter {
         agree = !a || !b || *a == *b;
       }
       if (!agree)
-        throw error(errc::shape_mismatch, "output '" + name + "' is declared " + to_string(*declared.dims) +
-                                              " but computed as " + to_string(*found.dims));
-      check_element_count(name, *found.dims);
+        warn(warning_code::stale_shape, name,
+             "'" + name + "' is declared " + to_string(*declared.dims) + ", but " +
+                 std::string(graph_.node_at(id).op->name) + " computes " + to_string(*found.dims) +
+                 "; what is computed counts");
       declared.dims = std::move(found.dims);
+      declared.origin = graph_.reads_declared_dims(id) ? dims_origin::from_declared : dims_origin::computed;
     }
     declared.elements = std::move(found.elements);
   }
@@ -205,6 +233,8 @@ class node_emitter {
   const op_set& ops_;
   graph& graph_;
   std::size_t& nodes_left_;
+  std::vector<warning>& warnings_;
+  bool body_;
   std::unordered_set<std::string> names_;
 };
 

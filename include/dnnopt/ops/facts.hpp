@@ -27,6 +27,10 @@ namespace dnnopt {
 /// Whether a value is a tensor or one of ONNX's containers.
 enum class value_kind : std::uint8_t { tensor, sequence, optional, map };
 
+/// Who vouches for a value's dims: operators and graph inputs; only the file's declaration, which gives way to what an
+/// operator computes; or an operator that was told such declared dims.
+enum class dims_origin : std::uint8_t { computed, declared, from_declared };
+
 /// What is known about a value before it is computed. RDP raises it from nothing to what the graph tells.
 struct value_facts {
   value_kind kind = value_kind::tensor;
@@ -34,7 +38,8 @@ struct value_facts {
   std::optional<shape> dims;      ///< nothing: rank not known yet
   tensor constant;                ///< the value itself where it is constant (else empty())
   std::optional<std::vector<index_expr>>
-      elements;           ///< integer tensors of few elements: each as an expression, row-major
+      elements;                                ///< integer tensors of few elements: each as an expression, row-major
+  dims_origin origin = dims_origin::computed;  ///< of `dims`
   bool narrowed = false;  ///< float16 by our choice where the model says float32 (backend/storage/narrow.hpp)
   std::optional<texel_layout>
       texels;  ///< packed, by our choice (backend/storage/pack.hpp) or the caller's (exchange_texels.hpp); else rows

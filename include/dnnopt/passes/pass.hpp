@@ -13,6 +13,7 @@
 
 #include <dnnopt/graph.hpp>
 #include <dnnopt/passes/rewriting/rewrite_options.hpp>
+#include <dnnopt/warning.hpp>
 
 namespace dnnopt {
 
@@ -20,6 +21,7 @@ namespace dnnopt {
 struct pass_result {
   std::size_t edits = 0;             ///< rewrites, removals or facts raised, by the pass's own count
   std::vector<std::string> remarks;  ///< what could not be done and why, for --explain
+  std::vector<warning> warnings{};   ///< what the user should know about the model
   std::map<std::string, std::size_t, std::less<>> rules{};  ///< how often each named rule fired, where a pass has rules
 };
 

@@ -32,6 +32,7 @@ struct pass_report {
   double seconds = 0;
   std::vector<std::string> remarks;
   std::map<std::string, std::size_t, std::less<>> rules;  ///< how often each named rule fired
+  std::vector<warning> warnings{};                        ///< what the user should know about the model
 };
 
 /// The names that a `--passes` argument stands for: "default", "none", "epilogue", or names separated by commas, of
@@ -130,7 +131,8 @@ DNNOPT_BODY std::vector<pass_report> run_passes(graph& g, const std::vector<std:
         if (result.edits == 0 && result.remarks.empty() && !row.plans) idle_at[row.name] = edits;
       }
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks), std::move(result.rules)});
+      reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks), std::move(result.rules),
+                         std::move(result.warnings)});
       if (after) after(g, reports.back());
       return result.edits != 0 && !row.only_learns;
     }

@@ -45,7 +45,8 @@ class rdp {
     pass_result result;
     sweeps state{g.topological_order(), std::vector<bool>(g.node_limit(), true), {}};
     for (std::size_t sweep = 0; sweep < limit; ++sweep) {
-      const std::size_t changed = forward(g, state, sweep == 0) + (sweep + 1 < limit ? backward(g, state) : 0);
+      const std::size_t changed =
+          forward(g, state, sweep == 0, result.warnings) + (sweep + 1 < limit ? backward(g, state) : 0);
       result.edits += changed;
       if (changed == 0) break;
     }
@@ -67,14 +68,14 @@ class rdp {
     for (const value_use& use : v.uses) state.due[use.node] = true;
   }
 
-  std::size_t forward(graph& g, sweeps& state, bool first) const {
+  std::size_t forward(graph& g, sweeps& state, bool first, std::vector<warning>& warnings) const {
     std::size_t changed = 0;
     for (const node_id id : state.order) {
       if (!state.due[id]) continue;
       const node& n = g.node_at(id);
-      const std::vector<value_facts> outputs = infer(g, id);
+      const std::vector<value_facts> outputs = infer(g, id, warnings);
       for (const auto& [slot, out] : views::present_slots(n.outputs)) {
-        if (!raise(g, out, outputs[slot], n)) continue;
+        if (!raise(g, out, outputs[slot], id, warnings)) continue;
         ++changed;
         make_due(g, out, state);
       }
@@ -84,21 +85,23 @@ class rdp {
     return changed;
   }
 
-  std::vector<value_facts> infer(const graph& g, node_id id) const {
+  std::vector<value_facts> infer(const graph& g, node_id id, std::vector<warning>& warnings) const {
     const node& n = g.node_at(id);
     std::vector<value_facts> outputs(n.outputs.size());
     const facts_of_node facts(g, id);
     try {
       n.op->infer(*facts, outputs);
-      if (n.op->branches) merge_branches(g, id, *facts, outputs);
+      if (n.op->branches) merge_branches(g, id, *facts, outputs, warnings);
     } catch (const error& e) {
       throw error(e.code(), detail::describe(n) + ": " + strip(e.what()));
     }
     return outputs;
   }
 
-  /// Merge at Combine: outputs of all branches; dims that differ become symbols only execution binds.
-  void merge_branches(const graph& g, node_id id, const node_facts& facts, std::vector<value_facts>& outputs) const {
+  /// Merge at Combine: outputs of all branches; dims that differ become symbols only execution binds. A branch whose
+  /// shapes contradict each other never gives outputs: whoever takes it is told so then.
+  void merge_branches(const graph& g, node_id id, const node_facts& facts, std::vector<value_facts>& outputs,
+                      std::vector<warning>& warnings) const {
     const node& n = g.node_at(id);
     bool first = true;
     for (const auto& [key, held] : n.attributes) {
@@ -108,7 +111,15 @@ class rdp {
       const std::size_t formal = n.formal_inputs();
       for (std::size_t i = formal; i < n.inputs.size() && i - formal < copy.inputs().size(); ++i)
         copy.facts(copy.inputs()[i - formal]) = g.facts(n.inputs[i]);
-      rdp{*this}.run(copy);
+      try {
+        add_new_warnings(warnings, rdp{*this}.run(copy).warnings);
+      } catch (const error& e) {
+        if (e.code() != errc::shape_mismatch && e.code() != errc::bad_attribute && e.code() != errc::contradiction)
+          throw;
+        warnings.push_back({warning_code::inconsistent_body, n.name,
+                            detail::describe(n) + " would fail if its " + key + " ran: " + strip(e.what())});
+        continue;
+      }
       for (std::size_t o = 0; o < outputs.size() && o < copy.outputs().size(); ++o) {
         const value_facts& branch = copy.facts(copy.outputs()[o]);
         value_facts& merged = outputs[o];
@@ -139,11 +150,39 @@ class rdp {
     return symbol.starts_with("unknown_");
   }
 
-  /// Whether a fact changed.
-  static bool raise(graph& g, value_id id, const value_facts& found, const node& n) {
+  /// Replaces dims that only the file vouches for, now that the operator tells its own; whether they changed.
+  static bool correct_declared(graph& g, value_id id, const value_facts& found, node_id by,
+                               std::vector<warning>& warnings) {
     value_facts& known = g.facts(id);
-    bool changed = found.kind != value_kind::tensor && known.kind != found.kind;
-    if (changed) known.kind = found.kind;
+    if (known.origin == dims_origin::computed || !found.dims) return false;
+    const dims_origin before = known.origin;
+    const bool differ = *known.dims != *found.dims;
+    bool agree = known.dims->size() == found.dims->size();
+    for (std::size_t k = 0; agree && k < found.dims->size(); ++k) {
+      const auto a = (*known.dims)[k].as_constant();
+      const auto b = (*found.dims)[k].as_constant();
+      agree = !a || !b || *a == *b;
+    }
+    const std::string& subject = g.value_at(id).name;
+    if (!agree && before == dims_origin::declared)
+      add_new_warnings(warnings, {{warning_code::stale_shape, subject,
+                                   "'" + subject + "' is declared " + to_string(*known.dims) + ", but " +
+                                       std::string(g.node_at(by).op->name) + " computes " + to_string(*found.dims) +
+                                       "; what is computed counts"}});
+    known.origin = g.reads_declared_dims(by) ? dims_origin::from_declared : dims_origin::computed;
+    known.dims = found.dims;
+    return differ || known.origin != before;
+  }
+
+  /// Whether a fact changed.
+  static bool raise(graph& g, value_id id, const value_facts& found, node_id by, std::vector<warning>& warnings) {
+    value_facts& known = g.facts(id);
+    const node& n = g.node_at(by);
+    bool changed = correct_declared(g, id, found, by, warnings);
+    if (found.kind != value_kind::tensor && known.kind != found.kind) {
+      known.kind = found.kind;
+      changed = true;
+    }
     if (found.type != dtype::undefined) {
       if (known.type != dtype::undefined && known.type != found.type)
         throw error(errc::type_mismatch, detail::describe(n) + " computes " + std::string(name_of(found.type)) +
@@ -203,6 +242,8 @@ class rdp {
       for (std::size_t i = 0; i < n.inputs.size(); ++i) {
         if (n.inputs[i] == no_value || g.facts(n.inputs[i]).is_constant() || !inputs[i].dims) continue;
         value_facts& known = g.facts(n.inputs[i]);
+        // What the file declares stands until its own operator tells.
+        if (known.origin != dims_origin::computed) continue;
         if (!known.dims) {
           known.dims = inputs[i].dims;
           make_due(g, n.inputs[i], state);

@@ -77,7 +77,7 @@ class evaluator final : public body_runner {
                                                      std::size_t depth) const {
     std::vector<host_value> values(g.value_count());
     std::vector<bool> known(g.value_count(), false);
-    bind_inputs(g, std::move(inputs), values, known);
+    bind_inputs(g, std::move(inputs), values, known, depth);
     const std::vector<node_id> order = g.topological_order();
     // A value dies with its last reader; outputs and constants do not.
     std::vector<std::size_t> readers(g.value_count(), 0);
@@ -115,7 +115,7 @@ class evaluator final : public body_runner {
   }
 
   static void bind_inputs(const graph& g, std::vector<host_value> inputs, std::vector<host_value>& values,
-                          std::vector<bool>& known) {
+                          std::vector<bool>& known, std::size_t depth) {
     if (inputs.size() > g.inputs().size())
       throw error(errc::invalid_argument, "graph '" + g.name + "' has " + std::to_string(g.inputs().size()) +
                                               " inputs, was given " + std::to_string(inputs.size()));
@@ -128,17 +128,18 @@ class evaluator final : public body_runner {
       }
       // Bodies take absent values as their callers have them.
       if (!inputs[i].absent() && inputs[i].kind == value_kind::tensor && declared.facts.kind == value_kind::tensor)
-        check_input(declared, inputs[i].content);
+        check_input(declared, inputs[i].content, depth);
       values[v] = std::move(inputs[i]);
       known[v] = true;
     }
   }
 
-  static void check_input(const value& declared, const tensor& given) {
+  static void check_input(const value& declared, const tensor& given, std::size_t depth) {
     if (declared.facts.type != dtype::undefined && given.type() != declared.facts.type)
       throw error(errc::type_mismatch, "input '" + declared.name + "' is " + std::string(name_of(declared.facts.type)) +
                                            ", was given " + std::string(name_of(given.type())));
-    if (!declared.facts.dims) return;
+    // What a body's inputs are declared as is a hint: carried values may change their dims from turn to turn.
+    if (!declared.facts.dims || depth != 0) return;
     bool fits = declared.facts.dims->size() == given.rank();
     for (std::size_t k = 0; fits && k < given.rank(); ++k) {
       const auto dim = (*declared.facts.dims)[k].as_constant();
