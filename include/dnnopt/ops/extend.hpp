@@ -239,16 +239,22 @@ struct pad_op {
       if (mode == "constant") {
         source[axis] = at;
         if (before.range().high > 0 || after.range().high > 0) inside.push_back({at, 0, dim});
-      } else if (mode == "edge") {
+        continue;
+      }
+      if (mode == "edge") {
         source[axis] = max(min(at, dim - 1), 0);
-      } else if (mode == "wrap") {
-        source[axis] = mod(at, dim);
+        continue;
+      }
+      // Negative pads crop first: the frame repeats what is left.
+      const index_expr low = max(0 - before, 0);
+      const index_expr left = dim - low - max(0 - after, 0);
+      if (mode == "wrap") {
+        source[axis] = low + mod(at - low, left);
       } else {
-        const index_expr period = max((dim - 1) * 2, 1);
-        const index_expr phase = mod(at, period);
-        source[axis] = min(phase, period - phase);
+        const index_expr period = max((left - 1) * 2, 1);
+        const index_expr phase = mod(at - low, period);
         // A single element has no neighbour to reflect.
-        if (dim == index_expr(1)) source[axis] = 0;
+        source[axis] = low + (left == index_expr(1) ? index_expr(0) : min(phase, period - phase));
       }
     }
     const bool framed = !inside.empty();

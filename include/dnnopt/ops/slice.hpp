@@ -55,6 +55,8 @@ struct slice_range {
     result.length = ceildiv(result.start - clamped(end, -1, dim - 1), -step);
   }
   result.length = max(result.length, 0);
+  // Backwards from the last of no elements there is nothing.
+  if (step < 0 && dim.range().low <= 0) result.length = min(result.length, dim);
   return result;
 }
 

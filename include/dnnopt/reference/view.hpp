@@ -196,7 +196,7 @@ inline void slice(const attribute_map&, std::span<const tensor> inputs, std::spa
       if (v < 0) v = v < -dim ? std::numeric_limits<std::int64_t>::min() / 2 : v + dim;
       return std::max(least, std::min(v, high));
     };
-    const std::int64_t start = bound(starts[k], 0);
+    const std::int64_t start = std::min(bound(starts[k], 0), high);
     const std::int64_t end = bound(ends[k], low);
     const std::int64_t distance = step > 0 ? end - start : start - end;
     // A step beyond the dim takes one element, however large it is.
@@ -376,22 +376,28 @@ inline void pad(const attribute_map& attributes, std::span<const tensor> inputs,
                 "Pad: " + std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) + " axes");
   dim_list dims = x.dims();
   dim_list before(x.rank(), 0);
+  dim_list after(x.rank(), 0);
   for (std::size_t k = 0; k < axes.size(); ++k) {
     const std::size_t axis = axis_at(axes[k], x.rank());
     before[axis] = pads[k];
-    dims[axis] += pads[k] + pads[axes.size() + k];
+    after[axis] = pads[axes.size() + k];
+    dims[axis] += before[axis] + after[axis];
     if (dims[axis] < 0) throw error(errc::shape_mismatch, "Pad: a dim becomes " + std::to_string(dims[axis]));
   }
   // Per axis and output index, the input index, or -1 in a constant frame.
   std::vector<std::vector<std::int64_t>> sources(x.rank());
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    const std::int64_t dim = x.dims()[axis];
+    // Negative pads crop first: a frame repeats what is left.
+    const std::int64_t low = std::max<std::int64_t>(-before[axis], 0);
+    const std::int64_t dim = x.dims()[axis] - low - std::max<std::int64_t>(-after[axis], 0);
     for (std::int64_t o = 0; o < dims[axis]; ++o) {
-      std::int64_t at = o - before[axis];
+      std::int64_t at = o - before[axis] - low;
       if (at < 0 || at >= dim) {
         if (mode == "constant") {
-          at = -1;
-        } else if (dim == 0) {
+          sources[axis].push_back(-1);
+          continue;
+        }
+        if (dim <= 0) {
           throw error(errc::shape_mismatch, "Pad: mode '" + mode + "' of a dim of 0");
         } else if (mode == "edge") {
           at = at < 0 ? 0 : dim - 1;
@@ -405,7 +411,7 @@ inline void pad(const attribute_map& attributes, std::span<const tensor> inputs,
           throw error(errc::bad_attribute, "Pad: mode '" + mode + "'");
         }
       }
-      sources[axis].push_back(at);
+      sources[axis].push_back(at + low);
     }
   }
   tensor result(x.type(), dims);
