@@ -1,6 +1,10 @@
 // dnnopt optimize
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <dnnopt/backend/measure/device_lowering.hpp>
 #include <dnnopt/backend/measure/opened_device.hpp>
@@ -16,6 +20,20 @@
 namespace tool {
 
 namespace {
+
+/// A hash of what a kernel is compiled from, the same on every machine: FNV-1a of 64 bits (Fowler, Noll, Vo) over build
+/// options, entry and source, as 16 hexadecimal digits. Two trees whose launches have equal hashes generate equal code.
+std::string source_hash(const dnnopt::codegen::kernel_plan& plan) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const std::string_view part :
+       {std::string_view(plan.options), std::string_view(plan.entry), std::string_view(plan.source.str())}) {
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+    hash = (hash ^ 0U) * 1099511628211U;
+  }
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
 
 /// Whether the node only moves or repeats elements by an index map.
 bool is_layout_operator(const dnnopt::graph& g, dnnopt::node_id id) {
@@ -180,6 +198,9 @@ int optimize(const options& o) {
         launches.push_back({{"name", n.name + (step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k))},
                             {"ops", ops},
                             {"version", step.lowered.kernels[k].version},
+                            {"versions", 1},
+                            {"guard", ""},
+                            {"source_hash", source_hash(step.lowered.kernels[k])},
                             {"why_not", step.why_not}});
       }
     }
@@ -238,6 +259,9 @@ int optimize(const options& o) {
     passes.add({pass.name, std::to_string(pass.edits), fixed(pass.seconds * 1e3, 2)});
   }
   result["launches"] = launches;
+  result["guards"] = json::array();
+  for (const dnnopt::guard& one : g->guards())
+    result["guards"].push_back({{"node", one.node}, {"what", one.what}, {"condition", dnnopt::to_string(one)}});
   const dnnopt::subgraph_counts parts = dnnopt::count_subgraphs(subgraphs);
   result["subgraphs"] = {{"known", parts.known},
                          {"mixed_1", parts.mixed_1},
@@ -255,6 +279,9 @@ int optimize(const options& o) {
       std::to_string(memory.lower_bound_bytes) + ", one buffer each " + std::to_string(memory.naive_bytes) +
       "\norder " + std::string(name_of(arranged.schedule.decision)) + ": live bytes at the peak " +
       std::to_string(arranged.schedule.peak_before) + " -> " + std::to_string(arranged.schedule.peak) + "\n";
+  if (!g->guards().empty())
+    text +=
+        std::to_string(g->guards().size()) + " conditions on symbolic dims are checked when dims are new (--explain)\n";
   if (dnnopt::stores_halves(compiling.precision))
     text += "stored in fp16: " + std::to_string(storage.narrowed_intermediates) + " intermediate tensors, " +
             std::to_string(storage.narrowed_constants) + " constants\n";
@@ -271,9 +298,12 @@ int optimize(const options& o) {
     text += "joins asked of the profile database " + result["profile"]["asked"].dump() + ": known " +
             result["profile"]["known"].dump() + ", measured " + result["profile"]["measured"].dump() +
             ", answered against the shipped rule " + result["profile"]["against_default"].dump() + "\n";
-  if (o.explain)
+  if (o.explain) {
     for (const dnnopt::pass_report& pass : report.passes)
       for (const std::string& remark : pass.remarks) text += pass.name + ": " + remark + "\n";
+    for (const dnnopt::guard& one : g->guards())
+      text += "checked by runs: " + one.node + ": " + one.what + ": " + dnnopt::to_string(one) + "\n";
+  }
   if (!o.dot.empty()) {
     std::ofstream file(o.dot);
     file << dnnopt::to_dot(*g);

@@ -106,7 +106,8 @@ struct quantization_classes : element_wise_classes {
     if (dims == nullptr) return;
     for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
       const shape* own = facts.dims(slot);
-      if (own == nullptr || own->empty() || dims->empty()) continue;
+      // One number is for all elements, whatever the axis says.
+      if (own == nullptr || dims->empty() || element_count(*own) == index_expr(1)) continue;
       const std::size_t axis = normalize_axis(facts.attributes->get_int("axis", 1), dims->size());
       const std::int64_t block = facts.attributes->get_int("block_size", 0);
       if (own->size() == 1 && (block < 1 || dims->size() != 1)) {
