@@ -101,6 +101,7 @@ struct device_info {
 
   bool fp16 = false;  ///< cl_khr_fp16: arithmetic on half (storage as half needs nothing)
   bool fp64 = false;
+  bool rounded_division = false;       ///< programs can be built so that fp32 division and square root round correctly
   bool subgroups = false;              ///< cl_khr_subgroups, or OpenCL 3.0 with at least one sub-group per work-group
   bool host_unified_memory = false;    ///< device and host share memory
   bool shared_virtual_memory = false;  ///< at least coarse-grained: allocations of the device have addresses

@@ -64,6 +64,7 @@ inline void to_json(nlohmann::json& json, const device_info& info) {
           {"fp64", info.fp64},
           {"subgroups", info.subgroups},
           {"host_unified_memory", info.host_unified_memory},
+          {"rounded_division", info.rounded_division},
           {"shared_virtual_memory", info.shared_virtual_memory},
           {"profiling", info.profiling},
           {"command_buffers", info.command_buffers},

@@ -64,6 +64,7 @@ class kernel_bench {
   std::uint32_t compute_units = 0;                  ///< the device's unless a test changes them
   std::uint64_t local_memory = 0;                   ///< bytes, where a test wants less than the device has
   std::size_t work_group = 64;                      ///< most work-items; few, for processors take them one by one
+  bool divides_correctly = true;                    ///< false: programs are built as for devices that do not
   std::vector<std::string> notes;                   ///< of the last run's lowering
   std::vector<codegen::kernel_plan> plans;          ///< of the last run, without `prepare`
 
@@ -73,6 +74,7 @@ class kernel_bench {
     info.max_work_group_size = std::min(info.max_work_group_size, work_group);
     info.images = images;
     if (compute_units != 0) info.compute_units = compute_units;
+    info.rounded_division = info.rounded_division && divides_correctly;
     if (local_memory != 0) info.local_memory_bytes = std::min(info.local_memory_bytes, local_memory);
     return info;
   }

@@ -50,7 +50,7 @@ struct div_op : binary<div_op> {
   static constexpr std::string_view name = "Div";
   static constexpr int since = 14;
   static constexpr algebra properties = algebra::distributive;
-  static constexpr std::string_view scalar = "x0 / x1";
+  static constexpr std::string_view scalar = "dnnopt_quotient(x0, x1)";
   static constexpr std::string_view scalar_integer = "dnnopt_integer_divide(x0, x1)";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return truncated_quotient(a, b); }
 };

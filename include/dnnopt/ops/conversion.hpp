@@ -165,14 +165,14 @@ struct dynamic_quantize_linear_op {
   }
 };
 
-/// Limits are scalars and may be absent; where the lower exceeds the upper, the upper counts. NaN stays NaN.
+/// Limits are scalars; an absent one is the least or greatest finite number. Where the lower exceeds the upper, the
+/// upper counts. NaN stays NaN.
 struct clip_op : element_wise_classes {
   static constexpr std::string_view name = "Clip";
   static constexpr int since = 13;
   static constexpr op_arity arity{1, 3};
   static constexpr bool selects = true;
-  static constexpr std::string_view scalar =
-      "{has2} && ({has1} && x0 < x1 ? x1 : x0) > x2 ? x2 : {has1} && x0 < x1 ? x1 : x0";
+  static constexpr std::string_view scalar = "dnnopt_clip(x0, ({has1} ? x1 : {lowest}), ({has2} ? x2 : {highest}))";
 
   static mapping_type mapping_of(const node_facts&, std::size_t input, std::size_t) {
     return input == 0 ? mapping_type::one_to_one : mapping_type::one_to_many;

@@ -109,7 +109,7 @@ struct reciprocal_op : unary<reciprocal_op> {
   static constexpr std::string_view name = "Reciprocal";
   static constexpr int since = 13;
   static constexpr algebra properties = algebra::distributive;
-  static constexpr std::string_view scalar = "1.0f / x0";
+  static constexpr std::string_view scalar = "dnnopt_quotient(1.0f, x0)";
 };
 
 /// Halves round to even.

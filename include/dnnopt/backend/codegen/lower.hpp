@@ -70,6 +70,18 @@ namespace detail {
   });
 }
 
+/// Adds what the program of a plan is built with where its own text divides so that the quotient decides a rounding.
+inline void set_build_options(kernel_plan& plan, const lower_options& options) {
+  if (options.device == nullptr || !options.device->rounded_division) return;
+  const std::string& text = plan.source;
+  const std::size_t prelude = text.find(kernels::prelude);
+  if (text.find("dnnopt_quotient(", prelude == std::string::npos ? 0 : prelude + kernels::prelude.size()) ==
+      std::string::npos)
+    return;
+  if (!plan.options.empty()) plan.options += ' ';
+  plan.options += "-cl-fp32-correctly-rounded-divide-sqrt -DDNNOPT_ROUNDED_DIVISION";
+}
+
 }  // namespace detail
 
 DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& options) {
@@ -97,6 +109,8 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
       try {
         lowered_node made = row.lower(site);
         why = detail::too_many_arguments(made, options.device);
+        for (auto* plans : {&made.prepare, &made.kernels})
+          for (kernel_plan& plan : *plans) detail::set_build_options(plan, options);
         if (why.empty()) return made;
       } catch (const error& e) {
         if (e.code() != errc::unsupported) throw;

@@ -175,6 +175,8 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
   info.images = detail::query_images(id, info);
   info.fp16 = info.has_extension("cl_khr_fp16");
   info.fp64 = info.has_extension("cl_khr_fp64");
+  info.rounded_division = (detail::query_device<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) &
+                           CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   info.subgroups = info.has_extension("cl_khr_subgroups");
 #ifdef CL_DEVICE_MAX_NUM_SUB_GROUPS
   info.subgroups = info.subgroups || detail::query_device<cl_uint>(id, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;

@@ -49,7 +49,7 @@ inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t outp
   const element_site s(b, id, output, index);
   const std::string scale = s.read(1, scale_index(s, 1, s.index));
   const std::string zero = s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : "0";
-  return quantized(s, "(float)" + s.read(0, s.index) + " / " + scale, zero);
+  return quantized(s, "dnnopt_quotient((float)" + s.read(0, s.index) + ", (float)" + scale + ")", zero);
 }
 
 inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t output,
@@ -71,12 +71,12 @@ inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::siz
     b.line(high + " = fmax(" + high + ", " + x + ");");
   });
   const std::string scale =
-      b.let(compute_type::real, high + " == " + low + " ? 1.0f : (" + high + " - " + low + ") / 255.0f");
+      b.let(compute_type::real, high + " == " + low + " ? 1.0f : dnnopt_quotient(" + high + " - " + low + ", 255.0f)");
   if (output == 1) return scale;
   const std::string zero =
-      b.let(compute_type::integer, "(long)clamp(rint(-" + low + " / " + scale + "), 0.0f, 255.0f)");
+      b.let(compute_type::integer, "(long)clamp(rint(dnnopt_quotient(-" + low + ", " + scale + ")), 0.0f, 255.0f)");
   if (output == 2) return zero;
-  return quantized(s, s.read(0, s.index) + " / " + scale, zero);
+  return quantized(s, "dnnopt_quotient(" + s.read(0, s.index) + ", " + scale + ")", zero);
 }
 
 inline constexpr std::array quantization_emitters{

@@ -11,6 +11,45 @@ static inline long dnnopt_floordiv(long a, long b) {
 
 static inline long dnnopt_floormod(long a, long b) { return a - b * dnnopt_floordiv(a, b); }
 
+// The correctly rounded quotient, of which OpenCL promises 2.5 ulp: where a program is built so that division rounds
+// correctly it is that, else the device's is mended by its exact remainder (Markstein's theorem), within a range where no
+// step overflows or loses digits.
+#ifdef DNNOPT_ROUNDED_DIVISION
+#define dnnopt_quotient(a, b) ((a) / (b))
+#else
+static inline float dnnopt_mended_quotient(float a, float b) {
+  const float q = a / b;
+  const float size = fabs(a);
+  const float divisor = fabs(b);
+  if (!(size > 1.0e-18f && size < 1.0e18f && divisor > 1.0e-18f && divisor < 1.0e18f)) return q;
+  const float y = 1.0f / b;
+  const float inverse = fma(fma(-b, y, 1.0f), y, y);
+  const float once = fma(fma(-b, q, a), inverse, q);
+  return fma(fma(-b, once, a), inverse, once);
+}
+#define dnnopt_quotient(a, b) (sizeof((a) / (b)) == 4 ? dnnopt_mended_quotient(a, b) : (a) / (b))
+#endif
+
+// a * b + c with both roundings, which no compiler makes one.
+static inline float dnnopt_rounded_product_sum(float a, float b, float c) {
+#pragma OPENCL FP_CONTRACT OFF
+  const float product = a * b;
+  return product + c;
+}
+
+// Numbers cut to integers as x86 processors and ONNX Runtime do: what the integer cannot hold, and NaN, is its least.
+#define dnnopt_to_int(x) ((x) >= -2147483648.0f && (x) < 2147483648.0f ? (long)(int)(x) : -2147483648L)
+#define dnnopt_to_long(x) ((x) >= -9223372036854775808.0f && (x) < 9223372036854775808.0f ? (long)(x) : LONG_MIN)
+#define dnnopt_to_ulong(x)                                                                                    \
+  ((x) >= 18446744073709551616.0f ? 0UL : (x) >= 9223372036854775808.0f ? (ulong)(x) : (ulong)dnnopt_to_long(x))
+
+// A number rounded to what fp16 holds.
+static inline float dnnopt_rounded_half(float value) {
+  ushort bits;
+  vstore_half_rte(value, 0, (__private half*)&bits);
+  return vload_half(0, (const __private half*)&bits);
+}
+
 // Texels of images: what lies outside is zero.
 #ifdef __IMAGE_SUPPORT__
 __constant sampler_t dnnopt_texels = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
