@@ -174,3 +174,19 @@ TEST_CASE("an empty operand gives an empty result") {
   CHECK(run(dnnopt::reference::arithmetic::add, {tensor(dtype::float32, {0, 3}), tensor(dtype::float32, {3})}).dims() ==
         dnnopt::dim_list{0, 3});
 }
+
+TEST_CASE("numbers beyond an integer type become what x86 processors and ONNX Runtime make of them") {
+  const auto cast = [](double value, dtype to) {
+    return dnnopt::reference::conversion::cast(tensor::scalar(value), to);
+  };
+  for (const double far : {1e30, -1e30, std::numeric_limits<double>::quiet_NaN(), 3e9}) {
+    CHECK(cast(far, dtype::int32).data<std::int32_t>()[0] == std::numeric_limits<std::int32_t>::min());
+    CHECK(cast(far, dtype::int8).data<std::int8_t>()[0] == 0);
+    CHECK(cast(far, dtype::uint16).data<std::uint16_t>()[0] == 0);
+  }
+  CHECK(cast(3e9, dtype::uint32).data<std::uint32_t>()[0] == 3000000000U);
+  CHECK(cast(1e30, dtype::int64).data<std::int64_t>()[0] == std::numeric_limits<std::int64_t>::min());
+  CHECK(cast(1e19, dtype::uint64).data<std::uint64_t>()[0] == 10000000000000000000U);
+  CHECK(cast(1e30, dtype::uint64).data<std::uint64_t>()[0] == 0);
+  CHECK(cast(300.0, dtype::int8).data<std::int8_t>()[0] == 44);
+}

@@ -227,8 +227,10 @@ struct one_hot_op : generator_traits {
     const auto known = depth_of(facts);
     if (!known && !is_integer(facts.type(1))) no_view(name, "its depth is no integer");
     const index_expr depth = known ? *known : element_of(builder, facts, 1, 0, {0, unbounded});
-    const index_expr place = builder.wrap_negative(builder.load(0, at, {-unbounded, unbounded}), depth);
+    // An index outside of -depth and depth - 1 marks no place.
+    const index_expr place = builder.load(0, at, {-unbounded, unbounded});
     builder.piece(2, {index_expr(1)}, {{place, index[axis], index[axis] + 1}});
+    builder.piece(2, {index_expr(1)}, {{place + depth, index[axis], index[axis] + 1}});
     builder.fill_from(2);
   }
 

@@ -12,6 +12,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <dnnopt/reference/broadcast.hpp>
@@ -241,6 +242,22 @@ inline void dynamic_quantize_linear(const attribute_map&, inputs x, outputs y) {
   if (y.size() > 2) y[2] = tensor::scalar<std::uint8_t>(static_cast<std::uint8_t>(zero));
 }
 
+/// The least (or greatest) finite number that an element type holds, in the type that it is computed in.
+template <class C>
+[[nodiscard]] C finite_limit(dtype type, bool least) {
+  return visit_type(type, [least]<class T>(type_tag<T>) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return static_cast<C>(least ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max());
+    } else if constexpr (requires { T::saturated(0.0F); }) {
+      const float most = static_cast<float>(T::saturated(std::numeric_limits<float>::max()));
+      return static_cast<C>(least ? -most : most);
+    } else {
+      throw error(errc::unsupported, "a type of powers of two alone has no limits");
+      return C{};
+    }
+  });
+}
+
 template <class C>
 [[nodiscard]] tensor clip_as(inputs x) {
   const auto bound = [&](std::size_t i, C fallback) {
@@ -250,9 +267,8 @@ template <class C>
     loader<C>(x[i].type())(x[i].bytes().data(), 0, 1, 1, &value);
     return value;
   };
-  using limits = std::numeric_limits<C>;
-  const C low = bound(1, limits::has_infinity ? -limits::infinity() : limits::lowest());
-  const C high = bound(2, limits::has_infinity ? limits::infinity() : limits::max());
+  const C low = bound(1, finite_limit<C>(x[0].type(), true));
+  const C high = bound(2, finite_limit<C>(x[0].type(), false));
   return map_scalars<C>(x[0].type(), x[0].dims(), std::array{&x[0]}, [low, high](C v) {
     const C raised = v < low ? low : v;
     return raised > high ? high : raised;

@@ -84,16 +84,23 @@ template <class C, class T>
     return static_cast<C>(static_cast<float>(value));
 }
 
-/// The number as a stored element: integers wrap, floating point rounds to nearest even; what an integer cannot hold
-/// becomes the value of all zero bits but the highest, as processors do.
+/// The number as a stored element: integers wrap, floating point rounds to nearest even. Numbers are cut to integers as
+/// ONNX Runtime does on x86: through 32 bits for the narrower ones, through 64 for the others; what these cannot hold,
+/// and NaN, becomes the value of all zero bits but the highest.
 template <class T, class C>
 [[nodiscard]] T narrow(C value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value != C{0};
   } else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<C>) {
     constexpr double limit = 9223372036854775808.0;
-    if (std::is_same_v<T, std::uint64_t> && value >= limit && value < 2 * limit)
-      return static_cast<T>(static_cast<std::uint64_t>(value));
+    if constexpr (sizeof(T) < 4 || std::is_same_v<T, std::int32_t>) {
+      if (!(value > -2147483649.0 && value < 2147483648.0))
+        return static_cast<T>(std::numeric_limits<std::int32_t>::min());
+    }
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      if (value >= 2 * limit) return 0;
+      if (value >= limit) return static_cast<T>(value);
+    }
     if (!(value >= -limit && value < limit)) return static_cast<T>(std::numeric_limits<std::int64_t>::min());
     return static_cast<T>(static_cast<std::int64_t>(value));
   } else if constexpr (std::is_arithmetic_v<T>) {

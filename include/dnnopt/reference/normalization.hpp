@@ -57,13 +57,36 @@ inline void softmax_group(double* data, std::span<const std::int64_t> offsets, b
   for (const std::int64_t o : offsets) greatest = std::max(greatest, data[o]);
   double total = 0;
   for (const std::int64_t o : offsets) total += std::exp(data[o] - greatest);
-  const double shift = greatest + std::log(total);
-  for (const std::int64_t o : offsets) data[o] = logarithm ? data[o] - shift : std::exp(data[o] - greatest) / total;
+  // The logarithm is small beside a large element, and would be lost in a sum with it.
+  const double log_total = std::log(total);
+  for (const std::int64_t o : offsets)
+    data[o] = logarithm ? data[o] - greatest - log_total : std::exp(data[o] - greatest) / total;
+}
+/// Softmax of one group in place, each step of ONNX's function body (ReduceMax, Sub, Exp, ReduceSum) rounded to T.
+template <class T>
+void stepwise_softmax_group(double* data, std::span<const std::int64_t> offsets) {
+  const auto rounded = [](double v) { return widen<double>(narrow<T>(v)); };
+  double greatest = -std::numeric_limits<double>::infinity();
+  for (const std::int64_t o : offsets) greatest = std::max(greatest, data[o]);
+  double total = 0;
+  for (const std::int64_t o : offsets) {
+    data[o] = rounded(std::exp(rounded(data[o] - greatest)));
+    total += data[o];
+  }
+  for (const std::int64_t o : offsets) data[o] /= rounded(total);
 }
 inline void softmax(const attribute_map& attributes, inputs x, outputs y) {
   std::vector<double> data = load_all<double>(x[0]);
+  const dtype type = x[0].type();
   for_each_group(data, group_axis(x[0], attributes.get_int("axis", -1)),
-                 [](double* d, std::span<const std::int64_t> o, std::size_t) { softmax_group(d, o, false); });
+                 [type](double* d, std::span<const std::int64_t> o, std::size_t) {
+                   if (type == dtype::float16)
+                     stepwise_softmax_group<float16>(d, o);
+                   else if (type == dtype::bfloat16)
+                     stepwise_softmax_group<bfloat16>(d, o);
+                   else
+                     softmax_group(d, o, false);
+                 });
   y[0] = store_all<double>(x[0].type(), x[0].dims(), data);
 }
 inline void log_softmax(const attribute_map& attributes, inputs x, outputs y) {

@@ -11,7 +11,7 @@ namespace dnnopt::rewriting {
 /// A rule whose replacement is `x` fires only where x has the type and shape of what it replaces.
 inline constexpr std::array canonicalization_rules{
     detail::canonical("cast_to_same", "identity", "Cast:c(x)", "x", "", "c.to=1", "c.to=11"),
-    detail::canonical("cast_like", "synonym", "CastLike(x, y)", "Cast{to=$type(y)}(x)", "typed(y)", "y=i2", "",
+    detail::canonical("cast_like", "synonym", "CastLike:c(x, y)", "Cast:c{to=$type(y)}(x)", "typed(y)", "y=i2", "",
                       progress::normal_form),
     detail::canonical("dropout", "identity", "Dropout(x, ?r)", "x"),
     detail::canonical("dropout_off", "identity", "Dropout(x, ?r, 0)", "x", "", "r=#=0.5"),

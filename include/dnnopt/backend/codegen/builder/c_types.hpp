@@ -51,6 +51,30 @@ inline constexpr std::array c_type_table{
                "(long)(($v) != 0)"},
 };
 
+/// A number "$v" of floating point as an element of `type` holds it, in the compute type of `type`: integers cut it,
+/// narrow floats round it. A conversion alone rounds; sums and what is fused with them keep their digits.
+[[nodiscard]] constexpr std::string_view converted_pattern(dtype type) noexcept {
+  switch (type) {
+    case dtype::float16:
+      return "dnnopt_rounded_half($v)";
+    case dtype::bfloat16:
+      return "dnnopt_load_bfloat16(dnnopt_store_bfloat16($v))";
+    case dtype::int32:
+    case dtype::int16:
+    case dtype::int8:
+    case dtype::uint16:
+    case dtype::uint8:
+      return "dnnopt_to_int($v)";
+    case dtype::int64:
+    case dtype::uint32:
+      return "dnnopt_to_long($v)";
+    case dtype::uint64:
+      return "dnnopt_to_ulong($v)";
+    default:
+      return "$v";
+  }
+}
+
 /// How an element of float16 is loaded as its bits, in the lower half of a float: bits of zero are zero.
 inline constexpr std::string_view half_bits_load = "as_float((uint)((__global const ushort*)$p)[$i])";
 

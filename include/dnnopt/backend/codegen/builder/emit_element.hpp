@@ -142,6 +142,10 @@ inline std::string kernel_builder::substitute_scalar(const node& n, std::string_
         out += std::to_string(fold);
         continue;
       }
+      if (name == "lowest" || name == "highest") {
+        out += finite_limit_of(g().facts(n.outputs[0]).type, name == "lowest");
+        continue;
+      }
       if (name == "bits") {
         out += std::to_string(row_of(g().facts(n.outputs[0]).type).packed_bits);
         continue;
@@ -232,7 +236,15 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
     expression = substitute_scalar(n, pattern, operands, 1);
   }
   if (type == dtype::boolean) return let(row.compute, "(" + expression + ") != 0");
-  if (row.compute == compute_type::integer && real) expression = "(long)(" + expression + ")";
+  bool converts = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const dtype given = operands[i].empty() ? type : g().facts(n.inputs[i]).type;
+    converts = converts || (given != type && given != dtype::boolean);
+  }
+  const std::string_view conversion = converts && (real || is_floating(type)) ? converted_pattern(type) : "$v";
+  if (conversion != "$v")
+    expression =
+        fill_pattern(conversion, "", "", let(wide ? compute_type::real64 : compute_type::real, std::move(expression)));
   return let(row.compute, fill_pattern(row.narrow, "", "", row.narrow == "$v" ? expression : "(" + expression + ")"));
 }
 

@@ -13,6 +13,29 @@
 
 namespace dnnopt::codegen {
 
+/// The least (or greatest) finite number of an element type, in OpenCL C. Integers have those of their compute type.
+[[nodiscard]] inline std::string finite_limit_of(dtype type, bool least) {
+  const std::string sign = least ? "(-" : "(";
+  switch (type) {
+    case dtype::float16:
+      return sign + "65504.0f)";
+    case dtype::bfloat16:
+      return sign + "3.38953139e+38f)";
+    case dtype::float64:
+      return sign + "DBL_MAX)";
+    default:
+      break;
+  }
+  switch (c_type_of(type).compute) {
+    case compute_type::integer:
+      return least ? "LONG_MIN" : "LONG_MAX";
+    case compute_type::natural:
+      return least ? "0UL" : "ULONG_MAX";
+    default:
+      return sign + "FLT_MAX)";
+  }
+}
+
 /// A value as a number. Errors: type_mismatch for strings and complex numbers.
 [[nodiscard]] inline double number_at(const tensor& t, std::size_t i) {
   switch (t.type()) {

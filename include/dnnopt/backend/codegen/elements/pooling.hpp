@@ -237,7 +237,10 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
       b.close();
     }
   });
-  if (average) return s.result(sum + " / max(" + index_source(grid_h * grid_w) + ", 1)");
+  if (average) {
+    const std::string samples_taken = index_source(grid_h * grid_w);
+    return s.result(sum + " / (" + samples_taken + " > 1 ? (" + real + ")" + samples_taken + " : (" + real + ")1)");
+  }
   return s.result(sum + " == -INFINITY ? 0 : " + sum);
 }
 

@@ -228,8 +228,9 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1
   DNNOPT_STORE_EACH(exp(x - top) * factor)
 #endif
 #else
-  const float shift = top + log(sum);
-  DNNOPT_STORE_EACH(x - shift)
+  // Small beside a large element: a sum with it would lose digits.
+  const float shift = log(sum);
+  DNNOPT_STORE_EACH(x - top - shift)
 #endif
 #else
 #if DNNOPT_FAMILY == 2

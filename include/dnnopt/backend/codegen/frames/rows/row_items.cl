@@ -126,7 +126,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #if DNNOPT_FAMILY == 0
     const float factor = 1.0f / sum;
 #else
-    const float shift = top + log(sum);
+    // Small beside a large element: a sum with it would lose digits.
+    const float shift = log(sum);
 #endif
     for (int begin = 0; begin < length; begin += DNNOPT_BLOCK) {
       const int count = min(DNNOPT_BLOCK, length - begin);
@@ -137,7 +138,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #else
       if (length > DNNOPT_BLOCK)
         for (int j = 0; j < count; ++j) block[j] = dnnopt_load(DNNOPT_ARGUMENTS, row, begin + j);
-      for (int j = 0; j < count; ++j) dnnopt_store(DNNOPT_ARGUMENTS, row, begin + j, block[j] - shift);
+      for (int j = 0; j < count; ++j) dnnopt_store(DNNOPT_ARGUMENTS, row, begin + j, block[j] - top - shift);
 #endif
     }
 #else
