@@ -216,7 +216,16 @@ inline void adapt_resize_11(pending_node& n, node_emitter& e) {
   n.inputs = {n.input(0), no_value, scales};
   if (n.attributes.get_string("mode", "nearest") != "nearest") return;
   n.attributes.set("nearest_mode", std::string("floor"));
-  if (scales == no_value || !e.facts(scales).is_constant()) return;
+  if (scales == no_value) return;
+  attribute_map first = n.attributes;
+  first.set("nearest_mode", std::string("ceil"));
+  if (!e.facts(scales).is_constant()) {
+    const value_id one = e.constant(n, "one", tensor::of<float>({1}, {1.0f}));
+    const value_id shrink = e.emit(n, "Min", {scales, one});
+    const value_id enlarge = e.emit(n, "Max", {scales, one});
+    n.inputs = {e.emit(n, "Resize", {n.input(0), no_value, shrink}, std::move(first)), no_value, enlarge};
+    return;
+  }
   const tensor content = e.facts(scales).constant;
   std::vector<float> shrink;
   std::vector<float> enlarge;
@@ -232,8 +241,6 @@ inline void adapt_resize_11(pending_node& n, node_emitter& e) {
     n.attributes.set("nearest_mode", std::string("ceil"));
     return;
   }
-  attribute_map first = n.attributes;
-  first.set("nearest_mode", std::string("ceil"));
   const value_id smaller =
       e.emit(n, "Resize", {n.input(0), no_value, e.constant(n, "shrink", tensor::of<float>(content.dims(), shrink))},
              std::move(first));

@@ -3,6 +3,7 @@
 #define DNNOPT_OPS_RESIZE_HPP
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include <dnnopt/ops/generator.hpp>
+#include <dnnopt/ops/resize_coordinates.hpp>
 
 namespace dnnopt::ops {
 
@@ -90,103 +92,123 @@ struct resize_op {
       }
     } else if (const auto scales = scales_of(facts, 2)) {
       check_count(scales->size(), axes.size());
-      const tensor* roi =
-          facts.attributes->get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-              ? facts.constant(1)
-              : nullptr;
-      const bool cropped =
-          facts.attributes->get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize";
-      for (std::size_t k = 0; k < axes.size(); ++k) {
-        const index_expr& dim = (*dims)[axes[k]];
-        if (cropped) {
-          if (roi == nullptr || !dim.is_constant() || roi->size() != static_cast<std::int64_t>(2 * axes.size()))
-            continue;
-          const std::vector<double> bounds = numbers_of(*roi);
-          result[axes[k]] = whole_dim(static_cast<double>(dim.constant()) * (bounds[axes.size() + k] - bounds[k]) *
-                                      static_cast<double>((*scales)[k]));
-        } else if (auto scaled = scaled_dim(dim, (*scales)[k])) {
-          result[axes[k]] = *scaled;
-        }
-      }
+      for (std::size_t k = 0; k < axes.size(); ++k)
+        if (auto scaled = scaled_dim((*dims)[axes[k]], (*scales)[k])) result[axes[k]] = *scaled;
     }
     set_dims(outputs, 0, std::move(result));
   }
 
-  /// An index map for nearest interpolation without a crop, in exact rational arithmetic. Errors: unsupported
-  /// otherwise: such a Resize computes values and is no view.
+  /// An index map for nearest interpolation without a crop, in rational arithmetic where that is proven to round as the
+  /// coordinates in single precision do. Errors: unsupported otherwise: such a Resize computes values and is no view.
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     const shape& dims = viewed_dims(facts, 0, name);
     const attribute_map& attributes = *facts.attributes;
     if (attributes.get_string("mode", "nearest") != "nearest") no_view(name, "it interpolates");
     const auto axes = resized_axes(facts, dims.size());
     const std::string coordinates = attributes.get_string("coordinate_transformation_mode", "half_pixel");
-    const std::string rounding = attributes.get_string("nearest_mode", "round_prefer_floor");
     const auto sizes = gives_sizes(facts) ? facts.elements(3) : std::nullopt;
     const auto scales = gives_sizes(facts) ? std::nullopt : scales_of(facts, 2);
     if (!sizes && !scales) no_view(name, "neither its sizes nor its scales are known");
     if (attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch")
       no_view(name, "it keeps the aspect ratio");
+    if (scales && coordinates != "tf_crop_and_resize") {
+      // Where all lengths stay, all elements do, whatever the scales.
+      bool stays = true;
+      bool may_stay = true;
+      for (std::size_t k = 0; k < axes.size(); ++k) {
+        const auto scaled = scaled_dim(dims[axes[k]], (*scales)[k]);
+        stays = stays && scaled && *scaled == dims[axes[k]];
+        may_stay = may_stay && (scaled && scaled->is_constant() ? *scaled == dims[axes[k]]
+                                                                : (*scales)[k] >= 1.0F && (*scales)[k] < 2.0F);
+      }
+      if (stays) return builder.piece(0, {index.begin(), index.end()});
+      if (may_stay) no_view(name, "all lengths may stay as they are");
+    }
     std::vector<index_expr> source(index.begin(), index.end());
     for (std::size_t k = 0; k < axes.size(); ++k) {
       const index_expr& in = dims[axes[k]];
-      // The output has `out` elements for `from` of the input: one over the scale is from / out.
-      index_expr out = sizes ? (*sizes)[k] : index_expr(1);
-      index_expr from = in;
-      if (scales) {
-        if ((*scales)[k] == 1.0F) continue;
-        const auto ratio = small_dyadic((*scales)[k]);
-        const auto inverse = small_dyadic(1.0F / (*scales)[k]);
-        if (ratio)
-          out = ratio->numerator, from = ratio->denominator;
-        else if (inverse && inverse->denominator == 1 && 1.0F / static_cast<float>(inverse->numerator) == (*scales)[k])
-          out = 1, from = inverse->numerator;
-        else
-          no_view(name, "a scale is no small fraction");
-      }
-      if (out == from) continue;
-      const index_expr& x = index[axes[k]];
-      index_expr numerator = 0;
-      index_expr denominator = 1;
-      if (coordinates == "asymmetric") {
-        numerator = x * from;
-        denominator = out;
-      } else if (coordinates == "half_pixel" || (coordinates == "half_pixel_symmetric" && sizes) ||
-                 (coordinates == "pytorch_half_pixel" && out.range().low > 1)) {
-        numerator = (x * 2 + 1) * from - out;
-        denominator = out * 2;
-      } else if (coordinates == "align_corners" && sizes && out.range().low > 1) {
-        numerator = x * (in - 1);
-        denominator = out - 1;
-      } else {
-        no_view(name, "of its coordinate mode " + coordinates);
-      }
-      index_expr nearest = 0;
-      if (rounding == "floor")
-        nearest = floordiv(numerator, denominator);
-      else if (rounding == "ceil")
-        nearest = ceildiv(numerator, denominator);
-      else if (rounding == "round_prefer_ceil")
-        nearest = floordiv(numerator * 2 + denominator, denominator * 2);
-      else
-        nearest = ceildiv(numerator * 2 - denominator, denominator * 2);
-      if (nearest.range().low < 0) nearest = max(nearest, 0);
-      if ((in - 1 - nearest).range().low < 0) nearest = min(nearest, in - 1);
-      source[axes[k]] = nearest;
+      if (sizes ? (*sizes)[k] == in : (*scales)[k] == 1.0F) continue;
+      source[axes[k]] =
+          nearest_index(attributes, index[axes[k]], in, sizes ? &(*sizes)[k] : nullptr, scales ? (*scales)[k] : 0.0F);
     }
     builder.piece(0, std::move(source));
   }
 
  private:
-  static std::vector<double> numbers_of(const tensor& t) {
-    std::vector<double> numbers;
-    if (t.type() == dtype::float64) {
-      for (const double v : t.data<double>()) numbers.push_back(v);
-    } else if (t.type() == dtype::float16) {
-      for (const float16 v : t.data<float16>()) numbers.push_back(static_cast<double>(float(v)));
-    } else {
-      for (const float v : t.data<float>()) numbers.push_back(static_cast<double>(v));
+  // The input index along one axis of `in` elements that becomes `size` (null: is scaled by `scale`) elements.
+  static index_expr nearest_index(const attribute_map& attributes, const index_expr& x, const index_expr& in,
+                                  const index_expr* size, float scale) {
+    const std::string coordinates = attributes.get_string("coordinate_transformation_mode", "half_pixel");
+    const std::string rounding = attributes.get_string("nearest_mode", "round_prefer_floor");
+    const auto length = size != nullptr ? std::optional(*size) : scaled_dim(in, scale);
+    // The output has `out` elements for `from` of the input: one over the scale is from / out.
+    index_expr out = size != nullptr ? *size : index_expr(1);
+    index_expr from = in;
+    bool exact = coordinates == "align_corners";
+    if (size == nullptr) {
+      const auto ratio = small_dyadic(scale);
+      const auto inverse = small_dyadic(1.0F / scale);
+      if (ratio)
+        out = ratio->numerator, from = ratio->denominator, exact = true;
+      else if (inverse && inverse->denominator == 1 && 1.0F / static_cast<float>(inverse->numerator) == scale)
+        out = 1, from = inverse->numerator;
+      else
+        no_view(name, "a scale is no small fraction");
+    } else if (in.is_constant() && size->is_constant()) {
+      scale = static_cast<float>(size->constant()) / static_cast<float>(in.constant());
+      const auto ratio = small_dyadic(scale);
+      exact = exact || (ratio && ratio->numerator * in.constant() == ratio->denominator * size->constant());
     }
-    return numbers;
+    // The coordinate is (slope * x + offset) / denominator.
+    index_expr slope = from;
+    index_expr offset = 0;
+    index_expr denominator = out;
+    if (coordinates == "asymmetric") {
+    } else if (coordinates == "half_pixel" || (coordinates == "half_pixel_symmetric" && size != nullptr) ||
+               (coordinates == "pytorch_half_pixel" && length && length->range().low > 1)) {
+      slope = from * 2;
+      offset = from - out;
+      denominator = out * 2;
+    } else if (coordinates == "align_corners" && length && length->range().low > 1) {
+      slope = in - 1;
+      denominator = *length - 1;
+    } else {
+      no_view(name, "of its coordinate mode " + coordinates);
+    }
+    // A quotient of numbers that single precision holds rounds to the right side of each integer and each half.
+    if (!exact && !rounds_alike(attributes, in, length, scale, {slope, offset, denominator}))
+      no_view(name, "single precision may round its coordinates otherwise");
+    index_expr nearest = nearest_quotient(rounding, slope * x + offset, denominator);
+    if (nearest.range().low < 0) nearest = max(nearest, 0);
+    if ((in - 1 - nearest).range().low < 0) nearest = min(nearest, in - 1);
+    return nearest;
+  }
+  static index_expr nearest_quotient(const std::string& rounding, const index_expr& numerator,
+                                     const index_expr& denominator) {
+    if (rounding == "floor") return floordiv(numerator, denominator);
+    if (rounding == "ceil") return ceildiv(numerator, denominator);
+    if (rounding == "round_prefer_ceil") return floordiv(numerator * 2 + denominator, denominator * 2);
+    return ceildiv(numerator * 2 - denominator, denominator * 2);
+  }
+  // Whether every index of an axis of known length has in single precision the neighbour that the quotient names.
+  // O(length of the output).
+  static bool rounds_alike(const attribute_map& attributes, const index_expr& in, const std::optional<index_expr>& out,
+                           float scale, const std::array<index_expr, 3>& quotient) {
+    constexpr std::int64_t most = 65536;
+    const auto known = [](const index_expr& e) { return e.is_constant(); };
+    if (!known(in) || !out || !known(*out) || out->constant() > most ||
+        !std::all_of(quotient.begin(), quotient.end(), known))
+      return false;
+    const std::string coordinates = attributes.get_string("coordinate_transformation_mode", "half_pixel");
+    const std::string rounding = attributes.get_string("nearest_mode", "round_prefer_floor");
+    const resize_axis axis{in.constant(), out->constant(), scale};
+    const auto within = [&](std::int64_t at) { return std::clamp<std::int64_t>(at, 0, axis.from - 1); };
+    for (std::int64_t i = 0; i < axis.to; ++i) {
+      const index_expr exact = nearest_quotient(rounding, quotient[0] * i + quotient[1], quotient[2]);
+      const float rounded = nearest_position(rounding, source_coordinate(coordinates, axis, i));
+      if (within(exact.constant()) != within(static_cast<std::int64_t>(rounded))) return false;
+    }
+    return true;
   }
   static std::vector<std::size_t> resized_axes(const node_facts& facts, std::size_t rank) {
     if (facts.attributes->contains("axes")) return axes_of(facts.attributes->get_ints("axes"), rank, name);
@@ -212,14 +234,14 @@ struct resize_op {
       for (std::size_t k = 0; k < axes.size(); ++k) result[axes[k]] = sizes[k];
       return;
     }
-    std::optional<double> scale;
+    std::optional<float> scale;
     for (std::size_t k = 0; k < axes.size(); ++k) {
       if (!sizes[k].is_constant() || !dims[axes[k]].is_constant()) return;
-      const double own = static_cast<double>(sizes[k].constant()) / static_cast<double>(dims[axes[k]].constant());
+      const float own = static_cast<float>(sizes[k].constant()) / static_cast<float>(dims[axes[k]].constant());
       scale = !scale ? own : policy == "not_larger" ? std::min(*scale, own) : std::max(*scale, own);
     }
     for (std::size_t k = 0; k < axes.size(); ++k)
-      result[axes[k]] = whole_dim(*scale * static_cast<double>(dims[axes[k]].constant()) + 0.5);
+      result[axes[k]] = whole_dim(std::round(*scale * static_cast<float>(dims[axes[k]].constant())));
   }
 };
 

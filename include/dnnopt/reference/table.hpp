@@ -28,6 +28,7 @@
 #include <dnnopt/reference/recurrent.hpp>
 #include <dnnopt/reference/reduction.hpp>
 #include <dnnopt/reference/resize.hpp>
+#include <dnnopt/reference/sampling_grid.hpp>
 #include <dnnopt/reference/selection.hpp>
 #include <dnnopt/reference/signal.hpp>
 #include <dnnopt/reference/text.hpp>
@@ -51,9 +52,10 @@ namespace dnnopt::reference {
       std::span<const reference_row>(matrix_product_rows), std::span<const reference_row>(normalization_rows),
       std::span<const reference_row>(pooling_rows),        std::span<const reference_row>(random_rows),
       std::span<const reference_row>(recurrent_rows),      std::span<const reference_row>(reduction_rows),
-      std::span<const reference_row>(resize_rows),         std::span<const reference_row>(selection_rows),
-      std::span<const reference_row>(signal_rows),         std::span<const reference_row>(text_rows),
-      std::span<const reference_row>(unary_math_rows),     std::span<const reference_row>(view_rows),
+      std::span<const reference_row>(resize_rows),         std::span<const reference_row>(sampling_grid_rows),
+      std::span<const reference_row>(selection_rows),      std::span<const reference_row>(signal_rows),
+      std::span<const reference_row>(text_rows),           std::span<const reference_row>(unary_math_rows),
+      std::span<const reference_row>(view_rows),
   };
 }
 

@@ -14,6 +14,7 @@
 #include <dnnopt/backend/codegen/elements/reduction.hpp>
 #include <dnnopt/backend/codegen/elements/resampling.hpp>
 #include <dnnopt/backend/codegen/elements/rotary.hpp>
+#include <dnnopt/backend/codegen/elements/sampling_grid.hpp>
 
 namespace dnnopt::codegen {
 
@@ -31,9 +32,9 @@ template <std::size_t... N>
 }  // namespace detail
 
 /// Every operator that has an element emitter; the others have a scalar expression or a view, or no kernel.
-inline constexpr auto element_emitters =
-    detail::joined(reduction_emitters, normalization_emitters, matrix_product_emitters, quantization_emitters,
-                   convolution_emitters, pooling_emitters, resampling_emitters, generator_emitters, rotary_emitters);
+inline constexpr auto element_emitters = detail::joined(
+    reduction_emitters, normalization_emitters, matrix_product_emitters, quantization_emitters, convolution_emitters,
+    pooling_emitters, resampling_emitters, sampling_grid_emitters, generator_emitters, rotary_emitters);
 
 }  // namespace dnnopt::codegen
 

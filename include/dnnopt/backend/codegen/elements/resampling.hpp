@@ -1,4 +1,4 @@
-// Owns the element expressions of resampling: Resize, Upsample, GridSample, AffineGrid.
+// Owns the element expressions of resampling: Resize, Upsample.
 #ifndef DNNOPT_BACKEND_CODEGEN_ELEMENTS_RESAMPLING_HPP
 #define DNNOPT_BACKEND_CODEGEN_ELEMENTS_RESAMPLING_HPP
 
@@ -20,7 +20,7 @@ namespace dnnopt::codegen {
 /// How one axis is resampled: C expressions of the scale and of the bounds of a crop.
 struct resized_axis {
   std::size_t axis = 0;
-  std::optional<double> scale;  ///< known before execution; else `scale_source` is output / input
+  std::optional<float> scale;  ///< known before execution; else `scale_source` is output / input
   std::string scale_source;
   double crop_low = 0;
   double crop_high = 1;
@@ -60,14 +60,14 @@ inline constexpr std::int64_t most_written_taps = 16;
   if (crops && roi.size() != 2 * axes.size())
     throw s.refuse("the region has another number of bounds than there are axes");
   const std::string policy = s.attributes().get_string("keep_aspect_ratio_policy", "stretch");
-  std::optional<double> common;
+  std::optional<float> common;
   if (!by_scale && policy != "stretch") {
     // The policy takes one scale for all axes: the smallest or largest of what the sizes ask for.
     const auto sizes = s.integers(3);
     if (!sizes) throw s.refuse("the sizes are absent");
     for (std::size_t k = 0; k < axes.size(); ++k) {
       if (!in[axes[k]].is_constant()) throw s.refuse("an aspect ratio is kept over dims that are not known");
-      const double own = static_cast<double>((*sizes)[k]) / static_cast<double>(in[axes[k]].constant());
+      const float own = static_cast<float>((*sizes)[k]) / static_cast<float>(in[axes[k]].constant());
       common = !common ? own : policy == "not_larger" ? std::min(*common, own) : std::max(*common, own);
     }
   }
@@ -76,58 +76,77 @@ inline constexpr std::int64_t most_written_taps = 16;
     resized_axis a;
     a.axis = axes[k];
     if (by_scale)
-      a.scale = scales.at(k);
+      a.scale = static_cast<float>(scales.at(k));
     else if (common)
       a.scale = common;
     else if (in[a.axis].is_constant() && out[a.axis].is_constant())
-      a.scale = static_cast<double>(out[a.axis].constant()) /
-                static_cast<double>(std::max<std::int64_t>(in[a.axis].constant(), 1));
+      a.scale = static_cast<float>(out[a.axis].constant()) /
+                static_cast<float>(std::max<std::int64_t>(in[a.axis].constant(), 1));
     if (crops) {
       a.crop_low = roi[k];
       a.crop_high = roi[k + axes.size()];
-    } else if (a.scale == 1.0 && in[a.axis] == out[a.axis]) {
+    } else if (a.scale == 1.0F && in[a.axis] == out[a.axis]) {
       continue;
     }
-    a.scale_source = a.scale ? literal(compute_type::real, *a.scale)
-                             : "((float)" + index_source(out[a.axis]) + " / " + index_source(in[a.axis]) + ")";
+    a.scale_source = a.scale ? literal(compute_type::real, static_cast<double>(*a.scale))
+                             : s.b.let(compute_type::real, "dnnopt_quotient((float)" + index_source(out[a.axis]) +
+                                                               ", (float)" + index_source(in[a.axis]) + ")");
     result.push_back(std::move(a));
   }
   return result;
 }
 
-/// The coordinate in the input, as a C name. Source: ONNX operator documentation, Resize.
-[[nodiscard]] inline std::string original_coordinate(const element_site& s, const resized_axis& a) {
-  const std::string x = index_source(s.index[a.axis]);
-  const std::string in = index_source(s.dims(0)[a.axis]);
-  const std::string out = index_source(s.out_dims()[a.axis]);
-  const std::string scale = a.scale_source;
+/// Where all lengths stay as they are, all elements do, whatever the scales: a test of that in OpenCL C; empty where it
+/// is known not to hold, "1" where it is known to.
+[[nodiscard]] inline std::string test_of_equal_lengths(const element_site& s) {
+  const shape& in = s.dims(0);
+  const shape& out = s.out_dims();
+  std::string test;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (in[k] == out[k]) continue;
+    const expr_range apart = (out[k] - in[k]).range();
+    if (apart.low > 0 || apart.high < 0) return "";
+    test = both(std::move(test), index_source(in[k]) + " == " + index_source(out[k]));
+  }
+  return test.empty() ? "1" : test;
+}
+
+/// The coordinate in the input, as a C name: in the order of operations of ops::source_coordinate. Source: ONNX
+/// operator documentation, Resize.
+[[nodiscard]] inline std::string original_coordinate(const element_site& s, const resized_axis& a,
+                                                     const std::string& unchanged = "") {
+  const std::string x = "(float)" + index_source(s.index[a.axis]);
+  const std::string in = "(float)" + index_source(s.dims(0)[a.axis]);
+  const std::string out = "(float)" + index_source(s.out_dims()[a.axis]);
+  const std::string& scale = a.scale_source;
   const std::string mode = s.n().op->name == "Upsample"
                                ? "asymmetric"
                                : s.attributes().get_string("coordinate_transformation_mode", "half_pixel");
-  const std::string scaled_extent = a.scale ? "((float)" + in + " * " + scale + ")" : "(float)" + out;
+  const std::string centre = "dnnopt_quotient(" + x + " + 0.5f, " + scale + ")";
   std::string text;
-  if (mode == "half_pixel")
-    text = "((float)" + x + " + 0.5f) / " + scale + " - 0.5f";
-  else if (mode == "pytorch_half_pixel")
-    text = out + " > 1 ? ((float)" + x + " + 0.5f) / " + scale + " - 0.5f : 0.0f";
-  else if (mode == "half_pixel_symmetric")
-    text = "(float)" + in + " / 2 * (1 - (float)" + out + " / " + scaled_extent + ") + ((float)" + x + " + 0.5f) / " +
-           scale + " - 0.5f";
-  else if (mode == "asymmetric")
-    text = "(float)" + x + " / " + scale;
-  else if (mode == "align_corners")
-    text = out + " == 1 ? 0.0f : (float)" + x + " * (float)(" + in + " - 1) / (" + scaled_extent + " - 1)";
-  else if (mode == "tf_half_pixel_for_nn")
-    text = "((float)" + x + " + 0.5f) / " + scale;
-  else if (mode == "tf_crop_and_resize") {
+  if (mode == "half_pixel") {
+    text = centre + " - 0.5f";
+  } else if (mode == "pytorch_half_pixel") {
+    text = "(" + out + " > 1.0f ? " + centre + " - 0.5f : 0.0f)";
+  } else if (mode == "half_pixel_symmetric") {
+    text = "dnnopt_rounded_product_sum(" + in + " * 0.5f, 1.0f - dnnopt_quotient(" + out + ", " + scale + " * " + in +
+           "), " + centre + ") - 0.5f";
+  } else if (mode == "asymmetric") {
+    text = "dnnopt_quotient(" + x + ", " + scale + ")";
+  } else if (mode == "align_corners") {
+    text = "(" + out + " == 1.0f ? 0.0f : dnnopt_quotient(" + x + " * (" + in + " - 1.0f), " + out + " - 1.0f))";
+  } else if (mode == "tf_half_pixel_for_nn") {
+    text = centre;
+  } else if (mode == "tf_crop_and_resize") {
     const std::string low = literal(compute_type::real, a.crop_low);
     const std::string high = literal(compute_type::real, a.crop_high);
-    text = out + " > 1 ? " + low + " * (" + in + " - 1) + (float)" + x + " * (" + high + " - " + low + ") * (" + in +
-           " - 1) / (" + out + " - 1) : 0.5f * (" + low + " + " + high + ") * (" + in + " - 1)";
+    text = "(" + out + " > 1.0f ? dnnopt_rounded_product_sum(" + low + ", " + in + " - 1.0f, dnnopt_quotient(" + x +
+           " * (" + high + " - " + low + ") * (" + in + " - 1.0f), " + out + " - 1.0f)) : 0.5f * (" + low + " + " +
+           high + ") * (" + in + " - 1.0f))";
   } else {
     throw s.refuse("coordinate mode " + mode);
   }
-  return s.b.let(compute_type::real, text);
+  return s.b.let(compute_type::real, unchanged.empty() ? text : unchanged + " ? " + x + " : " + text);
 }
 
 /// The weight of a tap at distance `d`: linear for a `support` of 1, cubic for 2.
@@ -143,6 +162,26 @@ inline constexpr std::int64_t most_written_taps = 16;
 [[nodiscard]] inline expr_range below(const index_expr& extent) {
   return {0, extent.range().high >= unbounded ? (std::int64_t{1} << 31) - 1
                                               : std::max<std::int64_t>(extent.range().high - 1, 0)};
+}
+
+/// Emits the two taps around `coordinate`, each under a name of its own. Each weighs as far as the other is away, which
+/// has no rounding where 1 - distance would have one.
+[[nodiscard]] inline resample_taps emit_linear_taps(const element_site& s, const resized_axis& a,
+                                                    const std::string& coordinate) {
+  kernel_builder& b = s.b;
+  resample_taps taps;
+  taps.count = 2;
+  const index_expr& in = s.dims(0)[a.axis];
+  const std::string last = index_source(in - 1);
+  const std::string inside = b.let(compute_type::real, "dnnopt_clip(" + coordinate + ", 0.0f, (float)" + last + ")");
+  taps.position_of.push_back(b.define_integer("q", "(int)" + inside, below(in)));
+  const std::string low = index_source(taps.position_of[0]);
+  taps.position_of.push_back(b.define_integer("q", low + " + (" + low + " < " + last + ")", below(in)));
+  const std::string high = index_source(taps.position_of[1]);
+  const std::string alone = low + " == " + high + " ? 0.5f : ";
+  taps.weight_of = {b.let(compute_type::real, alone + "(float)" + high + " - " + inside),
+                    b.let(compute_type::real, alone + inside + " - (float)" + low)};
+  return taps;
 }
 
 /// Emits weights and clamped positions of the 2 * support taps around `coordinate`, each under a name of its own.
@@ -182,7 +221,7 @@ inline constexpr std::int64_t most_written_taps = 16;
   double stretch = 1;
   if (antialias) {
     if (!a.scale) throw s.refuse("antialiasing needs a scale known before execution");
-    stretch = std::min(*a.scale, 1.0);
+    stretch = static_cast<double>(std::min(*a.scale, 1.0F));
   }
   resample_taps taps;
   const auto first = static_cast<std::int64_t>(std::floor(-support / stretch)) + 1;
@@ -208,14 +247,16 @@ inline constexpr std::int64_t most_written_taps = 16;
   return taps;
 }
 
-/// The integer position nearest to a coordinate, by `nearest_mode`.
+/// The integer position nearest to a coordinate, by `nearest_mode`. What floor leaves of a coordinate is exact.
 [[nodiscard]] inline std::string nearest_position(const element_site& s, const std::string& coordinate) {
   const std::string mode =
       s.n().op->name == "Upsample" ? "floor" : s.attributes().get_string("nearest_mode", "round_prefer_floor");
-  if (mode == "floor") return "dnnopt_floor_to_int(" + coordinate + ")";
+  const std::string low = "dnnopt_floor_to_int(" + coordinate + ")";
+  if (mode == "floor") return low;
   if (mode == "ceil") return "dnnopt_ceil_to_int(" + coordinate + ")";
-  if (mode == "round_prefer_ceil") return "dnnopt_floor_to_int(" + coordinate + " + 0.5f)";
-  if (mode == "round_prefer_floor") return "dnnopt_ceil_to_int(" + coordinate + " - 0.5f)";
+  const std::string rest = coordinate + " - (float)" + low;
+  if (mode == "round_prefer_ceil") return low + " + (" + rest + " >= 0.5f)";
+  if (mode == "round_prefer_floor") return low + " + (" + rest + " > 0.5f)";
   throw s.refuse("nearest mode " + mode);
 }
 
@@ -273,6 +314,14 @@ inline constexpr std::int64_t most_written_taps = 16;
                                                     compute_type type) {
   kernel_builder& b = s.b;
   const std::string sum = b.variable(type, "0");
+  // Of integers the sum is cut off: each product rounds as on the host.
+  const bool cut = !element_site::is_real(s.compute());
+  const auto add = [&](const std::string& weight, const std::string& element) {
+    if (cut)
+      b.line(sum + " = dnnopt_rounded_product_sum(" + weight + ", (float)" + element + ", " + sum + ");");
+    else
+      b.line(sum + " += " + element + " * (" + weight + ");");
+  };
   if (!taps.empty() && !taps.front().weight_of.empty()) {
     std::int64_t products = 1;
     for (const resample_taps& t : taps) products *= t.count;
@@ -282,9 +331,9 @@ inline constexpr std::int64_t most_written_taps = 16;
       for (std::size_t k = axes.size(); k-- > 0; rest /= taps[k].count) {
         const auto t = static_cast<std::size_t>(rest % taps[k].count);
         at[axes[k].axis] = taps[k].position_of[t];
-        weight += " * " + taps[k].weight_of[t];
+        weight += (weight.empty() ? "" : " * ") + taps[k].weight_of[t];
       }
-      b.line(sum + " += " + s.read(0, at) + weight + ";");
+      add(weight, s.read(0, at));
     }
     return sum;
   }
@@ -295,9 +344,9 @@ inline constexpr std::int64_t most_written_taps = 16;
     for (std::size_t k = 0; k < axes.size(); ++k) {
       const std::string number = "[" + index_source(t[k]) + "]";
       at[axes[k].axis] = b.define_integer("q", taps[k].positions + number, below(s.dims(0)[axes[k].axis]));
-      weight += " * " + taps[k].weights + number;
+      weight = taps[k].weights + number + (weight.empty() ? "" : " * ") + weight;
     }
-    b.line(sum + " += " + s.read(0, at) + weight + ";");
+    add(weight, s.read(0, at));
   });
   return sum;
 }
@@ -315,9 +364,15 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
     }
   }
   const compute_type type = s.compute();
+  const std::string equal_lengths = crops ? "" : test_of_equal_lengths(s);
+  if (equal_lengths == "1") return s.read(0, s.index);
   const std::vector<resized_axis> axes = resized_axes(s);
+  // By given sizes equal lengths have a scale of 1, by whose formulas elements stay.
+  bool may_stay = true;
+  for (const resized_axis& a : axes) may_stay = may_stay && a.scale && *a.scale >= 1.0F && *a.scale < 2.0F;
+  const std::string unchanged = may_stay && !equal_lengths.empty() ? b.let(compute_type::integer, equal_lengths) : "";
   if (mode == "linear" && !axes.empty()) {
-    const std::string why = reject_filter(s, axes);
+    const std::string why = unchanged.empty() ? reject_filter(s, axes) : "its lengths may stay as they are";
     if (why.empty()) return emit_filtered(s, axes);
     b.note("'" + s.n().name + "' interpolates without an image's filter: " + why);
   }
@@ -326,17 +381,21 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
   std::vector<resample_taps> taps;
   const int support = mode == "linear" ? 1 : 2;
   const bool antialias = s.attributes().get_int("antialias", 0) != 0;
+  if (antialias && mode != "nearest" && !element_site::is_real(type))
+    throw s.refuse("an antialiased integer rounds after each axis");
   const bool written =
       !antialias && std::pow(2.0 * support, static_cast<double>(axes.size())) <= static_cast<double>(most_written_taps);
   for (const resized_axis& a : axes) {
-    const std::string x = original_coordinate(s, a);
+    const std::string x = original_coordinate(s, a, unchanged);
     const index_expr& in = s.dims(0)[a.axis];
     if (crops) outside += (outside.empty() ? "" : " || ") + x + " < 0 || " + x + " > " + index_source(in) + " - 1";
     if (mode == "nearest") {
       at[a.axis] = b.define_integer("q", "clamp(" + nearest_position(s, x) + ", 0, (int)" + index_source(in) + " - 1)",
                                     below(in));
     } else if (mode == "linear" || mode == "cubic") {
-      taps.push_back(written ? emit_named_taps(s, a, x, support) : emit_taps(s, a, x, support, antialias));
+      taps.push_back(!written           ? emit_taps(s, a, x, support, antialias)
+                     : mode == "linear" ? emit_linear_taps(s, a, x)
+                                        : emit_named_taps(s, a, x, support));
     } else {
       throw s.refuse("interpolation mode " + mode);
     }
@@ -347,7 +406,7 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
   } else {
     const compute_type sum_type = element_site::is_real(type) ? type : compute_type::real;
     const std::string sum = emit_interpolation(s, axes, taps, at, sum_type);
-    result = element_site::is_real(type) ? sum : s.result("(" + std::string(name_of(type)) + ")rint(" + sum + ")");
+    result = element_site::is_real(type) ? sum : s.result("(" + std::string(name_of(type)) + ")" + sum);
   }
   if (outside.empty()) return result;
   return b.let(type, outside + " ? " +
@@ -355,112 +414,9 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
                          " : " + result);
 }
 
-inline std::string emit_grid_sample(kernel_builder& b, node_id id, std::size_t output,
-                                    std::span<const index_expr> index) {
-  const element_site s(b, id, output, index);
-  const compute_type type = s.compute();
-  const std::string real(name_of(type));
-  const shape& x = s.dims(0);
-  const std::size_t spatial = x.size() - 2;
-  const bool align = s.attributes().get_int("align_corners", 0) != 0;
-  const std::string mode = s.attributes().get_string("mode", "linear");
-  const std::string padding = s.attributes().get_string("padding_mode", "zeros");
-  const bool cubic = mode == "cubic" || mode == "bicubic";
-  const bool nearest = mode == "nearest";
-  if (!cubic && !nearest && mode != "linear" && mode != "bilinear") throw s.refuse("interpolation mode " + mode);
-  const std::int64_t taps = nearest ? 1 : cubic ? 4 : 2;
-  std::vector<std::string> positions;
-  for (std::size_t k = 0; k < spatial; ++k) {
-    // The last coordinate of the grid belongs to the last spatial dim's opposite end: x comes first.
-    std::vector<index_expr> at{s.index[0]};
-    at.insert(at.end(), s.index.begin() + 2, s.index.end());
-    at.emplace_back(static_cast<std::int64_t>(spatial - 1 - k));
-    const std::string g = s.read(1, at);
-    const std::string extent = index_source(x[2 + k]);
-    positions.push_back(b.let(
-        type, align ? "(" + g + " + 1) / 2 * (" + extent + " - 1)" : "((" + g + " + 1) * " + extent + " - 1) / 2"));
-    // Of two taps the one at the border has all the weight beyond it; four weigh otherwise where they lie.
-    if (cubic && padding == "border") {
-      const std::string& p = positions.back();
-      const std::string outside = align
-                                      ? p + " < 0 || " + p + " > " + extent + " - 1"
-                                      : p + " < (" + real + ")-0.5f || " + p + " > " + extent + " - (" + real + ")0.5f";
-      positions.back() =
-          b.let(type, outside + " ? clamp(" + p + ", (" + real + ")0, (" + real + ")(" + extent + " - 1)) : " + p);
-    }
-  }
-  const std::string sum = b.variable(type, "0");
-  s.loops("t", std::vector<index_expr>(spatial, index_expr(taps)), [&](const std::vector<index_expr>& t) {
-    std::string weight;
-    std::string test;
-    std::vector<index_expr> at{s.index[0], s.index[1]};
-    for (std::size_t k = 0; k < spatial; ++k) {
-      const std::string& p = positions[k];
-      const std::string extent = "(int)" + index_source(x[2 + k]);
-      const std::string q = b.fresh("q");
-      // Far coordinates are clamped so that the conversion to int is defined; they stay outside.
-      const std::string near =
-          "clamp(" + (nearest ? "rint(" + p + ")" : p) + ", (" + real + ")-1.0e9f, (" + real + ")1.0e9f)";
-      const std::string base = nearest ? "(int)" + near : "dnnopt_floor_to_int(" + near + ")";
-      b.line("int " + q + " = " + base + (nearest ? "" : " + " + index_source(t[k]) + (cubic ? " - 1" : "")) + ";");
-      if (!nearest) {
-        const std::string d = b.let(type, "fabs(" + p + " - " + q + ")");
-        if (!cubic)
-          weight += " * (1 - " + d + ")";
-        else
-          weight += " * (" + d + " <= 1 ? (1.25f * " + d + " - 2.25f) * " + d + " * " + d + " + 1 : ((-0.75f * " + d +
-                    " + 3.75f) * " + d + " - 6.0f) * " + d + " + 3.0f)";
-      }
-      if (padding == "zeros") {
-        test += (test.empty() ? "" : " && ") + q + " >= 0 && " + q + " < " + extent;
-      } else if (padding == "border") {
-        b.line(q + " = clamp(" + q + ", 0, " + extent + " - 1);");
-      } else if (padding == "reflection") {
-        if (align) {
-          b.line("if (" + extent + " == 1) " + q + " = 0; else { " + q + " = abs(" + q + ") % (2 * (" + extent +
-                 " - 1)); if (" + q + " >= " + extent + ") " + q + " = 2 * (" + extent + " - 1) - " + q + "; }");
-        } else {
-          b.line(q + " = (" + q + " < 0 ? -" + q + " - 1 : " + q + ") % (2 * " + extent + "); if (" + q +
-                 " >= " + extent + ") " + q + " = 2 * " + extent + " - 1 - " + q + ";");
-        }
-      } else {
-        throw s.refuse("padding mode " + padding);
-      }
-      at.push_back(b.expressions().symbol(q, below(x[2 + k])));
-    }
-    s.when(test, [&] { b.line(sum + " += " + s.read(0, at) + weight + ";"); });
-  });
-  return s.result(sum);
-}
-
-inline std::string emit_affine_grid(kernel_builder& b, node_id id, std::size_t output,
-                                    std::span<const index_expr> index) {
-  const element_site s(b, id, output, index);
-  const compute_type type = s.compute();
-  const std::size_t spatial = s.out_dims().size() - 2;
-  const bool align = s.attributes().get_int("align_corners", 0) != 0;
-  const std::string real(name_of(type));
-  // Coordinates are homogeneous, x first; extent 1 stands at the middle.
-  std::vector<std::string> base;
-  for (std::size_t k = 0; k < spatial; ++k) {
-    const std::string at = index_source(s.index[spatial - k]);
-    const std::string extent = index_source(s.out_dims()[spatial - k]);
-    base.push_back(b.let(type, align ? extent + " == 1 ? 0 : (" + real + ")(2 * " + at + ") / (" + extent + " - 1) - 1"
-                                     : "(" + real + ")(2 * " + at + " + 1) / " + extent + " - 1"));
-  }
-  base.emplace_back("1");
-  const index_expr row = s.index.back();
-  std::string text;
-  for (std::size_t k = 0; k < base.size(); ++k)
-    text += (k == 0 ? "" : " + ") + s.read(0, {s.index[0], row, static_cast<std::int64_t>(k)}) + " * " + base[k];
-  return s.result(text);
-}
-
 inline constexpr std::array resampling_emitters{
     emitter_row{"", "Resize", emit_resize},
     emitter_row{"", "Upsample", emit_resize},
-    emitter_row{"", "GridSample", emit_grid_sample},
-    emitter_row{"", "AffineGrid", emit_affine_grid},
 };
 
 }  // namespace dnnopt::codegen
