@@ -212,6 +212,25 @@ inline bool means_unsupported(dnnopt::errc code) {
 
 }  // namespace detail
 
+/// The absolute tolerance of a test of ONNX's: 1e-7, and 1e-6 where its stored outputs are transforms in single
+/// precision, which hold rounding noise in the place of zeros. Source: onnx/test/test_backend_reference.py.
+[[nodiscard]] inline double absolute_tolerance(std::string_view test) noexcept {
+  constexpr std::string_view transforms[] = {
+      "test_dft",        "test_dft_axis", "test_dft_axis_opset19", "test_dft_inverse", "test_dft_inverse_opset19",
+      "test_dft_opset19"};
+  return std::find(std::begin(transforms), std::end(transforms), test) != std::end(transforms) ? 1e-6 : 1e-7;
+}
+
+/// Why the stored outputs of a test of ONNX's contradict the text of its specification; empty where they do not. ONNX
+/// Runtime leaves these tests out too.
+[[nodiscard]] inline std::string_view contradiction(std::string_view test) noexcept {
+  const bool fractional = test == "test_resize_downsample_scales_linear_align_corners" ||
+                          test == "test_resize_downsample_scales_cubic_align_corners";
+  return fractional
+             ? "the stored outputs align corners by a length of 2.4 or 3.2 elements, the text by the output's own"
+             : "";
+}
+
 /// Runs the test in `folder`: model.onnx on each test_data_set_*. `rtol` and `atol` are those of ONNX's own runner
 /// unless the folder's data.json says otherwise. Never throws for what the test or the runner does.
 inline conformance_result run_conformance_test(const std::filesystem::path& folder, const conformance_runner& runner) {
@@ -219,7 +238,7 @@ inline conformance_result run_conformance_test(const std::filesystem::path& fold
   conformance_result result;
   result.name = folder.filename().string();
   double rtol = 1e-3;
-  double atol = 1e-7;
+  double atol = absolute_tolerance(result.name);
   std::string random;
   try {
     if (fs::exists(folder / "data.json")) {
@@ -260,9 +279,12 @@ inline conformance_result run_conformance_test(const std::filesystem::path& fold
         throw dnnopt::error(dnnopt::errc::bad_arity, "fewer outputs than expected");
       for (std::size_t k = 0; k < expected.size(); ++k)
         if (auto d = detail::difference(outcome.outputs[k], expected[k], rtol, atol)) {
-          result.verdict = random.empty() ? conformance_verdict::failed : conformance_verdict::unsupported;
-          result.reason = random.empty()
-                              ? "output " + std::to_string(k) + ": " + *d
+          const std::string_view contradicts = contradiction(result.name);
+          const bool comparable = random.empty() && contradicts.empty();
+          result.verdict = comparable ? conformance_verdict::failed : conformance_verdict::unsupported;
+          result.reason = comparable ? "output " + std::to_string(k) + ": " + *d
+                          : random.empty()
+                              ? std::string(contradicts)
                               : random + " draws random numbers: the stored ones come from another generator";
           return result;
         }

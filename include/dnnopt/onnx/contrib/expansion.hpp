@@ -3,12 +3,14 @@
 #ifndef DNNOPT_ONNX_CONTRIB_EXPANSION_HPP
 #define DNNOPT_ONNX_CONTRIB_EXPANSION_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <dnnopt/onnx/adapt_opset.hpp>
@@ -67,7 +69,8 @@ class expansion {
 
   /// Errors: unsupported, naming what the operator does not do.
   [[noreturn]] void refuse(const std::string& what) const {
-    throw error(errc::unsupported, "com.microsoft's " + node_.op_type + ": " + what);
+    throw error(errc::unsupported,
+                (node_.domain.empty() ? "ai.onnx" : node_.domain) + "'s " + node_.op_type + ": " + what);
   }
   /// Refuses input `i` where it is given.
   void refuse_input(std::size_t i, std::string_view what) const {
@@ -129,6 +132,29 @@ class expansion {
     n.outputs = to;
     if (emitter_.ops().find("", n.op_type) != nullptr || !expand_function(n, emitter_)) emitter_.add(std::move(n));
     return to;
+  }
+
+  /// The result of the subgraph that attribute `name` holds on `argument`; `argument` where there is none. The node's
+  /// inputs from `formal` on are what its subgraphs capture. Precondition: the subgraph has one input of its own and
+  /// one output. Errors: bad_arity.
+  [[nodiscard]] value_id apply_body(const char* name, value_id argument, std::size_t formal) {
+    const attribute* held = attributes().find(name);
+    const subgraph* body = held == nullptr ? nullptr : std::get_if<subgraph>(held);
+    if (body == nullptr) return argument;
+    pending_node n;
+    n.op_type = "If";
+    n.name = emitter_.unique_name(node_.name + "/" + name);
+    n.inputs = {constant("always", tensor::scalar(true)), argument};
+    n.inputs.insert(n.inputs.end(), node_.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(formal, input_count())),
+                    node_.inputs.end());
+    if ((*body)->inputs().size() + 1 != n.inputs.size() || (*body)->outputs().size() != 1)
+      throw error(errc::bad_arity, std::string(name) + " takes one tensor and gives one");
+    n.captured_begin = 1;
+    n.attributes = with({{"then_branch", *body}, {"else_branch", *body}});
+    n.outputs = {add_value()};
+    const value_id out = n.outputs[0];
+    emitter_.add(std::move(n));
+    return out;
   }
 
   /// A value that no node writes yet.

@@ -18,6 +18,7 @@
 #include <dnnopt/onnx/contrib/group_query_attention.hpp>
 #include <dnnopt/onnx/contrib/integer_product.hpp>
 #include <dnnopt/onnx/contrib/normalization.hpp>
+#include <dnnopt/onnx/contrib/preview.hpp>
 #include <dnnopt/onnx/contrib/product.hpp>
 #include <dnnopt/onnx/contrib/quantized.hpp>
 #include <dnnopt/onnx/contrib/refusal.hpp>
@@ -30,10 +31,12 @@ namespace contrib {
 
 /// All families.
 inline constexpr std::span<const contrib_row> families[] = {
-    activation_rows,         alias_rows,         attention_rows,
-    block_quantization_rows, convolution_rows,   group_query_attention_rows,
-    integer_product_rows,    normalization_rows, product_rows,
-    quantized_rows,          rotary_rows,
+    activation_rows,      alias_rows,
+    attention_rows,       block_quantization_rows,
+    convolution_rows,     group_query_attention_rows,
+    integer_product_rows, normalization_rows,
+    preview_rows,         product_rows,
+    quantized_rows,       rotary_rows,
 };
 
 /// Errors: bad_arity.
@@ -50,9 +53,9 @@ inline void check_arity(const contrib_row& row, const pending_node& n) {
 
 }  // namespace contrib
 
-/// Adds standard nodes in the place of `n` where its operator is one of ONNX Runtime's that has an expansion; false
-/// where it is not known. Errors: bad_arity, bad_attribute, unsupported for forms and operators without an expansion
-/// (each names what it is), and those of the nodes.
+/// Adds standard nodes in the place of `n` where its operator is of ONNX Runtime's or of a preview domain and has an
+/// expansion; false where it is not known. Errors: bad_arity, bad_attribute, unsupported for forms and operators
+/// without an expansion (each names what it is), and those of the nodes.
 inline bool expand_contrib(const pending_node& n, node_emitter& emitter) {
   for (const std::span<const contrib::contrib_row> family : contrib::families)
     for (const contrib::contrib_row& row : family) {
