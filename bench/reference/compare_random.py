@@ -1,0 +1,171 @@
+"""Random models of one operator each: ONNX Runtime, unoptimized, against `dnnopt conformance`.
+
+    compare_random.py --tool build/release/bin/dnnopt --device reference --count 2000 --seed 1 [--only resize,cast]
+
+Each case is drawn from numpy's generator seeded by (seed, number of the drawing function, number of the case) and is
+written as a folder of ONNX's backend tests; folders that differ are kept and named. What ONNX Runtime does not
+implement is judged by onnx.reference. For each difference the answer of onnx.reference is named as well, for where the
+two disagree the specification's text decides (docs/reference_backend.md lists such decisions).
+"""
+import argparse
+import collections
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import draw_arithmetic
+import draw_layers
+import draw_resampling
+import draw_structure
+from draw_core import DRAWS
+
+# What ONNX Runtime refuses though the specification allows it.
+JUDGED_BY_ONNX = ("OneHot",)
+FAMILIES = (draw_arithmetic, draw_layers, draw_resampling, draw_structure)
+
+
+def model_of(case):
+    names = ["" if x is None else f"x{k}" for k, x in enumerate(case.inputs)]
+    while names and names[-1] == "":
+        names.pop()
+    outputs = [f"y{k}" for k in range(case.outputs)]
+    if case.nodes:
+        nodes = [helper.make_node(op, list(ins), list(outs), **attributes) for op, ins, outs, attributes in case.nodes]
+    else:
+        nodes = [helper.make_node(case.op, names, outputs, name="node", **case.attributes)]
+    graph = helper.make_graph(
+        nodes, "case",
+        [helper.make_tensor_value_info(f"x{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+         for k, x in enumerate(case.inputs) if x is not None and k not in case.constant],
+        [helper.make_empty_tensor_value_info(n) for n in outputs],
+        [numpy_helper.from_array(x, f"x{k}") for k, x in enumerate(case.inputs) if x is not None and k in case.constant])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset)], ir_version=10 if case.opset < 23 else 11)
+
+
+def feeds_of(case):
+    return {f"x{k}": x for k, x in enumerate(case.inputs) if x is not None and k not in case.constant}
+
+
+def by_runtime(case, model):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds_of(case))
+
+
+def by_onnx(case, model):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return ReferenceEvaluator(model).run(None, feeds_of(case))
+
+
+def write(case, model, results, folder):
+    for value, y in zip(model.graph.output, results):
+        value.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(y.dtype)
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    onnx.save(model, folder / "model.onnx")
+    for k, x in enumerate(feeds_of(case).values()):
+        (data / f"input_{k}.pb").write_bytes(numpy_helper.from_array(np.asarray(x)).SerializeToString())
+    for k, y in enumerate(results):
+        (data / f"output_{k}.pb").write_bytes(numpy_helper.from_array(np.asarray(y)).SerializeToString())
+    if case.loose:
+        (folder / "data.json").write_text(json.dumps({"rtol": case.loose, "atol": 1e-4}))
+
+
+def same(a, b):
+    return len(a) == len(b) and all(
+        np.shape(x) == np.shape(y) and np.asarray(x).dtype == np.asarray(y).dtype and
+        np.allclose(np.asarray(x, np.float64), np.asarray(y, np.float64), rtol=1e-3, atol=1e-6, equal_nan=True) for x, y in zip(a, b))
+
+
+def describe(case):
+    inputs = [None if x is None else f"{np.asarray(x).dtype}{list(np.shape(x))}" + (f"={np.asarray(x).tolist()}" if np.size(x) <= 6 else "") for x in case.inputs]
+    return f"{case.op}-{case.opset} {case.attributes} {inputs} constant {case.constant}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", required=True)
+    parser.add_argument("--device", default="reference", help="as of dnnopt, with further options after blanks")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="names of drawing functions, separated by commas")
+    parser.add_argument("--folder", default="build/compare_random")
+    parser.add_argument("--shown", type=int, default=5, help="differences described per drawing function")
+    arguments = parser.parse_args()
+    folder = pathlib.Path(arguments.folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    names = [n for n in DRAWS if not arguments.only or n in arguments.only.split(",")]
+    cases, refused, judges = {}, collections.Counter(), {}
+    for number in range(arguments.count):
+        name = names[number % len(names)]
+        r = np.random.default_rng([arguments.seed, list(DRAWS).index(name), number])
+        with np.errstate(all="ignore"):
+            case = DRAWS[name](r)
+        case.inputs = [None if x is None else np.asarray(x) for x in case.inputs]
+        model = model_of(case)
+        key = f"{name}_{number}"
+        try:
+            results = by_runtime(case, model)
+            judges[key] = "ONNX Runtime"
+        except Exception as problem:  # noqa: BLE001: whatever ONNX Runtime refuses
+            if "NOT_IMPLEMENTED" not in str(problem) and case.op not in JUDGED_BY_ONNX:
+                refused[f"{case.op}: {str(problem)[:160]}"] += 1
+                continue
+            try:
+                results = by_onnx(case, model)
+                judges[key] = "onnx.reference"
+            except Exception as other:  # noqa: BLE001
+                refused[f"{case.op}: onnx.reference: {str(other)[:160]}"] += 1
+                continue
+        cases[key] = (case, model, [np.asarray(y) for y in results])
+        write(case, model, cases[key][2], folder / key)
+    command = [arguments.tool, "conformance", str(folder), "--device", *arguments.device.split()]
+    output = subprocess.run(command, capture_output=True, text=True, check=False)
+    shown, failed, unsupported = collections.Counter(), collections.Counter(), collections.Counter()
+    for line in output.stdout.splitlines():
+        state, _, rest = line.partition(" ")
+        key, _, why = rest.partition(": ")
+        if key not in cases:
+            continue
+        name = key.rsplit("_", 1)[0]
+        if state == "unsupported":
+            unsupported[name + ": " + why.partition("): ")[2][:100]] += 1
+        if state != "FAILED":
+            continue
+        failed[name] += 1
+        shown[name] += 1
+        if shown[name] > arguments.shown:
+            continue
+        case, model, results = cases[key]
+        print(f"{key} (seed {arguments.seed}), judged by {judges[key]}: {why[:300]}\n    {describe(case)[:700]}")
+        if judges[key] == "ONNX Runtime":
+            try:
+                print("    onnx.reference", "agrees with" if same(results, by_onnx(case, model)) else "DIFFERS from", "ONNX Runtime")
+            except Exception as problem:  # noqa: BLE001
+                print("    onnx.reference refuses:", str(problem)[:100])
+    for text, count in sorted(unsupported.items()):
+        print("unsupported", count, text)
+    for text, count in sorted(refused.items()):
+        print("refused by the judge", count, text)
+    print(f"seed {arguments.seed}: {len(cases)} cases judged, {sum(failed.values())} differ {dict(failed)}, exit {output.returncode}")
+    if output.returncode < 0 or not output.stdout:
+        print(output.stderr[-2000:])
+    return 1 if failed or output.returncode < 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
