@@ -43,7 +43,10 @@ std::string query_text(Get get, cl_uint parameter) {
 template <class T>
 T query_device(cl_device_id device, cl_device_info parameter, T missing = {}) {
   T value = missing;
-  if (::clGetDeviceInfo(device, parameter, sizeof(T), &value, nullptr) != CL_SUCCESS) return missing;
+  const cl_int status = ::clGetDeviceInfo(device, parameter, sizeof(T), &value, nullptr);
+  if (status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY || status == CL_INVALID_DEVICE)
+    check(status, "clGetDeviceInfo", [&] { return "parameter " + std::to_string(parameter); });
+  if (status != CL_SUCCESS) return missing;
   return value;
 }
 
@@ -212,8 +215,9 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
   for (cl_platform_id platform : platforms) {
     cl_uint count = 0;
     status = ::clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
-    if (status == CL_DEVICE_NOT_FOUND || count == 0) continue;
+    if (status == CL_DEVICE_NOT_FOUND) continue;
     check(status, "clGetDeviceIDs");
+    if (count == 0) continue;
     std::vector<cl_device_id> ids(count);
     check(::clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr), "clGetDeviceIDs");
     for (cl_device_id id : ids) {

@@ -34,22 +34,23 @@ class device_weights {
     packed_in_ = packing.packed_in;
     same_as_ = packing.same_as;
     const symbol_values symbols = symbols_of_packing(*p.g);
-    for (const value_id v : packing.early_constants) upload(queue, constants_, v);
-    packed_.resize(p.steps.size());
-    for (const packing_batch& batch : packing.batches) {
-      std::map<value_id, opencl::device_buffer> originals;
-      try {
+    std::map<value_id, opencl::device_buffer> originals;
+    try {
+      for (const value_id v : packing.early_constants) upload(queue, constants_, v);
+      packed_.resize(p.steps.size());
+      for (const packing_batch& batch : packing.batches) {
         for (const value_id v : batch.originals) upload(queue, originals, v);
         for (const std::size_t s : batch.steps) pack(queue, s, symbols, originals, prepare[s]);
         queue.finish();
-      } catch (...) {
-        // Commands under way use what is about to end.
-        (void)::clFinish(queue.handle());
-        throw;
+        originals.clear();
       }
+      for (const value_id v : packing.late_constants) upload(queue, constants_, v);
+      queue.finish();
+    } catch (...) {
+      // Commands under way use what is about to end: buffers here, and contents of the caller's graph.
+      (void)::clFinish(queue.handle());
+      throw;
     }
-    for (const value_id v : packing.late_constants) upload(queue, constants_, v);
-    queue.finish();
   }
 
   /// The buffer of a constant that kernels read as it is, or null.

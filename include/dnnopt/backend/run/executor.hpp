@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <list>
 #include <map>
 #include <memory>
@@ -81,13 +82,7 @@ class opencl_executor {
   [[nodiscard]] std::vector<tensor> run(std::span<const tensor> inputs, run_observer* observer = nullptr) {
     if (observer != nullptr && !observer->observes()) observer = nullptr;
     opencl::command_queue& queue = queues_.use(observer != nullptr && observer->wants_events());
-    try {
-      return run_once(inputs, queue, observer);
-    } catch (...) {
-      // Commands under way use memory that the caller may free when it sees the error.
-      (void)::clFinish(queue.handle());
-      throw;
-    }
+    return run_once(inputs, queue, observer);
   }
 
   /// From the next inference on `memory` stands in the place of the input or output `name`; bound_memory::bind says
@@ -145,6 +140,21 @@ class opencl_executor {
   }
 
  private:
+  /// Waits for the queue when an exception leaves its scope. What a failed wait says is dropped: the first error tells.
+  class finish_on_error {
+   public:
+    explicit finish_on_error(const opencl::command_queue& queue) : queue_(queue), before_(std::uncaught_exceptions()) {}
+    finish_on_error(const finish_on_error&) = delete;
+    finish_on_error& operator=(const finish_on_error&) = delete;
+    ~finish_on_error() {
+      if (std::uncaught_exceptions() > before_) (void)::clFinish(queue_.handle());
+    }
+
+   private:
+    const opencl::command_queue& queue_;
+    int before_;
+  };
+
   [[nodiscard]] std::vector<tensor> run_once(std::span<const tensor> inputs, opencl::command_queue& queue,
                                              run_observer* observer) {
     const graph& g = *program_->g;
@@ -157,6 +167,9 @@ class opencl_executor {
     state.checked_guards = made.checked_guards;
     state.unchecked_guards =
         std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
+    std::vector<tensor> outputs;
+    // Behind all that commands under way read and write, so that these end before it, whatever is thrown.
+    const finish_on_error guard(queue);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (bound_.is_input_bound(i)) continue;
       state.host[g.inputs()[i]] = inputs[i];
@@ -172,7 +185,6 @@ class opencl_executor {
       release_after(state, s);
       if (poison_) poison_after(state, s);
     }
-    std::vector<tensor> outputs;
     for (std::size_t i = 0; i < g.outputs().size(); ++i) {
       if (bound_.is_output_bound(i)) {
         deliver(state, i);
