@@ -41,19 +41,39 @@ inline void bind_symbols(const value& v, const tensor& t, symbol_values& symbols
 }
 
 /// A value whose elements are expressions of symbols (value_facts::elements must be there), as numbers. Errors:
-/// unsupported for other types than int64, int32 and boolean; as index_expr::evaluate.
+/// unsupported for elements that are neither integers nor booleans; as index_expr::evaluate.
 [[nodiscard]] inline tensor evaluate_elements(const value& v, const symbol_values& symbols) {
   tensor out(v.facts.type, evaluate(*v.facts.dims, symbols));
   const auto fill = [&](auto data) {
     for (std::size_t i = 0; i < data.size(); ++i)
       data[i] = static_cast<std::remove_reference_t<decltype(data[i])>>((*v.facts.elements)[i].evaluate(symbols));
   };
+  // Of what is empty everything is known, whatever its type.
+  if (out.size() == 0) return out;
   switch (v.facts.type) {
     case dtype::int64:
       fill(out.mutable_data<std::int64_t>());
       break;
     case dtype::int32:
       fill(out.mutable_data<std::int32_t>());
+      break;
+    case dtype::int16:
+      fill(out.mutable_data<std::int16_t>());
+      break;
+    case dtype::int8:
+      fill(out.mutable_data<std::int8_t>());
+      break;
+    case dtype::uint64:
+      fill(out.mutable_data<std::uint64_t>());
+      break;
+    case dtype::uint32:
+      fill(out.mutable_data<std::uint32_t>());
+      break;
+    case dtype::uint16:
+      fill(out.mutable_data<std::uint16_t>());
+      break;
+    case dtype::uint8:
+      fill(out.mutable_data<std::uint8_t>());
       break;
     case dtype::boolean:
       fill(out.mutable_data<bool>());
