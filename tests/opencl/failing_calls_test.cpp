@@ -16,8 +16,8 @@ using dnnopt::testing::ramp;
 
 namespace {
 
-/// A convolution, a pool, a product and an operator of the host, over a symbolic batch.
-model with_host_operator() {
+/// A convolution, a pool, a product and determinants, over a symbolic batch.
+model convolution_to_determinants() {
   network n;
   attribute_map window, pool, flat;
   window.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
@@ -44,7 +44,7 @@ TEST_CASE("every OpenCL call of a model may fail") {
     return;
   }
   const ::testing::failing_library library(DNNOPT_FAILING_OPENCL);
-  const model m = with_host_operator();
+  const model m = convolution_to_determinants();
   for (const wait_mode wait : {wait_mode::blocking, wait_mode::spinning}) {
     INFO(name_of(wait));
     compile_options options;
