@@ -28,6 +28,88 @@ message one(const message& n, const std::vector<message>& inputs, const std::vec
 }
 const std::vector<std::string> image{"1", "4", "8", "8"};
 
+/// Opsets 1 to 6, and operators that ONNX gave up.
+std::vector<adapted> first_opsets() {
+  const message x = info("x", 1, image);
+  const message channels = info("s", 1, {"4"});
+  return {
+      {"Relu 1", 5, one(node("Relu", {"x"}, {"y"}, {ints_attribute("consumed_inputs", {0})}), {x}), {"= Relu(%x)\n"}},
+      {"Add 6 along an axis",
+       6,
+       one(node("Add", {"x", "s"}, {"y"}, {int_attribute("broadcast", 1), int_attribute("axis", 1)}), {x, channels}),
+       {"constant int64 2 [1, 2]", "= Add(%x, %y/Unsqueeze)\n"}},
+      {"Mul 1 along the last axes",
+       1,
+       one(node("Mul", {"x", "s"}, {"y"}, {int_attribute("broadcast", 1)}), {x, info("s", 1, {"8"})}),
+       {"= Mul(%x, %s)\n"}},
+      {"Pow 1 with an axis from behind",
+       6,
+       one(node("Pow", {"x", "s"}, {"y"}, {int_attribute("broadcast", 1), int_attribute("axis", -3)}), {x, channels}),
+       {"= Pow(%x, %y/Unsqueeze)\n"}},
+      {"PRelu 6 of channels", 6, one(node("PRelu", {"x", "s"}, {"y"}), {x, channels}), {"= PRelu(%x, %y/Unsqueeze)\n"}},
+      {"Gemm 6",
+       6,
+       one(node("Gemm", {"a", "b", "c"}, {"y"}, {int_attribute("broadcast", 1)}),
+           {info("a", 1, {"2", "3"}), info("b", 1, {"3", "4"}), info("c", 1, {"4"})}),
+       {"float32[2, 4] = Gemm(%a, %b, %c)\n"}},
+      {"BatchNormalization 6",
+       6,
+       one(node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"}, {int_attribute("is_test", 1)}),
+           {x, channels, info("b", 1, {"4"}), info("m", 1, {"4"}), info("v", 1, {"4"})}),
+       {"= BatchNormalization(%x, %s, %b, %m, %v)\n"}},
+      {"BatchNormalization 7 of every element",
+       7,
+       one(node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"}, {int_attribute("spatial", 0)}),
+           {info("x", 1, {"2", "3"}), info("s", 1, {"3"}), info("b", 1, {"3"}), info("m", 1, {"3"}),
+            info("v", 1, {"3"})}),
+       {"= Sqrt(", "= Div(%s, ", "= Sub(%x, %m)", "= Add(%y/Mul, %b)\n"}},
+      {"Cast 1", 5, one(node("Cast", {"x"}, {"y"}, {string_attribute("to", "DOUBLE")}), {x}), {"= Cast(%x) {to=11}\n"}},
+      {"Cast 1 to a half", 1, one(node("Cast", {"x"}, {"y"}, {string_attribute("to", "FLOAT16")}), {x}), {"{to=10}\n"}},
+      {"Concat 1", 3, one(node("Concat", {"x", "x"}, {"y"}), {x}), {"float32[1, 8, 8, 8] = Concat(%x, %x) {axis=1}\n"}},
+      {"Dropout 6", 6, one(node("Dropout", {"x"}, {"y"}, {int_attribute("is_test", 1)}), {x}), {"= Dropout(%x)\n"}},
+      {"LpPool 1",
+       1,
+       one(node("LpPool", {"x"}, {"y"}, {float_attribute("p", 3), ints_attribute("kernel_shape", {2, 2})}), {x}),
+       {"p=3"}},
+      {"Pad 1",
+       1,
+       one(node("Pad", {"x"}, {"y"}, {ints_attribute("paddings", {0, 0, 1, 1, 0, 0, 1, 1})}), {x}),
+       {"float32[1, 4, 10, 10] = Pad(%x, %y/pads)\n"}},
+      {"Reshape 1",
+       4,
+       one(node("Reshape", {"x"}, {"y"}, {ints_attribute("shape", {4, -1})}), {x}),
+       {"float32[4, 64] = Reshape(%x, %y/shape)\n"}},
+      {"Tile 1",
+       5,
+       one(node("Tile", {"x", "n", "a"}, {"y"}), {x}, {int_tensor("n", {3}), int_tensor("a", {1})}),
+       {"constant int64 4 [1, 3, 1, 1]", "float32[1, 12, 8, 8] = Tile(%x, %y/repeats)\n"}},
+      {"Upsample 1",
+       6,
+       one(node("Upsample", {"x"}, {"y"}, {float_attribute("width_scale", 2), float_attribute("height_scale", 3)}),
+           {x}),
+       {"constant float32 4 [1, 1, 3, 2]", "= Resize("}},
+      {"RNN 1",
+       6,
+       one(node("RNN", {"x", "w", "r"}, {"y"}, {int_attribute("output_sequence", 1), int_attribute("hidden_size", 2)}),
+           {info("x", 1, {"3", "1", "4"}), info("w", 1, {"1", "2", "4"}), info("r", 1, {"1", "2", "2"})}),
+       {"= RNN(%x, %w, %r) {hidden_size=2}\n"}},
+      {"MeanVarianceNormalization 1", 8, one(node("MeanVarianceNormalization", {"x"}, {"y"}), {x}), {"axes=[0, 2, 3]"}},
+      {"Affine",
+       8,
+       one(node("Affine", {"x"}, {"y"}, {float_attribute("alpha", 2)}), {x}),
+       {"= Mul(%x, %y/alpha)", "= Add(%y/Mul, %y/beta)\n"}},
+      {"ImageScaler",
+       8,
+       one(node("ImageScaler", {"x"}, {"y"}, {float_attribute("scale", 2), floats_attribute("bias", {1, 2, 3, 4})}),
+           {x}),
+       {"constant float32 4x1x1 [1, 2, 3, 4]", "= Add(%y/Mul, %y/bias)\n"}},
+      {"Crop",
+       8,
+       one(node("Crop", {"x"}, {"y"}, {ints_attribute("border", {1, 2, 0, 1})}), {x}),
+       {"float32[1, 4, 5, 7] = Slice("}},
+  };
+}
+
 std::vector<adapted> cases() {
   const message x = info("x", 1, image);
   const message m = info("x", 1, {"2", "3", "4"});
@@ -174,6 +256,7 @@ std::vector<adapted> cases() {
                    17,
                    one(node(reduction, {"x"}, {"y"}, {ints_attribute("axes", {2, 3})}), {x}),
                    {"float32[1, 4, 1, 1] = ", "(%x, %y/axes)\n"}});
+  for (adapted& c : first_opsets()) all.push_back(std::move(c));
   return all;
 }
 
@@ -205,9 +288,15 @@ TEST_CASE("forms that have no newer one are refused", "[import]") {
                                         info("v", 1, {"4"})};
   const std::vector<std::string> five{"x", "s", "b", "m", "v"};
   const std::vector<std::pair<std::int64_t, message>> refused{
-      {8, one(node("BatchNormalization", five, {"y"}, {int_attribute("spatial", 0)}), statistics)},
+      {8, one(node("BatchNormalization", five, {"y", "a", "b2"}, {int_attribute("spatial", 0)}), statistics)},
+      {6, one(node("BatchNormalization", five, {"y"}), statistics)},
+      {6, one(node("Add", {"x", "s"}, {"y"}, {int_attribute("broadcast", 1), int_attribute("axis", 4)}),
+              {x, info("s", 1, {"4"})})},
+      {4, one(node("Reshape", {"x"}, {"y"}), {x})},
+      {5, one(node("Cast", {"x"}, {"y"}, {string_attribute("to", "NUMBER")}), {x})},
+      {1, one(node("LpPool", {"x"}, {"y"}, {float_attribute("p", 1.5F), ints_attribute("kernel_shape", {2, 2})}), {x})},
       {9, one(node("BatchNormalization", five, {"y", "a", "b2", "c", "d"}), statistics)},
-      {8, one(node("Scan", {"", "x"}, {"y"}), {x})},
+      {8, one(node("Scan", {"", "x"}, {"y"}, {int_attribute("num_scan_inputs", 2)}), {x})},
       {9, one(node("Slice", {"x"}, {"y"}, {ints_attribute("starts", {1})}), {x})},
       {7, one(node("Pad", {"x"}, {"y"}), {x})},
       {12, one(node("Unsqueeze", {"x"}, {"y"}), {x})},

@@ -287,3 +287,22 @@ TEST_CASE("a slice backwards from the last of no elements is empty", "[as found]
     check_runs(m, {floats({0, 3}, {})}, {"y float32 0x3 []"});
   }
 }
+
+TEST_CASE("Scan of opset 8 has a batch dimension and sequence lengths", "[as found]") {
+  const message body = graph({node("Add", {"s", "e"}, {"t"}), node("Mul", {"t", "c"}, {"o"})},
+                             {info("s", 1, {"1"}), info("e", 1, {"1"})}, {untyped("t"), untyped("o")});
+  const std::vector<message> scan{
+      node("Neg", {"m"}, {"c"}),
+      node("Scan", {"n", "x", "q"}, {"y", "z"}, {graph_attribute("body", body), int_attribute("num_scan_inputs", 1)})};
+  const std::vector<message> inputs{info("x", 1, {"2", "1"}), info("q", 1, {"2", "3", "1"})};
+  const std::vector<tensor> values{floats({2, 1}, {1, 10}), floats({2, 3, 1}, {1, 2, 3, 4, 5, 6})};
+  const message one = float_tensor("m", {1}, {-1});
+  check_runs(model(graph(scan, inputs, {untyped("y"), untyped("z")}, {int_tensor("n", {3, 1}), one}), 8), values,
+             {"y float32 2x1 [7, 14]", "z float32 2x3x1 [2, 4, 7, 14, 0, 0]"});
+  std::vector<message> whole = scan;
+  whole[1] =
+      node("Scan", {"", "x", "q"}, {"y", "z"},
+           {graph_attribute("body", body), int_attribute("num_scan_inputs", 1), ints_attribute("directions", {1})});
+  check_runs(model(graph(whole, inputs, {untyped("y"), untyped("z")}, {one}), 8), values,
+             {"y float32 2x1 [7, 25]", "z float32 2x3x1 [4, 6, 7, 16, 21, 25]"});
+}

@@ -9,76 +9,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/error.hpp>
+#include <dnnopt/onnx/adapt_first_opsets.hpp>
+#include <dnnopt/onnx/adapt_scan.hpp>
+#include <dnnopt/onnx/adapter_row.hpp>
 #include <dnnopt/onnx/node_emitter.hpp>
 #include <dnnopt/small_float.hpp>
 #include <dnnopt/tensor.hpp>
 
 namespace dnnopt::onnx {
 
-/// The opsets of ai.onnx that the importer reads.
-inline constexpr std::int64_t oldest_opset = 7;
-inline constexpr std::int64_t newest_opset = 28;
-
-/// Changes `n` from the form just before a version to that version's form; may emit helper nodes in the newest form.
-using node_adapter = void (*)(pending_node& n, node_emitter& emitter);
-
-/// One change of an operator's form between two opsets.
-struct adapter_row {
-  std::string_view op_type;
-  std::int64_t below;  ///< applies to nodes of an opset before this one
-  node_adapter adapt;
-};
-
 namespace detail {
-
-/// A scalar of `type`; float where the type is not known.
-inline tensor scalar_of(dtype type, double v) {
-  switch (type) {
-    case dtype::float64:
-      return tensor::scalar(v);
-    case dtype::float16:
-      return tensor::scalar(float16(static_cast<float>(v)));
-    case dtype::bfloat16:
-      return tensor::scalar(bfloat16(static_cast<float>(v)));
-    case dtype::int64:
-      return tensor::scalar(static_cast<std::int64_t>(v));
-    case dtype::int32:
-      return tensor::scalar(static_cast<std::int32_t>(v));
-    case dtype::int16:
-      return tensor::scalar(static_cast<std::int16_t>(v));
-    case dtype::int8:
-      return tensor::scalar(static_cast<std::int8_t>(v));
-    case dtype::uint8:
-      return tensor::scalar(static_cast<std::uint8_t>(v));
-    default:
-      return tensor::scalar(static_cast<float>(v));
-  }
-}
-inline dtype type_of(const pending_node& n, const node_emitter& e, std::size_t input) {
-  const value_facts* f = e.facts_of(n, input);
-  return f == nullptr ? dtype::undefined : f->type;
-}
-
-/// Moves a list attribute to an input; absent stays absent.
-inline void list_to_input(pending_node& n, node_emitter& e, const char* name, std::size_t slot) {
-  if (!n.attributes.contains(name)) return;
-  n.set_input(slot, e.integers(n, name, n.attributes.require<std::vector<std::int64_t>>(name)));
-  n.attributes.erase(name);
-}
-/// Moves a float attribute to a scalar input of the type of input 0; absent stays absent.
-inline void number_to_input(pending_node& n, node_emitter& e, const char* name, std::size_t slot) {
-  if (!n.attributes.contains(name)) return;
-  n.set_input(slot,
-              e.constant(n, name, scalar_of(type_of(n, e, 0), static_cast<double>(n.attributes.require<float>(name)))));
-  n.attributes.erase(name);
-}
-inline void axes_to_input(pending_node& n, node_emitter& e) { list_to_input(n, e, "axes", 1); }
 
 inline void adapt_clip_11(pending_node& n, node_emitter& e) {
   number_to_input(n, e, "min", 1);
@@ -134,9 +81,18 @@ inline void adapt_dropout_12(pending_node& n, node_emitter& e) {
   n.attributes.erase("ratio");
 }
 
-inline void adapt_batch_normalization_9(pending_node& n, node_emitter&) {
-  if (n.attributes.get_int("spatial", 1) != 1) throw error(errc::unsupported, "BatchNormalization with spatial = 0");
+/// Before 9 `spatial` = 0 has statistics of their own for every element of a row; no newer form has.
+inline void adapt_batch_normalization_9(pending_node& n, node_emitter& e) {
+  const bool each_element = n.attributes.get_int("spatial", 1) == 0;
   n.attributes.erase("spatial");
+  if (!each_element) return;
+  if (n.outputs.size() > 1) throw error(errc::unsupported, "a training step of BatchNormalization with spatial = 0");
+  const double epsilon = static_cast<double>(n.attributes.get_float("epsilon", 1e-5f));
+  const value_id variance =
+      e.emit(n, "Add", {n.input(4), e.constant(n, "epsilon", scalar_of(type_of(n, e, 0), epsilon))});
+  const value_id factor = e.emit(n, "Div", {n.input(1), e.emit(n, "Sqrt", {variance})});
+  const value_id centred = e.emit(n, "Sub", {n.input(0), n.input(3)});
+  become(n, "Add", {e.emit(n, "Mul", {centred, factor}), n.input(2)});
 }
 /// Before 14 more than one output means training; saved mean and variance served its backward step alone.
 inline void adapt_batch_normalization_14(pending_node& n, node_emitter&) {
@@ -268,12 +224,9 @@ inline void drop_empty_resize_inputs(pending_node& n, node_emitter& e) {
   while (!n.inputs.empty() && n.inputs.back() == no_value) n.inputs.pop_back();
 }
 
-inline void adapt_scan_9(pending_node&, node_emitter&) {
-  throw error(errc::unsupported, "Scan of opset 8 with its batch dimension and sequence lengths");
-}
 inline void adapt_scatter_11(pending_node& n, node_emitter&) { n.op_type = "ScatterElements"; }
 
-/// Every change of form between opset 7 and the newest that a node can show; other changes only added element types or
+/// Every change of form from opset 7 on that a node can show; other changes only added element types or
 /// attributes whose default is the former behaviour. Rows of one operator ascend.
 inline constexpr adapter_row adapters[] = {
     {"BatchNormalization", 9, adapt_batch_normalization_9},
@@ -320,8 +273,12 @@ inline constexpr adapter_row adapters[] = {
 /// one.
 inline void adapt_to_newest(pending_node& n, node_emitter& emitter) {
   const std::string op_type = n.op_type;
-  for (const adapter_row& row : detail::adapters)
-    if (row.op_type == op_type && n.version < row.below) row.adapt(n, emitter);
+  // What an implementation may overwrite is no business of a graph's reader.
+  if (n.version < 6) n.attributes.erase("consumed_inputs");
+  for (const std::span<const adapter_row> rows :
+       {std::span<const adapter_row>(detail::first_adapters), std::span<const adapter_row>(detail::adapters)})
+    for (const adapter_row& row : rows)
+      if (row.op_type == op_type && n.version < row.below) row.adapt(n, emitter);
   n.version = newest_opset;
 }
 

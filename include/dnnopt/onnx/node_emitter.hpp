@@ -73,6 +73,9 @@ class node_emitter {
                bool body = false)
       : ops_(ops), graph_(target), nodes_left_(nodes_left), warnings_(warnings), body_(body) {}
 
+  /// An emitter for the body of a node, under the same limits.
+  [[nodiscard]] node_emitter for_body(graph& body) { return node_emitter(ops_, body, nodes_left_, warnings_, true); }
+
   [[nodiscard]] graph& target() const noexcept { return graph_; }
   [[nodiscard]] const op_set& ops() const noexcept { return ops_; }
   [[nodiscard]] const value_facts& facts(value_id id) const { return graph_.facts(id); }
