@@ -37,7 +37,11 @@ struct model_folder {
     std::filesystem::create_directories(path / "inside" / "folder");
     std::ofstream(path / "inside" / "data.bin") << "12345678";
     std::ofstream(path / "outside.bin") << "12345678";
+    std::filesystem::create_directories(path / "other");
+    std::ofstream(path / "other" / "data.bin") << "12345678";
     std::filesystem::create_symlink(path / "outside.bin", path / "inside" / "link.bin");
+    std::filesystem::create_symlink(path / "other", path / "inside" / "linked");
+    std::filesystem::create_symlink(path / "new.bin", path / "inside" / "dangling.bin");
   }
   model_folder(const model_folder&) = delete;
   model_folder& operator=(const model_folder&) = delete;
@@ -215,10 +219,29 @@ std::vector<bad_input> bad_inputs() {
        with_external({entry("location", "folder/../../outside.bin")}).data, errc::external_data_path, "leaves"},
       {"external data behind a link", with_external({entry("location", "link.bin")}).data, errc::external_data_path,
        "symbolic link"},
+      {"external data behind a linked folder", with_external({entry("location", "linked/data.bin")}).data,
+       errc::external_data_path, "symbolic link"},
+      {"external data behind a link to nothing", with_external({entry("location", "dangling.bin")}).data,
+       errc::external_data_path, "link to nothing"},
+      {"external data with a key of nobody's",
+       with_external({entry("location", "data.bin"), entry("__class__", "os")}).data, errc::bad_tensor_data,
+       "'__class__'"},
+      {"external data at two places",
+       with_external({entry("location", "none.bin"), entry("location", "data.bin")}).data, errc::bad_tensor_data,
+       "twice"},
+      {"external data of a length that nothing holds",
+       with_external({entry("location", "data.bin"), entry("length", "9223372036854775807")}).data,
+       errc::bad_tensor_data, "9223372036854775807 bytes"},
+      {"external data of a tensor larger than any file",
+       model(relu({external_tensor("w", {std::int64_t{1} << 40}, {entry("location", "data.bin")})})).data,
+       errc::external_data_short, "8 bytes"},
+      {"external data at a number that is too large",
+       with_external({entry("location", "data.bin"), entry("offset", "99999999999999999999999")}).data,
+       errc::bad_tensor_data, "offset"},
       {"external data that is a folder", with_external({entry("location", "folder")}).data, errc::external_data_path,
        "regular"},
       {"an opset too new", model(relu(), 29).data, errc::unsupported_opset, "29"},
-      {"an opset too old", model(relu(), 6).data, errc::unsupported_opset, "6"},
+      {"an opset too old", model(relu(), 0).data, errc::unsupported_opset, "opset 0"},
       {"no opset", message{}.number(1, 8).with(7, relu()).data, errc::unsupported_opset, "imports no opset"},
       {"an unknown operator", model(graph({node("Frobnicate", {"x"}, {"y"})}, {info("x")}, {info("y")})).data,
        errc::unknown_operator, "Frobnicate"},

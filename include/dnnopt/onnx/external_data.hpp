@@ -3,6 +3,7 @@
 #define DNNOPT_ONNX_EXTERNAL_DATA_HPP
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -31,13 +32,14 @@ class external_files final : public external_source {
   external_files(std::filesystem::path folder, missing_data when_missing)
       : folder_(std::move(folder)), when_missing_(when_missing) {}
 
-  /// Errors: bad_tensor_data (keys missing or not numbers, length other than the dims need), external_data_path,
-  /// external_data_missing, external_data_short.
+  /// Errors: bad_tensor_data (keys missing, unknown, given twice or not numbers, length other than the dims need),
+  /// external_data_path, external_data_missing, external_data_short.
   [[nodiscard]] std::pair<std::span<const std::byte>, std::shared_ptr<const void>> read(const tensor_proto& t,
                                                                                         std::size_t size) override {
     std::string_view location;
     std::size_t offset = 0;
     std::optional<std::size_t> length;
+    check_keys(t);
     for (const auto& [key, value] : t.external_data) {
       if (key == "location") location = value;
       if (key == "offset") offset = number(t, key, value);
@@ -76,6 +78,19 @@ class external_files final : public external_source {
  private:
   static constexpr std::size_t largest_missing = std::size_t{1} << 36;
 
+  /// ONNX's keys, and those that ONNX Runtime writes beside them. What they say besides place and length is not read.
+  static void check_keys(const tensor_proto& t) {
+    constexpr std::array<std::string_view, 5> known{"location", "offset", "length", "checksum", "basepath"};
+    for (std::size_t i = 0; i < t.external_data.size(); ++i) {
+      const std::string_view key = t.external_data[i].first;
+      if (std::find(known.begin(), known.end(), key) == known.end() && !key.starts_with("prepacked_"))
+        detail::fail(t, errc::bad_tensor_data, "external data has an unknown key '" + std::string(key) + "'");
+      for (std::size_t j = 0; j < i; ++j)
+        if (t.external_data[j].first == key)
+          detail::fail(t, errc::bad_tensor_data, "external data gives '" + std::string(key) + "' twice");
+    }
+  }
+
   static std::size_t number(const tensor_proto& t, std::string_view key, std::string_view value) {
     std::size_t n = 0;
     const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), n);
@@ -101,6 +116,13 @@ class external_files final : public external_source {
     const auto folder = std::filesystem::canonical(folder_.empty() ? std::filesystem::path(".") : folder_, failed);
     if (failed)
       detail::fail(t, errc::external_data_missing, "the model's folder '" + folder_.string() + "' does not exist");
+    // A link to nothing is no part of a canonical path, but who writes missing data would follow it.
+    std::filesystem::path part = folder;
+    for (const auto& name : relative) {
+      part /= name;
+      const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(part, failed));
+      if (link && !std::filesystem::exists(part, failed)) refuse("is a symbolic link to nothing");
+    }
     const auto target = std::filesystem::weakly_canonical(folder / relative, failed);
     if (failed) refuse("cannot be resolved");
     const auto [in_folder, rest] = std::mismatch(folder.begin(), folder.end(), target.begin(), target.end());
