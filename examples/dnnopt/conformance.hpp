@@ -62,7 +62,44 @@ struct conformance_report {
 
 namespace detail {
 
-/// Reads a TensorProto, SequenceProto or OptionalProto, as the declared kind of value says.
+/// The keys and the values, one scalar each, of a MapProto. `read_tensor` reads a TensorProto.
+template <class ReadTensor>
+std::vector<dnnopt::tensor> read_map(dnnopt::onnx::wire_reader in, const ReadTensor& read_tensor) {
+  std::vector<std::int64_t> integers;
+  std::vector<std::string> strings;
+  std::vector<double> values;
+  dnnopt::dtype type = dnnopt::dtype::float32;
+  while (in.next()) {
+    if (in.field() == 3) {
+      in.integers(integers);
+    } else if (in.field() == 4) {
+      const auto bytes = in.bytes();
+      strings.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    } else if (in.field() == 5) {
+      dnnopt::onnx::wire_reader items = in.message();
+      while (items.next()) {
+        if (items.field() != 3) {
+          items.skip();
+          continue;
+        }
+        const dnnopt::tensor one = read_tensor(items.message());
+        type = one.type();
+        values.push_back(dnnopt::reference::load_all<double>(one).at(0));
+      }
+    } else {
+      in.skip();
+    }
+  }
+  const auto count = static_cast<std::int64_t>(values.size());
+  dnnopt::tensor keys = dnnopt::tensor::of<std::int64_t>({strings.empty() ? count : 0}, integers);
+  if (!strings.empty()) {
+    keys = dnnopt::tensor(dnnopt::dtype::string, {count});
+    keys.mutable_strings() = strings;
+  }
+  return {std::move(keys), dnnopt::reference::store_all<double>(type, {count}, values)};
+}
+
+/// Reads a TensorProto, SequenceProto, MapProto or OptionalProto, as the declared kind of value says.
 inline dnnopt::reference::host_value read_value(const std::filesystem::path& path, dnnopt::value_kind kind,
                                                 dnnopt::dtype type) {
   using dnnopt::reference::host_value;
@@ -78,20 +115,28 @@ inline dnnopt::reference::host_value read_value(const std::filesystem::path& pat
   };
   const auto read_sequence = [&](dnnopt::onnx::wire_reader in) {
     std::vector<dnnopt::tensor> items;
+    bool maps = false;
     while (in.next()) {
-      if (in.field() == 3)
+      if (in.field() == 3) {
         items.push_back(read_tensor(in.message()));
-      else if (in.field() == 1 || in.field() == 2)
+      } else if (in.field() == 6) {
+        maps = true;
+        for (dnnopt::tensor& part : read_map(in.message(), read_tensor)) items.push_back(std::move(part));
+      } else if (in.field() == 1 || in.field() == 2) {
         in.skip();
-      else
-        throw dnnopt::error(dnnopt::errc::unsupported, "a sequence of other things than tensors");
+      } else {
+        throw dnnopt::error(dnnopt::errc::unsupported, "a sequence of other things than tensors and maps");
+      }
     }
-    return host_value::sequence(std::move(items), type);
+    return maps ? host_value::sequence_of_maps(std::move(items), type) : host_value::sequence(std::move(items), type);
   };
   dnnopt::onnx::wire_reader whole(file->bytes(), file->bytes().data());
   if (kind == dnnopt::value_kind::tensor) return read_tensor(std::move(whole));
   if (kind == dnnopt::value_kind::sequence) return read_sequence(std::move(whole));
-  if (kind != dnnopt::value_kind::optional) throw dnnopt::error(dnnopt::errc::unsupported, "maps are not read");
+  if (kind == dnnopt::value_kind::map) {
+    std::vector<dnnopt::tensor> parts = read_map(std::move(whole), read_tensor);
+    return host_value::map(std::move(parts[0]), std::move(parts[1]));
+  }
   // Some data sets hold the element itself where the model declares an optional.
   std::optional<host_value> element;
   bool is_optional = false;

@@ -1,4 +1,5 @@
 // Checks that the operator list is exactly that of onnx 1.23.2 (opset 28): names, versions and arities.
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -228,7 +229,8 @@ constexpr expected_operator expected[] = {
 TEST_CASE("every operator of ai.onnx has a row, and no other has") {
   const dnnopt::op_set ops = dnnopt::standard_ops();
   CHECK(std::size(expected) == 203);
-  CHECK(ops.rows().size() == std::size(expected));
+  const auto of_onnx = [](const dnnopt::op_info* row) { return row->domain.empty(); };
+  CHECK(static_cast<std::size_t>(std::count_if(ops.rows().begin(), ops.rows().end(), of_onnx)) == std::size(expected));
   for (const expected_operator& want : expected) {
     INFO(std::string(want.name));
     const dnnopt::op_info* row = ops.find("", want.name);

@@ -7,12 +7,14 @@
 
 #if DNNOPT_IMPLEMENT_OPERATORS
 #include <dnnopt/ops/all.hpp>
+#include <dnnopt/ops/ml/all.hpp>
 #endif
 
 namespace dnnopt {
 
 /// Every operator of ai.onnx through opset 28 (onnx 1.23.2: 203 names), in its newest form; older forms are adapted on
-/// import. A value: users add their own rows to it. O(operators).
+/// import. Beside them those of ai.onnx.ml that are not expanded into them on import. A value: users add their own rows
+/// to it. O(operators).
 [[nodiscard]] op_set standard_ops();
 
 #if DNNOPT_IMPLEMENT_OPERATORS
@@ -65,6 +67,9 @@ DNNOPT_BODY op_set standard_ops() {
   set.add<ops::abs_op, ops::acos_op, ops::acosh_op, ops::asin_op, ops::asinh_op, ops::atan_op, ops::atanh_op,
           ops::ceil_op, ops::cos_op, ops::cosh_op, ops::erf_op, ops::exp_op, ops::floor_op, ops::log_op, ops::neg_op,
           ops::reciprocal_op, ops::round_op, ops::sign_op, ops::sin_op, ops::sinh_op, ops::sqrt_op, ops::tan_op>();
+  set.add<ops::ml::tree_ensemble_op, ops::ml::tree_ensemble_classifier_op, ops::ml::tree_ensemble_regressor_op,
+          ops::ml::svm_classifier_op, ops::ml::svm_regressor_op, ops::ml::label_encoder_op, ops::ml::category_mapper_op,
+          ops::ml::one_hot_encoder_op, ops::ml::zip_map_op, ops::ml::dict_vectorizer_op>();
   return set;
 }
 #endif

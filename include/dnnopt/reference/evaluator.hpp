@@ -16,6 +16,7 @@
 #include <dnnopt/reference/container.hpp>
 #include <dnnopt/reference/control_flow.hpp>
 #include <dnnopt/reference/host_value.hpp>
+#include <dnnopt/reference/ml/maps.hpp>
 #include <dnnopt/reference/table.hpp>
 
 namespace dnnopt::reference {
@@ -195,8 +196,10 @@ class evaluator final : public body_runner {
     bool containers = n.op->kind == computation_kind::container;
     for (const host_value& input : inputs) containers = containers || input.kind != value_kind::tensor;
     if (containers) {
-      for (const container_row& row : container_rows)
-        if (row.name == n.op->name && n.op->domain.empty()) {
+      const std::span<const container_row> rows =
+          n.op->domain.empty() ? std::span<const container_row>(container_rows) : ml::map_rows;
+      for (const container_row& row : rows)
+        if (row.name == n.op->name && (n.op->domain.empty() || n.op->domain == "ai.onnx.ml")) {
           if (inputs.size() < n.op->arity.least_inputs) throw error(errc::bad_arity, "too few inputs");
           row.evaluate(n.attributes, inputs, outputs);
           return outputs;

@@ -22,6 +22,9 @@
 #include <dnnopt/reference/generator.hpp>
 #include <dnnopt/reference/indexing.hpp>
 #include <dnnopt/reference/matrix_product.hpp>
+#include <dnnopt/reference/ml/encoder.hpp>
+#include <dnnopt/reference/ml/support_vectors.hpp>
+#include <dnnopt/reference/ml/tree_ensemble.hpp>
 #include <dnnopt/reference/normalization.hpp>
 #include <dnnopt/reference/pooling.hpp>
 #include <dnnopt/reference/random.hpp>
@@ -46,16 +49,28 @@ namespace dnnopt::reference {
 /// The rows of all operator families.
 [[nodiscard]] inline auto reference_families() {
   return std::array{
-      std::span<const reference_row>(arithmetic_rows),     std::span<const reference_row>(attention_rows),
-      std::span<const reference_row>(conversion_rows),     std::span<const reference_row>(convolution_rows),
-      std::span<const reference_row>(generator_rows),      std::span<const reference_row>(indexing_rows),
-      std::span<const reference_row>(matrix_product_rows), std::span<const reference_row>(normalization_rows),
-      std::span<const reference_row>(pooling_rows),        std::span<const reference_row>(random_rows),
-      std::span<const reference_row>(recurrent_rows),      std::span<const reference_row>(reduction_rows),
-      std::span<const reference_row>(resize_rows),         std::span<const reference_row>(sampling_grid_rows),
-      std::span<const reference_row>(selection_rows),      std::span<const reference_row>(signal_rows),
-      std::span<const reference_row>(text_rows),           std::span<const reference_row>(unary_math_rows),
+      std::span<const reference_row>(arithmetic_rows),
+      std::span<const reference_row>(attention_rows),
+      std::span<const reference_row>(conversion_rows),
+      std::span<const reference_row>(convolution_rows),
+      std::span<const reference_row>(generator_rows),
+      std::span<const reference_row>(indexing_rows),
+      std::span<const reference_row>(matrix_product_rows),
+      std::span<const reference_row>(normalization_rows),
+      std::span<const reference_row>(pooling_rows),
+      std::span<const reference_row>(random_rows),
+      std::span<const reference_row>(recurrent_rows),
+      std::span<const reference_row>(reduction_rows),
+      std::span<const reference_row>(resize_rows),
+      std::span<const reference_row>(sampling_grid_rows),
+      std::span<const reference_row>(selection_rows),
+      std::span<const reference_row>(signal_rows),
+      std::span<const reference_row>(text_rows),
+      std::span<const reference_row>(unary_math_rows),
       std::span<const reference_row>(view_rows),
+      std::span<const reference_row>(ml::encoder_rows),
+      std::span<const reference_row>(ml::support_vector_rows),
+      std::span<const reference_row>(ml::tree_ensemble_rows),
   };
 }
 

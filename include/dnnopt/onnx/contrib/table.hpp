@@ -17,6 +17,7 @@
 #include <dnnopt/onnx/contrib/expansion.hpp>
 #include <dnnopt/onnx/contrib/group_query_attention.hpp>
 #include <dnnopt/onnx/contrib/integer_product.hpp>
+#include <dnnopt/onnx/contrib/ml.hpp>
 #include <dnnopt/onnx/contrib/normalization.hpp>
 #include <dnnopt/onnx/contrib/preview.hpp>
 #include <dnnopt/onnx/contrib/product.hpp>
@@ -34,9 +35,10 @@ inline constexpr std::span<const contrib_row> families[] = {
     activation_rows,      alias_rows,
     attention_rows,       block_quantization_rows,
     convolution_rows,     group_query_attention_rows,
-    integer_product_rows, normalization_rows,
-    preview_rows,         product_rows,
-    quantized_rows,       rotary_rows,
+    integer_product_rows, ml_rows,
+    normalization_rows,   preview_rows,
+    product_rows,         quantized_rows,
+    rotary_rows,
 };
 
 /// Errors: bad_arity.
