@@ -119,9 +119,10 @@ class node_emitter {
     return out;
   }
 
-  /// Warns about the node or value `subject`.
+  /// Warns about the node or value `subject`, once where the same is found twice in a row. O(1).
   void warn(warning_code code, std::string subject, std::string text) {
-    add_new_warnings(warnings_, {{code, std::move(subject), std::move(text)}});
+    warning made{code, std::move(subject), std::move(text)};
+    if (warnings_.empty() || !(warnings_.back() == made)) warnings_.push_back(std::move(made));
   }
 
   /// Adds a node in its newest form. Errors: unknown_operator, bad_arity, what inference finds, type_mismatch where the
