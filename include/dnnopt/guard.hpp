@@ -58,6 +58,18 @@ struct guard {
 void check_guards(std::span<const guard> guards, const symbol_values& values, std::vector<bool>& checked);
 
 #if DNNOPT_IMPLEMENT_GRAPH
+namespace detail {
+
+/// Whether `part` is an operand of `whole`, which is a min or max (nested ones included).
+[[nodiscard]] inline bool is_operand(const index_expr& whole, expr_op op, const index_expr& part) {
+  if (whole == part) return true;
+  if (whole.op() != op) return false;
+  return is_operand(index_expr::from_node(whole.node()->left, whole.node()->left_constant), op, part) ||
+         is_operand(index_expr::from_node(whole.node()->right, whole.node()->right_constant), op, part);
+}
+
+}  // namespace detail
+
 DNNOPT_BODY bool guard::holds(guard_relation relation, std::int64_t left, std::int64_t right) noexcept {
   switch (relation) {
     case guard_relation::equal:
@@ -94,6 +106,7 @@ DNNOPT_BODY std::optional<bool> guard::proved(guard_relation relation, const ind
       if (left == right || left == one) return true;
       return never_equal(left, right) && never_equal(left, one) ? std::optional(false) : std::nullopt;
     case guard_relation::at_least: {
+      if (detail::is_operand(right, expr_op::min, left) || detail::is_operand(left, expr_op::max, right)) return true;
       const expr_range difference = (left - right).range();
       if (difference.low >= 0) return true;
       return difference.high < 0 ? std::optional(false) : std::nullopt;

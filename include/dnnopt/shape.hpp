@@ -127,6 +127,26 @@ inline void operands_of(const index_expr& e, expr_op op, std::vector<index_expr>
   return parts.size() > 1 && parts == least ? parts : std::vector<index_expr>{dim};
 }
 
+/// Whether `dim` is `whole` cut to limits of which none is 0: never more than it, and 0 only where it is.
+[[nodiscard]] inline bool is_cut(const index_expr& dim, const index_expr& whole) {
+  if (dim.op() != expr_op::min) return false;
+  bool holds_whole = false;
+  std::vector<index_expr> left{dim};
+  while (!left.empty()) {
+    const index_expr e = left.back();
+    left.pop_back();
+    if (e == whole) {
+      holds_whole = true;
+    } else if (e.op() == expr_op::min) {
+      left.push_back(index_expr::from_node(e.node()->left, e.node()->left_constant));
+      left.push_back(index_expr::from_node(e.node()->right, e.node()->right_constant));
+    } else if (e.range().low < 1) {
+      return false;
+    }
+  }
+  return holds_whole;
+}
+
 }  // namespace detail
 
 DNNOPT_BODY index_expr broadcast_dim(const index_expr& a, const index_expr& b) {
@@ -139,6 +159,9 @@ DNNOPT_BODY index_expr broadcast_dim(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && a.constant() > 1) return a;
   if (b.is_constant() && b.constant() > 1) return b;
   if (a.is_constant() || b.is_constant()) return 0;
+  // A dim that is cut short, such as positions up to a table's end: where the two are lawful it is the other or 1.
+  if (detail::is_cut(b, a)) return a;
+  if (detail::is_cut(a, b)) return b;
   // Broadcasting is associative, commutative and idempotent: one expression for each set of dims.
   std::vector<index_expr> parts = detail::broadcast_parts(a);
   for (const index_expr& part : detail::broadcast_parts(b))

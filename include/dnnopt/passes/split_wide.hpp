@@ -25,8 +25,8 @@ namespace dnnopt {
 /// Sums are added in another order. O(operands).
 struct split_wide {
   static constexpr std::string_view name = "split_wide";
-  /// Eight bytes each, half of what OpenCL promises for the arguments of a kernel.
-  static constexpr std::size_t most_operands = 64;
+  /// Eight bytes each: three quarters of what OpenCL promises for the arguments of a kernel, which takes sizes too.
+  static constexpr std::size_t most_operands = 96;
 
   pass_result run(graph& g) const {
     pass_result result;
