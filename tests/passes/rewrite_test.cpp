@@ -390,6 +390,22 @@ TEST_CASE("symbolic shapes: a rule fires where dims are provably equal") {
   CHECK(apply_rules(g, associative_rules, ops).rules.at("addend_cancels_subtrahend") == 1);
 }
 
+TEST_CASE("a conversion that takes its type from another tensor keeps its attributes") {
+  const op_set ops = standard_ops();
+  graph g;
+  const value_id a = g.add_input("a", dtype::float32, shape{4});
+  const value_id b = g.add_input("b", dtype::float8e4m3fn, shape{1});
+  const value_id c = append(g, ops.at("", "CastLike"), "like", {a, b});
+  g.add_output(c);
+  const node_id like = g.value_at(c).producer;
+  g.node_at(like).attributes.set("saturate", std::int64_t{0});
+  CHECK(apply_rules(g, canonicalization_rules, ops).rules.at("cast_like") == 1);
+  const node& made = g.node_at(g.value_at(g.outputs()[0]).producer);
+  CHECK(made.op->name == "Cast");
+  CHECK(made.attributes.get_int("to", 0) == static_cast<std::int64_t>(dtype::float8e4m3fn));
+  CHECK(made.attributes.get_int("saturate", 1) == 0);
+}
+
 TEST_CASE("the largest reduction is applied first") {
   const op_set ops = standard_ops();
   constexpr std::array table{

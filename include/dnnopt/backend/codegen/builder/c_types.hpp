@@ -34,7 +34,7 @@ inline constexpr std::array c_type_table{
     c_type_row{dtype::float32, "float", compute_type::real, "$p[$i]", "$p[$i] = $v;", "$v"},
     c_type_row{dtype::float16, "half", compute_type::real, "vload_half($i, $p)", "vstore_half_rte($v, $i, $p);", "$v"},
     c_type_row{dtype::bfloat16, "ushort", compute_type::real, "dnnopt_load_bfloat16($p[$i])",
-               "$p[$i] = dnnopt_store_bfloat16($v);", "$v"},
+               "$p[$i] = dnnopt_store_bfloat16($v);", "dnnopt_load_bfloat16(dnnopt_store_bfloat16($v))"},
     c_type_row{dtype::float64, "double", compute_type::real64, "$p[$i]", "$p[$i] = $v;", "$v"},
     c_type_row{dtype::int64, "long", compute_type::integer, "$p[$i]", "$p[$i] = $v;", "$v"},
     c_type_row{dtype::int32, "int", compute_type::integer, "(long)$p[$i]", "$p[$i] = (int)$v;", "(long)(int)($v)"},
@@ -49,6 +49,30 @@ inline constexpr std::array c_type_table{
                "(long)(uchar)($v)"},
     c_type_row{dtype::boolean, "uchar", compute_type::integer, "(long)$p[$i]", "$p[$i] = (uchar)($v != 0);",
                "(long)(($v) != 0)"},
+    // Elements of fewer than eight bits take a byte each, as in a tensor's storage: no two work-items share one.
+    c_type_row{dtype::float8e4m3fn, "uchar", compute_type::real, "dnnopt_load_float8e4m3fn($p[$i])",
+               "$p[$i] = dnnopt_store_float8e4m3fn($v, 0);",
+               "dnnopt_load_float8e4m3fn(dnnopt_store_float8e4m3fn($v, 0))"},
+    c_type_row{dtype::float8e4m3fnuz, "uchar", compute_type::real, "dnnopt_load_float8e4m3fnuz($p[$i])",
+               "$p[$i] = dnnopt_store_float8e4m3fnuz($v, 0);",
+               "dnnopt_load_float8e4m3fnuz(dnnopt_store_float8e4m3fnuz($v, 0))"},
+    c_type_row{dtype::float8e5m2, "uchar", compute_type::real, "dnnopt_load_float8e5m2($p[$i])",
+               "$p[$i] = dnnopt_store_float8e5m2($v, 0);", "dnnopt_load_float8e5m2(dnnopt_store_float8e5m2($v, 0))"},
+    c_type_row{dtype::float8e5m2fnuz, "uchar", compute_type::real, "dnnopt_load_float8e5m2fnuz($p[$i])",
+               "$p[$i] = dnnopt_store_float8e5m2fnuz($v, 0);",
+               "dnnopt_load_float8e5m2fnuz(dnnopt_store_float8e5m2fnuz($v, 0))"},
+    c_type_row{dtype::float4e2m1, "uchar", compute_type::real, "dnnopt_load_float4e2m1($p[$i])",
+               "$p[$i] = dnnopt_store_float4e2m1($v, 0);", "dnnopt_load_float4e2m1(dnnopt_store_float4e2m1($v, 0))"},
+    c_type_row{dtype::float8e8m0, "uchar", compute_type::real, "dnnopt_load_float8e8m0($p[$i])",
+               "$p[$i] = dnnopt_store_float8e8m0($v);", "dnnopt_load_float8e8m0(dnnopt_store_float8e8m0($v))"},
+    c_type_row{dtype::int4, "char", compute_type::integer, "(long)$p[$i]", "$p[$i] = (char)dnnopt_wrap_signed($v, 4);",
+               "dnnopt_wrap_signed($v, 4)"},
+    c_type_row{dtype::int2, "char", compute_type::integer, "(long)$p[$i]", "$p[$i] = (char)dnnopt_wrap_signed($v, 2);",
+               "dnnopt_wrap_signed($v, 2)"},
+    c_type_row{dtype::uint4, "uchar", compute_type::integer, "(long)$p[$i]", "$p[$i] = (uchar)(($v) & 15);",
+               "((long)($v) & 15L)"},
+    c_type_row{dtype::uint2, "uchar", compute_type::integer, "(long)$p[$i]", "$p[$i] = (uchar)(($v) & 3);",
+               "((long)($v) & 3L)"},
 };
 
 /// A number "$v" of floating point as an element of `type` holds it, in the compute type of `type`: integers cut it,
@@ -67,6 +91,10 @@ inline constexpr std::array c_type_table{
       return "dnnopt_to_int($v)";
     case dtype::int64:
     case dtype::uint32:
+    case dtype::int4:
+    case dtype::uint4:
+    case dtype::int2:
+    case dtype::uint2:
       return "dnnopt_to_long($v)";
     case dtype::uint64:
       return "dnnopt_to_ulong($v)";
@@ -91,6 +119,35 @@ inline constexpr std::string_view half_bits_load = "as_float((uint)((__global co
   if (row == nullptr)
     throw error(errc::unsupported, "kernels hold no elements of type " + std::string(dnnopt::name_of(type)));
   return *row;
+}
+
+/// How the bits of an element are loaded whatever they say, and made from and into a value: for operators that
+/// reinterpret bits. "$v" is a ulong in `decode`; of the compute type in `encode`, whose answer may have bits above the
+/// element's own.
+struct bits_row {
+  dtype type;
+  std::string_view encode;
+  std::string_view decode;
+};
+
+inline constexpr std::array bits_table{
+    bits_row{dtype::float32, "as_uint($v)", "as_float((uint)($v))"},
+    bits_row{dtype::float64, "as_ulong($v)", "as_double((ulong)($v))"},
+    bits_row{dtype::float16, "dnnopt_store_half_bits($v)", "dnnopt_widened(as_float((uint)($v)))"},
+    bits_row{dtype::bfloat16, "dnnopt_store_bfloat16($v)", "dnnopt_load_bfloat16((ushort)($v))"},
+    bits_row{dtype::float8e4m3fn, "dnnopt_store_float8e4m3fn($v, 0)", "dnnopt_load_float8e4m3fn($v)"},
+    bits_row{dtype::float8e4m3fnuz, "dnnopt_store_float8e4m3fnuz($v, 0)", "dnnopt_load_float8e4m3fnuz($v)"},
+    bits_row{dtype::float8e5m2, "dnnopt_store_float8e5m2($v, 0)", "dnnopt_load_float8e5m2($v)"},
+    bits_row{dtype::float8e5m2fnuz, "dnnopt_store_float8e5m2fnuz($v, 0)", "dnnopt_load_float8e5m2fnuz($v)"},
+    bits_row{dtype::float4e2m1, "dnnopt_store_float4e2m1($v, 0)", "dnnopt_load_float4e2m1($v)"},
+    bits_row{dtype::float8e8m0, "dnnopt_store_float8e8m0($v)", "dnnopt_load_float8e8m0($v)"},
+};
+
+/// The row of a floating-point type; null for integers, whose bits are their value's.
+[[nodiscard]] constexpr const bits_row* find_bits(dtype type) noexcept {
+  for (const bits_row& row : bits_table)
+    if (row.type == type) return &row;
+  return nullptr;
 }
 
 /// `pattern` with "$p", "$i" and "$v" replaced.

@@ -308,6 +308,10 @@ class kernel_builder {
   [[nodiscard]] std::string emit_by_view(node_id id, std::size_t output, std::span<const index_expr> index) {
     return emit_view(id, output, index);
   }
+  /// The element of the output of an element-wise node by its scalar expression, whether or not it has an emitter.
+  [[nodiscard]] std::string emit_by_scalar(node_id id, std::size_t output, std::span<const index_expr> index) {
+    return emit_element_wise(id, output, index);
+  }
   /// The row-major offset of an index in a value's own dims.
   [[nodiscard]] index_expr offset_of(value_id id, std::span<const index_expr> index) {
     const shape& d = dims(id);
@@ -369,6 +373,14 @@ class kernel_builder {
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
     return let(type.compute, fill_pattern(block_.g.facts(id).type == dtype::float16 ? half_load_ : type.load,
                                           access(id, false, offset), index_source(offset), ""));
+  }
+  /// The bits of an element in the buffer of a value as a ulong. Errors: unsupported where it holds texels.
+  [[nodiscard]] std::string load_bits(value_id id, const index_expr& offset) {
+    refuse_texels(id);
+    const std::size_t bytes = size_of(block_.g.facts(id).type);
+    const std::string_view type = bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : "ulong";
+    return let(compute_type::natural, "((__global const " + std::string(type) + "*)" + access(id, false, offset) +
+                                          ")[" + index_source(offset) + "]");
   }
   /// Whether elements of the value are halves in rows of memory, to which views alone lead. Members may be of float32:
   /// where storage is narrowed, types of values within a block are what they were.

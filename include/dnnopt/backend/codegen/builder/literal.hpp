@@ -47,6 +47,18 @@ namespace dnnopt::codegen {
       return static_cast<double>(static_cast<float>(t.data<float16>()[i]));
     case dtype::bfloat16:
       return static_cast<double>(static_cast<float>(t.data<bfloat16>()[i]));
+    case dtype::float8e4m3fn:
+      return static_cast<double>(static_cast<float>(t.data<float8e4m3fn>()[i]));
+    case dtype::float8e4m3fnuz:
+      return static_cast<double>(static_cast<float>(t.data<float8e4m3fnuz>()[i]));
+    case dtype::float8e5m2:
+      return static_cast<double>(static_cast<float>(t.data<float8e5m2>()[i]));
+    case dtype::float8e5m2fnuz:
+      return static_cast<double>(static_cast<float>(t.data<float8e5m2fnuz>()[i]));
+    case dtype::float4e2m1:
+      return static_cast<double>(static_cast<float>(t.data<float4e2m1>()[i]));
+    case dtype::float8e8m0:
+      return static_cast<double>(static_cast<float>(t.data<float8e8m0>()[i]));
     default:
       break;
   }

@@ -1,4 +1,4 @@
-// Owns the element expressions of quantization: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+// Owns the element expressions of conversions that more than the two types decides, and of quantization.
 #ifndef DNNOPT_BACKEND_CODEGEN_ELEMENTS_QUANTIZATION_HPP
 #define DNNOPT_BACKEND_CODEGEN_ELEMENTS_QUANTIZATION_HPP
 
@@ -14,9 +14,57 @@
 
 namespace dnnopt::codegen {
 
+/// A value as an element of a floating-point type of at most eight bits holds it by Cast's rules: attribute `saturate`,
+/// and for powers of two `round_mode`.
+[[nodiscard]] inline std::string converted(const element_site& s, dtype type, std::string_view value) {
+  const std::string saturate = s.attributes().get_int("saturate", 1) != 0 ? "1" : "0";
+  const std::string name(dnnopt::name_of(type));
+  if (type != dtype::float8e8m0)
+    return s.b.let(compute_type::real,
+                   "dnnopt_load_" + name + "(dnnopt_store_" + name + "(" + std::string(value) + ", " + saturate + "))");
+  const std::string mode = s.attributes().get_string("round_mode", "up");
+  return s.b.let(compute_type::real, "dnnopt_load_" + name + "(dnnopt_round_" + name + "((float)(" +
+                                         std::string(value) + "), " +
+                                         (mode == "up"        ? "2"
+                                          : mode == "nearest" ? "1"
+                                                              : "0") +
+                                         ", " + saturate + "))");
+}
+
+/// Whether the type is a float of at most eight bits.
+[[nodiscard]] constexpr bool is_small_float(dtype type) noexcept { return is_floating(type) && size_of(type) == 1; }
+
+/// Cast and CastLike.
+inline std::string emit_cast(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const dtype type = b.g().facts(s.n().outputs[output]).type;
+  if (is_small_float(type) && s.type_of(0) != type) return converted(s, type, s.read(0, s.index));
+  return b.emit_by_scalar(id, output, index);
+}
+
+/// BitCast: the bits in memory, or those that an element computed in the kernel would have there.
+inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const value_id in = s.n().inputs[0];
+  const bits_row* const from = find_bits(s.type_of(0));
+  std::string bits;
+  if (from == nullptr) {
+    bits = s.read(0, s.index);
+  } else if (!b.is_member_value(in) && !b.g().facts(in).is_constant()) {
+    bits = b.load_bits(in, b.offset_of(in, s.index));
+  } else {
+    bits = fill_pattern(from->encode, "", "", s.read(0, s.index));
+  }
+  const c_type_row& type = c_type_of(b.g().facts(s.n().outputs[output]).type);
+  if (const bits_row* const to = find_bits(type.type))
+    return b.let(type.compute, fill_pattern(to->decode, "", "", bits));
+  return b.let(type.compute, fill_pattern(type.narrow, "", "", "(" + bits + ")"));
+}
+
 /// round(value) + zero point, clamped to the output's element type.
 [[nodiscard]] inline std::string quantized(const element_site& s, std::string_view value, std::string_view zero_point) {
   const dtype type = s.b.g().facts(s.n().outputs[s.output]).type;
+  if (is_small_float(type)) return converted(s, type, value);
   if (!is_integer(type)) throw s.refuse("quantizes to " + std::string(dnnopt::name_of(type)));
   const int bits = row_of(type).packed_bits;
   const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
@@ -80,6 +128,9 @@ inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::siz
 }
 
 inline constexpr std::array quantization_emitters{
+    emitter_row{"", "Cast", emit_cast},
+    emitter_row{"", "CastLike", emit_cast},
+    emitter_row{"", "BitCast", emit_bit_cast},
     emitter_row{"", "QuantizeLinear", emit_quantize},
     emitter_row{"", "DequantizeLinear", emit_dequantize},
     emitter_row{"", "DynamicQuantizeLinear", emit_dynamic_quantize},

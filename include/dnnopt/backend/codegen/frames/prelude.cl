@@ -85,6 +85,91 @@ static inline ushort dnnopt_store_bfloat16(float value) {
   return (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+static inline uint dnnopt_store_half_bits(float value) {
+  uint stored = 0;
+  vstore_half_rte(value, 0, (__private half*)&stored);
+  return stored;
+}
+
+// Floats of at most eight bits, by their bits of exponent and mantissa, the exponent's bias and what the largest exponent
+// and negative zero stand for: 0 as IEEE 754; 1 no infinity, all bits set is NaN; 2 no infinity, negative zero is NaN;
+// 3 neither infinity nor NaN. Calls have constants there, so that compilers leave little of it.
+static inline float dnnopt_load_small_float(uint raw, int exponent_bits, int mantissa_bits, int bias, int specials) {
+  const uint top = 1u << (exponent_bits + mantissa_bits);
+  const uint magnitude = raw & (top - 1u);
+  const uint sign = (raw & top) << (31 - exponent_bits - mantissa_bits);
+  const uint exponent = magnitude >> mantissa_bits;
+  const uint mantissa = magnitude & ((1u << mantissa_bits) - 1u);
+  if (specials == 0 && exponent == (1u << exponent_bits) - 1u) return as_float(sign | 0x7f800000u | (mantissa << (23 - mantissa_bits)));
+  if (specials == 1 && magnitude == top - 1u) return as_float(sign | 0x7fc00000u);
+  if (specials == 2 && sign != 0u && magnitude == 0u) return NAN;
+  const float value = exponent == 0u ? (float)mantissa * as_float((uint)(128 - bias - mantissa_bits) << 23)
+                                     : as_float(((exponent + (uint)(127 - bias)) << 23) | (mantissa << (23 - mantissa_bits)));
+  return as_float(as_uint(value) | sign);
+}
+
+// Rounds to nearest even. What overflows is the largest finite value where `saturate`, else infinity or NaN.
+static inline uint dnnopt_store_small_float(float value, int exponent_bits, int mantissa_bits, int bias, int specials, int saturate) {
+  const uint top = 1u << (exponent_bits + mantissa_bits);
+  const uint infinity = top - (1u << mantissa_bits);
+  const uint largest = specials == 0 ? infinity - 1u : specials == 1 ? top - 2u : top - 1u;
+  const uint bits = as_uint(value);
+  const uint size = bits & 0x7fffffffu;
+  const uint sign = (bits >> 31) != 0u ? top : 0u;
+  const int shift = 23 - mantissa_bits;
+  if (size > 0x7f800000u) {
+    const uint payload = (size >> shift) & ((1u << mantissa_bits) - 1u);
+    return specials >= 2 ? top : specials == 1 ? sign | (top - 1u) : sign | infinity | (payload != 0u ? payload : 1u << (mantissa_bits - 1));
+  }
+  const uint code = size < (uint)(128 - bias) << 23
+                        ? (uint)rint(as_float(size) * (float)(1 << (bias - 1 + mantissa_bits)))
+                        : ((size + ((1u << (shift - 1)) - 1u) + ((size >> shift) & 1u)) >> shift) - ((uint)(127 - bias) << mantissa_bits);
+  if (code > largest) {
+    if (saturate != 0 || specials == 3) return sign | largest;
+    return specials == 0 ? sign | infinity : specials == 1 ? sign | (top - 1u) : top;
+  }
+  return specials == 2 && code == 0u ? 0u : sign | code;
+}
+#define dnnopt_load_float8e4m3fn(raw) dnnopt_load_small_float((uint)(raw), 4, 3, 7, 1)
+#define dnnopt_load_float8e4m3fnuz(raw) dnnopt_load_small_float((uint)(raw), 4, 3, 8, 2)
+#define dnnopt_load_float8e5m2(raw) dnnopt_load_small_float((uint)(raw), 5, 2, 15, 0)
+#define dnnopt_load_float8e5m2fnuz(raw) dnnopt_load_small_float((uint)(raw), 5, 2, 16, 2)
+#define dnnopt_load_float4e2m1(raw) dnnopt_load_small_float((uint)(raw), 2, 1, 1, 3)
+#define dnnopt_store_float8e4m3fn(value, saturate) (uchar)dnnopt_store_small_float((float)(value), 4, 3, 7, 1, saturate)
+#define dnnopt_store_float8e4m3fnuz(value, saturate) (uchar)dnnopt_store_small_float((float)(value), 4, 3, 8, 2, saturate)
+#define dnnopt_store_float8e5m2(value, saturate) (uchar)dnnopt_store_small_float((float)(value), 5, 2, 15, 0, saturate)
+#define dnnopt_store_float8e5m2fnuz(value, saturate) (uchar)dnnopt_store_small_float((float)(value), 5, 2, 16, 2, saturate)
+#define dnnopt_store_float4e2m1(value, saturate) (uchar)dnnopt_store_small_float((float)(value), 2, 1, 1, 3, saturate)
+
+// Powers of two from 2^-127 (a subnormal float) to 2^127; 255 is NaN.
+static inline float dnnopt_load_float8e8m0(uint raw) {
+  return raw == 255u ? NAN : as_float(raw == 0u ? 0x00400000u : raw << 23);
+}
+// Of the magnitude: rounded up (2), to nearest with ties up (1), or down (0). What overflows, and zero, is the nearest end
+// of the range where `saturate`, else NaN.
+static inline uchar dnnopt_round_float8e8m0(float value, int rounding, int saturate) {
+  uint size = as_uint(value) & 0x7fffffffu;
+  if (size > 0x7f800000u) return 255;
+  if (size == 0u) return saturate != 0 ? 0 : 255;
+  int code = 0;
+  if (size < 0x00800000u) {
+    const int leading = (int)clz(size) - 8;
+    size <<= leading;
+    code = 1 - leading;
+  } else {
+    code = (int)(size >> 23);
+  }
+  const uint mantissa = size & 0x7fffffu;
+  if (rounding == 2 ? mantissa != 0u : rounding == 1 ? mantissa >= 0x400000u : 0) ++code;
+  return code < 0 || code > 254 ? (saturate != 0 ? (code < 0 ? 0 : 254) : 255) : (uchar)code;
+}
+static inline uchar dnnopt_store_float8e8m0(float value) {
+  return value < 0.0f || value > 3.402823466e+38f ? 255 : dnnopt_round_float8e8m0(value, 1, 1);
+}
+
+// An integer as the lowest bits of it say in two's complement.
+#define dnnopt_wrap_signed(value, bits) ((long)((ulong)(long)(value) << (64 - (bits))) >> (64 - (bits)))
+
 // The nearest value that fp16 has room for; NaN stays.
 static inline float dnnopt_within_half(float value) { return value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value; }
 
