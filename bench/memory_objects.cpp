@@ -94,7 +94,7 @@ contender make(const std::shared_ptr<const graph>& g, opened_device& device, pre
   arranging.store = std::make_shared<memory::plan_store>();
   (void)arrange_memory(*made, device.context.info().base_address_alignment_bytes, arranging, 0);
   one.executor = std::make_unique<opencl_executor>(device.context, device.programs, std::move(made),
-                                                   &reference::evaluate_node, planner_of(arranging));
+                                                   &reference::evaluate_values, planner_of(arranging));
   return one;
 }
 

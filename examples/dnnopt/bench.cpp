@@ -193,6 +193,16 @@ std::string smaller_work_groups_of(const dnnopt::session& session, json& result)
   return text;
 }
 
+std::string specialization_of(const dnnopt::session& session, json& result) {
+  const dnnopt::compile_report& report = session.report();
+  if (report.specialized_inputs.empty()) return "";
+  result["specialized_inputs"] = report.specialized_inputs;
+  result["specialized_programs"] = report.specialized_programs;
+  std::string text = std::to_string(report.specialized_programs) + " programs for values of";
+  for (const std::string& name : report.specialized_inputs) text += " '" + name + "'";
+  return text + "\n";
+}
+
 std::string wait_of(const dnnopt::session& session) {
   return session.executor() == nullptr ? "none" : std::string(dnnopt::name_of(session.executor()->waits_by()));
 }
@@ -222,7 +232,7 @@ int bench(const options& o) {
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
   result["form"] = form_of(o);
   result["wait"] = wait_of(session);
-  const std::string smaller = smaller_work_groups_of(session, result);
+  const std::string smaller = smaller_work_groups_of(session, result) + specialization_of(session, result);
   tell_warnings(m, session.report(), result);
   result["init_ms"] = init_ms;
   result["first_ms"] = first_ms;
@@ -285,7 +295,7 @@ int profile(const options& o) {
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
-  if (session.executor() == nullptr)
+  if (session.context() == nullptr)
     throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
   const dnnopt::named_tensors inputs = inputs_of(m, o);
   for (std::size_t i = 0; i < std::max<std::size_t>(o.warmup, 1); ++i) (void)session.run(inputs);

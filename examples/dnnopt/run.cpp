@@ -24,10 +24,10 @@ std::string file_name_of(const std::string& name, std::size_t position) {
 int run(const options& o) {
   const dnnopt::model m = load_model(o);
   const dnnopt::named_tensors inputs = inputs_of(m, o);
-  const dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::compile_options compiling = compile_options_of(o);
+  compiling.poison_freed = o.poison_freed;
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
-  if (session.executor() != nullptr) session.executor()->poison_freed(o.poison_freed);
   json result;
   tell_warnings(m, session.report(), result);
   const dnnopt::named_tensors outputs = session.run(inputs);
@@ -58,6 +58,7 @@ int run(const options& o) {
     for (const std::string& note : session.report().storage.notes) text += note + "\n";
   }
   text += smaller_work_groups_of(session, result);
+  text += specialization_of(session, result);
   result["form"] = form_of(o);
   result["wait"] = wait_of(session);
   result["kernels"] = session.kernels();

@@ -172,6 +172,8 @@ inline void tell_warnings(const dnnopt::model& m, const dnnopt::compile_report& 
 
 /// Lines on nodes whose kernels allow fewer work-items than planned, which also go to `result` where there are any.
 [[nodiscard]] std::string smaller_work_groups_of(const dnnopt::session& session, json& result);
+/// What of a session's programs is for certain values of inputs, as text and in `result`; nothing where none is.
+[[nodiscard]] std::string specialization_of(const dnnopt::session& session, json& result);
 
 /// Inputs of a run: what --input names, generated ones for the rest. Symbolic dims of generated inputs come from
 /// --dim and --shape, else from given inputs, else they are 1.

@@ -68,6 +68,11 @@ struct compile_options {
   std::shared_ptr<fusion::join_judge> judge{};  ///< joins that a profile decides; null: the shipped rule
   memory_options memory{};                      ///< how intermediate tensors are ordered and placed
   wait_mode wait = wait_mode::blocking;  ///< how a run waits for an OpenCL device; the reference backend has no waits
+  /// The most programs for certain values of inputs that decide structure (compile_report::specialized_inputs). For
+  /// further values the general program runs, with operators on the host; with `require_device` the program that was
+  /// not used for longest makes room.
+  std::size_t specialized_programs = 8;
+  bool poison_freed = false;  ///< for finding faults: opencl_executor::poison_freed of every program
   std::function<void(const graph&, const pass_report&)> after_pass{};  ///< sees every pass
 };
 
@@ -87,6 +92,11 @@ struct compile_report {
   kernel_form form = kernel_form::native;  ///< of the kernels that were made
   /// Nodes whose kernels allow fewer work-items than they were first lowered for (backend/run/refused_work_groups.hpp).
   std::vector<std::string> smaller_work_groups;
+  /// Small inputs whose values (axes, sizes, counts, flags) decide structure, so that operators would run on the host
+  /// while they are unknown: a run compiles a program for the values that it is given, in which they are constants, and
+  /// keeps it. With memory bound to an input or output the general program runs.
+  std::vector<std::string> specialized_inputs;
+  std::size_t specialized_programs = 0;  ///< programs made for such values so far
 };
 
 /// Where a node runs, for people.
@@ -111,9 +121,11 @@ class session {
   bool save_programs() noexcept;
 
   /// One inference. Inputs are found by name, those that are bound must not be given; outputs that are bound are left
-  /// out of the result. Errors: missing_input (also for an input with a default value that the model was not loaded to
-  /// have given: load_options::overridden_inputs), type_mismatch, shape_mismatch, invalid_argument (a bound input is
-  /// given too, or bound memory overlaps or is too small: docs/opencl_runtime.md), and those of devices.
+  /// out of the result. Compiles a program where inputs decide structure and their values are new
+  /// (compile_report::specialized_inputs), with the errors of compile. Errors: missing_input (also for an input with a
+  /// default value that the model was not loaded to have given: load_options::overridden_inputs), type_mismatch,
+  /// shape_mismatch, invalid_argument (a bound input is given too, or bound memory overlaps or is too small:
+  /// docs/opencl_runtime.md), and those of devices.
   [[nodiscard]] named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
 
   /// Makes the input or output `name` lie in the caller's OpenCL buffer from the next inference on: dense, row-major,
@@ -140,10 +152,11 @@ class session {
   /// All that is bound, inputs first, with the dims of the last inference; nothing on the reference backend.
   [[nodiscard]] std::vector<bound_value> bindings() const;
 
-  /// The optimized graph.
+  /// The optimized graph: of the program that the last run used.
   [[nodiscard]] const graph& optimized() const noexcept;
   [[nodiscard]] const compile_report& report() const noexcept;
-  /// The executor on an OpenCL device, or null on the reference backend.
+  /// The executor that the last run used on an OpenCL device; null on the reference backend, and before the first run
+  /// where programs are specialized.
   [[nodiscard]] opencl_executor* executor() const noexcept;
   /// The device, or null on the reference backend.
   [[nodiscard]] const opencl::context* context() const noexcept;

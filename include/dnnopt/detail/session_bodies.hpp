@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,10 +19,12 @@
 #include <dnnopt/backend/measure/device_lowering.hpp>
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/structural_inputs.hpp>
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/backend/run/refused_work_groups.hpp>
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/backend/storage/fit_program.hpp>
+#include <dnnopt/backend/storage/stored_program.hpp>
 #include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
 #include <dnnopt/passes/rdp.hpp>
@@ -31,9 +34,20 @@
 namespace dnnopt {
 
 struct session::state {
-  std::shared_ptr<const graph> optimized;
-  std::shared_ptr<opened_device> device;      ///< null on the reference backend
-  std::unique_ptr<opencl_executor> executor;  ///< null on the reference backend
+  /// A program for certain values of some inputs, which are constants in it; for none: the general one.
+  struct compiled {
+    std::vector<std::pair<std::string, tensor>> fixed;
+    std::shared_ptr<const graph> optimized;
+    std::unique_ptr<opencl_executor> executor;  ///< null on the reference backend
+  };
+
+  compiled general;                          ///< its executor is built when a run needs it
+  std::shared_ptr<const program> generally;  ///< what the general one runs, where programs are specialized
+  std::list<compiled> specialized;           ///< the most recently used first
+  compiled* last = nullptr;                  ///< what the last run used
+  std::shared_ptr<opened_device> device;     ///< null on the reference backend
+  std::unique_ptr<model> source;             ///< where programs are specialized
+  compile_options options;
   compile_report report;
   std::vector<std::string> default_inputs;  ///< inputs that became constants
   bool saved = false;
@@ -41,11 +55,19 @@ struct session::state {
   // Shared devices hold programs of several sessions; each writes what it brought in.
   ~state() { (void)save_programs(); }
 
-  [[nodiscard]] opencl_executor& with_device(std::string_view name) const {
-    if (!executor)
+  [[nodiscard]] bool specializes() const noexcept { return source != nullptr; }
+
+  /// The general program's executor. Errors: those of compile.
+  [[nodiscard]] opencl_executor& general_executor() {
+    if (!general.executor) general.executor = make_executor(general.optimized, options.require_device);
+    return *general.executor;
+  }
+
+  [[nodiscard]] opencl_executor& with_device(std::string_view name) {
+    if (!device)
       throw error(errc::unsupported,
                   "'" + std::string(name) + "' cannot be bound: the reference backend has no device memory");
-    return *executor;
+    return general_executor();
   }
 
   bool save_programs() noexcept {
@@ -59,6 +81,14 @@ struct session::state {
       return false;
     }
   }
+
+  [[nodiscard]] compiled& program_for(const named_tensors& inputs);
+  [[nodiscard]] compiled specialize(const named_tensors& inputs);
+  [[nodiscard]] std::unique_ptr<opencl_executor> make_executor(const std::shared_ptr<const graph>& g,
+                                                               bool require_device);
+  [[nodiscard]] device_lowering lowering_of(const graph& g) const {
+    return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form);
+  }
 };
 
 DNNOPT_BODY session::session(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
@@ -67,28 +97,33 @@ DNNOPT_BODY session& session::operator=(session&& other) noexcept = default;
 DNNOPT_BODY session::~session() = default;
 
 DNNOPT_BODY bool session::save_programs() noexcept { return state_->save_programs(); }
-DNNOPT_BODY const graph& session::optimized() const noexcept { return *state_->optimized; }
+DNNOPT_BODY const graph& session::optimized() const noexcept {
+  return state_->last != nullptr ? *state_->last->optimized : *state_->general.optimized;
+}
 DNNOPT_BODY const compile_report& session::report() const noexcept { return state_->report; }
-DNNOPT_BODY opencl_executor* session::executor() const noexcept { return state_->executor.get(); }
+DNNOPT_BODY opencl_executor* session::executor() const noexcept {
+  return state_->last != nullptr ? state_->last->executor.get() : state_->general.executor.get();
+}
 DNNOPT_BODY const opencl::context* session::context() const noexcept {
   return state_->device ? &state_->device->context : nullptr;
 }
-DNNOPT_BODY std::size_t session::kernels() const { return state_->executor ? state_->executor->figures().kernels : 0; }
+DNNOPT_BODY std::size_t session::kernels() const { return executor() != nullptr ? executor()->figures().kernels : 0; }
 DNNOPT_BODY std::size_t session::host_ops() const {
-  return state_->executor ? state_->executor->figures().host_ops : state_->optimized->node_count();
+  if (executor() != nullptr) return executor()->figures().host_ops;
+  return state_->device ? 0 : state_->general.optimized->node_count();
 }
 
 DNNOPT_BODY std::vector<placement_row> session::placements() const {
-  const graph& g = *state_->optimized;
   std::vector<placement_row> rows;
-  if (!state_->executor) {
+  if (!state_->device) {
+    const graph& g = optimized();
     for (const node_id id : g.nodes()) {
       const node& n = g.node_at(id);
       rows.push_back({n.name, std::string(n.op->name), "host", "the reference backend was asked for"});
     }
     return rows;
   }
-  const program& executed = state_->executor->executed();
+  const program& executed = executor() != nullptr ? executor()->executed() : *state_->generally;
   for (const placed_node& step : executed.steps)
     for (const node_id id : step.members) {
       const node& n = executed.g->node_at(id);
@@ -98,18 +133,18 @@ DNNOPT_BODY std::vector<placement_row> session::placements() const {
 }
 
 DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer* observer) {
-  const graph& g = *state_->optimized;
-  std::vector<tensor> ordered;
-  for (const value_id id : g.inputs()) {
-    const std::string& name = g.value_at(id).name;
-    const tensor* given = inputs.find(name);
-    const bool bound = state_->executor && state_->executor->bound().is_input_bound(ordered.size());
-    if (given == nullptr && !bound) throw error(errc::missing_input, "input '" + name + "' is not given");
-    ordered.push_back(given == nullptr ? tensor() : *given);
+  const graph& whole = *state_->general.optimized;
+  const auto is_bound = [&](std::size_t i) {
+    return state_->general.executor && state_->general.executor->bound().is_input_bound(i);
+  };
+  for (std::size_t i = 0; i < whole.inputs().size(); ++i) {
+    const std::string& name = whole.value_at(whole.inputs()[i]).name;
+    if (inputs.find(name) == nullptr && !is_bound(i))
+      throw error(errc::missing_input, "input '" + name + "' is not given");
   }
   for (const auto& [name, content] : inputs) {
     bool known = false;
-    for (const value_id id : g.inputs()) known = known || g.value_at(id).name == name;
+    for (const value_id id : whole.inputs()) known = known || whole.value_at(id).name == name;
     if (known) continue;
     const auto& defaults = state_->default_inputs;
     if (std::find(defaults.begin(), defaults.end(), name) != defaults.end())
@@ -118,7 +153,15 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
                                            "load_options::overridden_inputs to give it");
     throw error(errc::missing_input, "the model has no input '" + name + "'");
   }
-  if (!state_->executor && !g.guards().empty()) {
+  state_->last = &state_->program_for(inputs);
+  const graph& g = *state_->last->optimized;
+  opencl_executor* const executor = state_->last->executor.get();
+  std::vector<tensor> ordered;
+  for (const value_id id : g.inputs()) {
+    const tensor* given = inputs.find(g.value_at(id).name);
+    ordered.push_back(given == nullptr ? tensor() : *given);
+  }
+  if (executor == nullptr && !g.guards().empty()) {
     symbol_values symbols;
     std::vector<bool> checked;
     for (std::size_t i = 0; i < ordered.size(); ++i)
@@ -126,10 +169,10 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
     check_guards(g.guards(), symbols, checked);
   }
   std::vector<tensor> outputs =
-      state_->executor ? state_->executor->run(ordered, observer) : reference::evaluate(g, ordered);
+      executor != nullptr ? executor->run(ordered, observer) : reference::evaluate(g, ordered);
   named_tensors result;
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (!state_->executor || !state_->executor->bound().is_output_bound(i))
+    if (executor == nullptr || !executor->bound().is_output_bound(i))
       result.add(g.value_at(g.outputs()[i]).name, std::move(outputs[i]));
   return result;
 }
@@ -139,7 +182,31 @@ DNNOPT_BODY bound_value session::bind(std::string_view name, _cl_mem* memory, st
 }
 DNNOPT_BODY bool session::unbind(std::string_view name) { return state_->with_device(name).unbind(name); }
 DNNOPT_BODY std::vector<bound_value> session::bindings() const {
-  return state_->executor ? state_->executor->bound().rows() : std::vector<bound_value>();
+  return state_->general.executor ? state_->general.executor->bound().rows() : std::vector<bound_value>();
+}
+
+namespace detail {
+
+/// The model's graph with what is bound: dims, shapes of inputs, and inputs that are constants.
+[[nodiscard]] inline graph bound_graph(const model& source, const compile_options& options,
+                                       const std::vector<std::pair<std::string, tensor>>& fixed) {
+  graph g = source.main;
+  bind_dims(g, options.dims);
+  for (const auto& [input, dims] : options.shapes) bind_input_shape(g, input, dims);
+  std::vector<value_id> left;
+  for (const value_id id : g.inputs()) {
+    const value& v = g.value_at(id);
+    const auto held = std::find_if(fixed.begin(), fixed.end(), [&](const auto& one) { return one.first == v.name; });
+    if (held == fixed.end()) {
+      left.push_back(id);
+      continue;
+    }
+    symbol_values symbols;
+    bind_symbols(v, held->second, symbols);
+    g.make_constant(id, held->second);
+  }
+  g.set_inputs(std::move(left));
+  return g;
 }
 
 /// Whether a dim of a value is no constant.
@@ -149,10 +216,8 @@ DNNOPT_BODY std::vector<bound_value> session::bindings() const {
   return false;
 }
 
-DNNOPT_BODY graph optimize(const model& source, const compile_options& options, compile_report& report) {
-  graph g = source.main;
-  bind_dims(g, options.dims);
-  for (const auto& [input, dims] : options.shapes) bind_input_shape(g, input, dims);
+[[nodiscard]] inline graph optimize_bound(graph g, const model& source, const compile_options& options,
+                                          compile_report& report) {
   report.nodes_imported = g.node_count() + source.constant_nodes;
   const auto begin = std::chrono::steady_clock::now();
   if (has_symbols(g)) {
@@ -173,50 +238,138 @@ DNNOPT_BODY graph optimize(const model& source, const compile_options& options, 
   return g;
 }
 
+/// Whether two tensors are the same to the bit.
+[[nodiscard]] inline bool are_same(const tensor& a, const tensor& b) {
+  return a.type() == b.type() && a.dims() == b.dims() && std::ranges::equal(a.bytes(), b.bytes());
+}
+
+}  // namespace detail
+
+DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const std::shared_ptr<const graph>& g,
+                                                                           bool require_device) {
+  device_lowering lowering = lowering_of(*g);
+  report.form = lowering.seen->form;
+  std::map<node_id, std::size_t> limits;
+  lowering.options.work_group_limits = &limits;
+  const std::uint64_t built_before = device->programs.figures().builds;
+  std::unique_ptr<opencl_executor> made;
+  // What a compiled kernel allows is known only once it is compiled: what is refused is lowered again.
+  while (!made) {
+    fitted_program fitted = fit_program(g, options.precision, lowering.options, require_device, options.memory,
+                                        options.memory_limit, options.texels);
+    report.lower_seconds += fitted.lower_seconds;
+    report.memory = fitted.memory;
+    report.storage = std::move(fitted.stored.figures);
+    const auto placed = std::make_shared<program>(std::move(fitted.stored.placed));
+    const auto building = std::chrono::steady_clock::now();
+    try {
+      made = std::make_unique<opencl_executor>(device->context, device->programs, placed, &reference::evaluate_values,
+                                               planner_of(options.memory));
+    } catch (const work_groups_refused& refused) {
+      if (!lower_limits(limits, refused, *placed->g, report.smaller_work_groups)) throw;
+    }
+    report.build_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
+  }
+  report.storage.notes.insert(report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
+  if (options.memory_objects != memory_objects::automatic)
+    report.memory_objects = options.memory_objects;
+  else if (report.storage.packed_values > 0)
+    report.memory_objects = memory_objects::packed;
+  made->wait_by(options.wait);
+  made->poison_freed(options.poison_freed);
+  report.builds += device->programs.figures().builds - built_before;
+  saved = false;
+  return made;
+}
+
+/// The program for these inputs. Where too many were made, or memory is bound, whose values the host does not see, the
+/// general one.
+DNNOPT_BODY session::state::compiled& session::state::program_for(const named_tensors& inputs) {
+  if (device && (!specializes() || (general.executor && !general.executor->bound().rows().empty()))) {
+    (void)general_executor();
+    return general;
+  }
+  if (!device) return general;
+  const auto fits = [&](const compiled& one) {
+    return std::ranges::all_of(one.fixed, [&](const auto& fixed) {
+      const tensor* const given = inputs.find(fixed.first);
+      return given != nullptr && detail::are_same(*given, fixed.second);
+    });
+  };
+  const auto found = std::find_if(specialized.begin(), specialized.end(), fits);
+  if (found != specialized.end()) {
+    specialized.splice(specialized.begin(), specialized, found);
+    return specialized.front();
+  }
+  const bool is_full = specialized.size() >= std::max<std::size_t>(options.specialized_programs, 1);
+  if (is_full && !options.require_device) {
+    (void)general_executor();
+    return general;
+  }
+  compiled made = specialize(inputs);
+  if (is_full) specialized.pop_back();
+  specialized.push_front(std::move(made));
+  ++report.specialized_programs;
+  return specialized.front();
+}
+
+/// A program with the inputs that decide its structure as constants. What these values let come to light may name
+/// more of them.
+DNNOPT_BODY session::state::compiled session::state::specialize(const named_tensors& inputs) {
+  compiled made;
+  std::vector<std::string> wanted = report.specialized_inputs;
+  while (true) {
+    for (const std::string& name : wanted) made.fixed.emplace_back(name, inputs[name]);
+    compile_report own;
+    made.optimized = std::make_shared<const graph>(
+        detail::optimize_bound(detail::bound_graph(*source, options, made.fixed), *source, options, own));
+    report.pass_seconds += own.pass_seconds;
+    add_new_warnings(report.warnings, own.warnings);
+    const device_lowering lowering = lowering_of(*made.optimized);
+    wanted = structural_inputs_of_fallbacks(
+        make_stored_program(made.optimized, options.precision, lowering.options, false, options.texels).placed);
+    if (wanted.empty()) break;
+    for (const std::string& name : wanted)
+      if (std::ranges::find(report.specialized_inputs, name) == report.specialized_inputs.end())
+        report.specialized_inputs.push_back(name);
+  }
+  made.executor = make_executor(made.optimized, options.require_device);
+  return made;
+}
+
+DNNOPT_BODY graph optimize(const model& source, const compile_options& options, compile_report& report) {
+  return detail::optimize_bound(detail::bound_graph(source, options, {}), source, options, report);
+}
+
 DNNOPT_BODY session compile(const model& source, const compile_options& options) {
   auto result = std::make_unique<session::state>();
-  result->optimized = std::make_shared<const graph>(optimize(source, options, result->report));
+  compile_report& report = result->report;
+  result->options = options;
+  result->general.optimized = std::make_shared<const graph>(optimize(source, options, report));
   result->default_inputs = source.default_inputs;
   if (options.device == "reference") {
     for (const auto& [name, layout] : options.texels)
-      result->report.storage.notes.push_back("'" + name + "' keeps its rows: the reference backend has no texels");
+      report.storage.notes.push_back("'" + name + "' keeps its rows: the reference backend has no texels");
     return session(std::move(result));
   }
   result->device = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
   opened_device& device = *result->device;
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
-  device_lowering lowering = lowering_for(device, *result->optimized, options.memory_objects, options.tuned.get(),
-                                          options.texels, options.form);
-  result->report.form = lowering.seen->form;
-  memory_options arranging = options.memory;
+  memory_options& arranging = result->options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
-  std::map<node_id, std::size_t> limits;
-  lowering.options.work_group_limits = &limits;
-  const std::uint64_t built_before = device.programs.figures().builds;
-  // What a compiled kernel allows is known only once it is compiled: what is refused is lowered again.
-  while (!result->executor) {
-    fitted_program fitted = fit_program(result->optimized, options.precision, lowering.options, options.require_device,
-                                        arranging, options.memory_limit, options.texels);
-    result->report.lower_seconds += fitted.lower_seconds;
-    result->report.memory = fitted.memory;
-    result->report.storage = std::move(fitted.stored.figures);
-    const auto made = std::make_shared<program>(std::move(fitted.stored.placed));
-    const auto building = std::chrono::steady_clock::now();
-    try {
-      result->executor = std::make_unique<opencl_executor>(device.context, device.programs, made,
-                                                           &reference::evaluate_node, planner_of(arranging));
-    } catch (const work_groups_refused& refused) {
-      if (!lower_limits(limits, refused, *made->g, result->report.smaller_work_groups)) throw;
+  // Most graphs have no input that decides structure, and are lowered once.
+  if (!structural_inputs_of(*result->general.optimized, [](node_id) { return true; }).empty()) {
+    const device_lowering lowering = result->lowering_of(*result->general.optimized);
+    auto generally = std::make_shared<const program>(
+        make_stored_program(result->general.optimized, options.precision, lowering.options, false, options.texels)
+            .placed);
+    report.specialized_inputs = structural_inputs_of_fallbacks(*generally);
+    if (!report.specialized_inputs.empty()) {
+      result->generally = std::move(generally);
+      result->source = std::make_unique<model>(source);
     }
-    result->report.build_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
   }
-  if (options.memory_objects != memory_objects::automatic)
-    result->report.memory_objects = options.memory_objects;
-  else if (result->report.storage.packed_values > 0)
-    result->report.memory_objects = memory_objects::packed;
-  result->report.storage.notes.insert(result->report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
-  result->executor->wait_by(options.wait);
-  result->report.builds = device.programs.figures().builds - built_before;
+  if (!result->specializes()) (void)result->general_executor();
   return session(std::move(result));
 }
 

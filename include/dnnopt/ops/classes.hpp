@@ -3,7 +3,9 @@
 #ifndef DNNOPT_OPS_CLASSES_HPP
 #define DNNOPT_OPS_CLASSES_HPP
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace dnnopt {
@@ -104,6 +106,20 @@ enum class algebra : std::uint8_t {
   }
   return "";
 }
+/// A set of an operator's inputs by their numbers, which are below 32.
+class input_set {
+ public:
+  constexpr input_set() = default;
+  constexpr input_set(std::initializer_list<unsigned> inputs) {
+    for (const unsigned i : inputs) bits_ |= std::uint32_t{1} << i;
+  }
+  [[nodiscard]] constexpr bool contains(std::size_t i) const noexcept { return i < 32 && ((bits_ >> i) & 1U) != 0; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
 [[nodiscard]] constexpr std::string_view name_of(computation_kind k) noexcept {
   constexpr std::string_view names[] = {"element-wise",   "view",        "indexed read", "indexed write", "convolution",
                                         "matrix product", "reduction",   "softmax",      "normalization", "pooling",

@@ -25,6 +25,7 @@ struct control_flow_traits {
 struct if_op : control_flow_traits {
   static constexpr bool branches = true;
   static constexpr std::string_view name = "If";
+  static constexpr input_set structural_inputs{0};
   static constexpr int since = 25;
   static constexpr op_arity arity{1, 1, 1, variadic};
 

@@ -199,6 +199,7 @@ struct clip_op : element_wise_classes {
 /// The identity outside training; the second output says which elements were kept.
 struct dropout_op : element_wise_classes {
   static constexpr std::string_view name = "Dropout";
+  static constexpr input_set structural_inputs{1, 2};
   static constexpr int since = 22;
   static constexpr op_arity arity{1, 3, 1, 2};
   static constexpr std::string_view scalar = "x0";

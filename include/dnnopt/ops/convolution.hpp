@@ -190,6 +190,7 @@ struct causal_conv_with_state_op : convolution_classes<0, 1, 2> {
 /// shape.
 struct col2im_op {
   static constexpr std::string_view name = "Col2Im";
+  static constexpr input_set structural_inputs{1, 2};
   static constexpr int since = 18;
   static constexpr op_arity arity{3, 3};
   static constexpr mapping_type mapping = mapping_type::many_to_many;

@@ -83,6 +83,7 @@ struct concat_op {
 /// Expand: broadcast to the dims of input 1 (in both directions).
 struct expand_op {
   static constexpr std::string_view name = "Expand";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 13;
   static constexpr op_arity arity{2, 2};
   static constexpr mapping_type mapping = mapping_type::one_to_many;
@@ -132,6 +133,7 @@ struct expand_op {
 /// Tile: the tensor repeated along each axis as often as input 1 says.
 struct tile_op {
   static constexpr std::string_view name = "Tile";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 13;
   static constexpr op_arity arity{2, 2};
   static constexpr mapping_type mapping = mapping_type::one_to_many;
@@ -175,6 +177,7 @@ struct tile_op {
 /// wrap.
 struct pad_op {
   static constexpr std::string_view name = "Pad";
+  static constexpr input_set structural_inputs{1, 3};
   static constexpr int since = 25;
   static constexpr op_arity arity{2, 4};
   static constexpr mapping_type mapping = mapping_type::one_to_many;

@@ -102,6 +102,7 @@ struct constant_op : generator_traits {
 /// ConstantOfShape: one value (attribute `value`, 0 of float32 by default) at every place of the dims in input 0.
 struct constant_of_shape_op : generator_traits {
   static constexpr std::string_view name = "ConstantOfShape";
+  static constexpr input_set structural_inputs{0};
   static constexpr int since = 25;
   static constexpr op_arity arity{1, 1};
   // SoD2 Table 2 lists it so; it holds where the dims come from shapes, which dynamism_of checks.
@@ -143,6 +144,7 @@ struct constant_of_shape_op : generator_traits {
 /// Range: start, start + delta, ... before limit.
 struct range_op : generator_traits {
   static constexpr std::string_view name = "Range";
+  static constexpr input_set structural_inputs{0, 1, 2};
   static constexpr int since = 27;
   static constexpr op_arity arity{3, 3};
   static constexpr dynamism_class dynamism = dynamism_class::isvdos;
@@ -203,6 +205,7 @@ struct eye_like_op : generator_traits {
 /// OneHot: along a new axis of `depth` places the second of `values` where the place equals the index, else the first.
 struct one_hot_op : generator_traits {
   static constexpr std::string_view name = "OneHot";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 28;
   static constexpr op_arity arity{3, 3};
   static constexpr dynamism_class dynamism = dynamism_class::isvdos;

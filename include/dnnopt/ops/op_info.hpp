@@ -92,6 +92,9 @@ struct op_info {
   std::string_view window_reduction;
   bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
   bool random = false;    ///< two evaluations differ, so it is never folded or merged
+  /// Inputs whose values, not only their shapes, decide rank, dims or form of the computation (axes, sizes, counts,
+  /// flags): a kernel is written for values that are known, or expressions of dims.
+  input_set structural_inputs;
 };
 
 namespace detail {
@@ -127,7 +130,8 @@ concept StatesInfer = requires {
 
 /// An operator type: a struct with static members `name`, `arity`, `mapping`, `layout`, `dynamism`, `kind` and `infer`,
 /// and optionally `domain`, `since`, `properties`, `selects`, `scalar`, `scalar_integer`, `mapping_of`, `layout_of`,
-/// `dynamism_of`, `infer_backward`, `view`, `unview`, `macs`, `evaluate` (see op_info for each one's meaning).
+/// `dynamism_of`, `infer_backward`, `view`, `unview`, `macs`, `evaluate`, `structural_inputs` (see op_info for each
+/// one's meaning).
 template <class Op>
 concept Operator = detail::StatesName<Op> && detail::StatesArity<Op> && detail::StatesMapping<Op> &&
     detail::StatesLayout<Op> && detail::StatesDynamism<Op> && detail::StatesKind<Op> && detail::StatesInfer<Op>;
@@ -176,6 +180,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::window_reduction; }) row.window_reduction = Op::window_reduction;
     if constexpr (requires { Op::branches; }) row.branches = Op::branches;
     if constexpr (requires { Op::random; }) row.random = Op::random;
+    if constexpr (requires { Op::structural_inputs; }) row.structural_inputs = Op::structural_inputs;
   }
   return row;
 }

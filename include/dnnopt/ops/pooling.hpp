@@ -89,6 +89,7 @@ struct global_max_pool_op : global_pool_classes {
 /// Writes each element to the flat index that input 1 gives and zeros elsewhere; input 2 may give the output's dims.
 struct max_unpool_op : pooling_classes {
   static constexpr std::string_view name = "MaxUnpool";
+  static constexpr input_set structural_inputs{2};
   static constexpr int since = 22;
   static constexpr op_arity arity{2, 3};
   static constexpr dynamism_class dynamism = dynamism_class::isvdos;

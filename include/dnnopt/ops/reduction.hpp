@@ -102,6 +102,7 @@ void infer_reduced_elements(const node_facts& facts, value_facts& output) {
 template <class Op>
 struct reduction {
   static constexpr op_arity arity{1, 2};
+  static constexpr input_set structural_inputs{1};
   static constexpr mapping_type mapping = mapping_type::many_to_many;
   static constexpr layout_class layout = layout_class::ild_variable;
   static constexpr dynamism_class dynamism = dynamism_class::isdos;
@@ -195,6 +196,7 @@ struct arg_min_op : arg_classes {
 /// Running totals along the axis that input 1 names; the output has the input's shape.
 struct cumulative_classes {
   static constexpr op_arity arity{2, 2};
+  static constexpr input_set structural_inputs{1};
   static constexpr mapping_type mapping = mapping_type::many_to_many;
   static constexpr layout_class layout = layout_class::ild_variable;
   static constexpr dynamism_class dynamism = dynamism_class::isdos;

@@ -112,6 +112,7 @@ struct identity_op {
 /// Reshape: the same elements under the dims of input 1 (0 copies a dim unless `allowzero`, -1 is what is left over).
 struct reshape_op {
   static constexpr std::string_view name = "Reshape";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 25;
   static constexpr op_arity arity{2, 2};
   static constexpr mapping_type mapping = mapping_type::reorganize;
@@ -259,6 +260,7 @@ struct flatten_op {
 /// Squeeze: without the dims of 1 at the axes of input 1, or at all axes.
 struct squeeze_op {
   static constexpr std::string_view name = "Squeeze";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 25;
   static constexpr op_arity arity{1, 2};
   static constexpr mapping_type mapping = mapping_type::reorganize;
@@ -331,6 +333,7 @@ struct squeeze_op {
 /// Unsqueeze: dims of 1 put in so that they stand at the axes of input 1.
 struct unsqueeze_op {
   static constexpr std::string_view name = "Unsqueeze";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 25;
   static constexpr op_arity arity{2, 2};
   static constexpr mapping_type mapping = mapping_type::reorganize;

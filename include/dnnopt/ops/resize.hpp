@@ -64,6 +64,7 @@ struct dyadic {
 /// Resize: interpolation at the coordinates that `coordinate_transformation_mode` gives, to given scales or sizes.
 struct resize_op {
   static constexpr std::string_view name = "Resize";
+  static constexpr input_set structural_inputs{1, 2, 3};
   static constexpr int since = 19;
   static constexpr op_arity arity{1, 4};
   static constexpr mapping_type mapping = mapping_type::one_to_many;
@@ -248,6 +249,7 @@ struct resize_op {
 /// Upsample: the deprecated form of Resize with scales only and asymmetric coordinates.
 struct upsample_op {
   static constexpr std::string_view name = "Upsample";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 10;
   static constexpr op_arity arity{2, 2};
   static constexpr mapping_type mapping = mapping_type::one_to_many;
@@ -306,6 +308,7 @@ struct grid_sample_op {
 /// AffineGrid: the coordinates of an output of dims `size` under the affine maps theta.
 struct affine_grid_op {
   static constexpr std::string_view name = "AffineGrid";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 20;
   static constexpr op_arity arity{2, 2};
   static constexpr mapping_type mapping = mapping_type::many_to_many;

@@ -40,6 +40,7 @@ struct non_zero_op : selection_traits {
 /// TopK: the K largest (or smallest) elements along an axis and their indices.
 struct top_k_op : selection_traits {
   static constexpr std::string_view name = "TopK";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 24;
   static constexpr op_arity arity{2, 2, 2, 2};
   static constexpr dynamism_class dynamism = dynamism_class::isvdos;

@@ -24,6 +24,7 @@ namespace dnnopt::ops {
 /// DFT: discrete Fourier transform along an axis; the last axis holds real and imaginary part (or the real part alone).
 struct dft_op {
   static constexpr std::string_view name = "DFT";
+  static constexpr input_set structural_inputs{1, 2};
   static constexpr int since = 20;
   static constexpr op_arity arity{1, 3};
   static constexpr mapping_type mapping = mapping_type::many_to_many;
@@ -63,6 +64,7 @@ struct dft_op {
 /// STFT: Fourier transforms of windowed frames of a signal.
 struct stft_op {
   static constexpr std::string_view name = "STFT";
+  static constexpr input_set structural_inputs{1, 3};
   static constexpr int since = 17;
   static constexpr op_arity arity{2, 4};
   static constexpr mapping_type mapping = mapping_type::many_to_many;
@@ -91,6 +93,7 @@ struct stft_op {
 
 /// HannWindow, HammingWindow, BlackmanWindow: a window of input 0's length.
 struct window_traits : generator_traits {
+  static constexpr input_set structural_inputs{0};
   static constexpr int since = 17;
   static constexpr op_arity arity{1, 1};
   static constexpr dynamism_class dynamism = dynamism_class::isvdos;
@@ -114,6 +117,7 @@ struct blackman_window_op : window_traits {
 /// MelWeightMatrix: [dft_length / 2 + 1, num_mel_bins] triangular filters.
 struct mel_weight_matrix_op : generator_traits {
   static constexpr std::string_view name = "MelWeightMatrix";
+  static constexpr input_set structural_inputs{0, 1};
   static constexpr int since = 17;
   static constexpr op_arity arity{5, 5};
   static constexpr dynamism_class dynamism = dynamism_class::isvdos;

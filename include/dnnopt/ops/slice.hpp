@@ -63,6 +63,7 @@ struct slice_range {
 /// Slice: a range with a step along each of some axes.
 struct slice_op {
   static constexpr std::string_view name = "Slice";
+  static constexpr input_set structural_inputs{1, 2, 3, 4};
   static constexpr int since = 13;
   static constexpr op_arity arity{3, 5};
   static constexpr mapping_type mapping = mapping_type::one_to_one;
@@ -149,6 +150,7 @@ struct slice_op {
 /// Split: consecutive parts of one axis, of the sizes of input 1 or of equal size.
 struct split_op {
   static constexpr std::string_view name = "Split";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 18;
   static constexpr op_arity arity{1, 2, 1, variadic};
   static constexpr mapping_type mapping = mapping_type::one_to_one;
@@ -216,6 +218,7 @@ struct split_op {
 /// CenterCropPad: cropped or zero-padded, evenly on both sides, to the dims of input 1.
 struct center_crop_pad_op {
   static constexpr std::string_view name = "CenterCropPad";
+  static constexpr input_set structural_inputs{1};
   static constexpr int since = 18;
   static constexpr op_arity arity{2, 2};
   static constexpr mapping_type mapping = mapping_type::one_to_one;
@@ -309,7 +312,7 @@ struct compress_op {
   static constexpr mapping_type mapping = mapping_type::many_to_many;
   static constexpr layout_class layout = layout_class::ili_fixed;
   static constexpr dynamism_class dynamism = dynamism_class::edo;
-  static constexpr computation_kind kind = computation_kind::indexed_read;
+  static constexpr computation_kind kind = computation_kind::sorting;
 
   // Where an element goes depends on all conditions before it; the element itself moves once.
   static mapping_type mapping_of(const node_facts&, std::size_t input, std::size_t) {
@@ -317,11 +320,12 @@ struct compress_op {
   }
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     set_type(outputs, 0, facts.type(0));
+    const shape* dims = facts.dims(0);
     if (!facts.attributes->contains("axis")) {
-      set_dims(outputs, 0, {facts.data_dim(0, 0)});
+      const std::int64_t most = dims != nullptr ? element_count(*dims).range().high : unbounded;
+      set_dims(outputs, 0, {facts.data_dim(0, 0, {0, most})});
       return;
     }
-    const shape* dims = facts.dims(0);
     if (dims == nullptr) return;
     const std::size_t axis = axis_of(facts.attributes->get_int("axis", 0), dims->size(), name);
     shape result = *dims;

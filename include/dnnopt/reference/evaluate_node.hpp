@@ -1,4 +1,4 @@
-// Owns the evaluation of one node on tensors, in the form that passes and executors take it.
+// Owns the evaluation of one node on tensors, as passes take it, and on all values, as executors take it.
 #ifndef DNNOPT_REFERENCE_EVALUATE_NODE_HPP
 #define DNNOPT_REFERENCE_EVALUATE_NODE_HPP
 
@@ -24,6 +24,13 @@ namespace dnnopt::reference {
     outputs.push_back(std::move(result.content));
   }
   return outputs;
+}
+
+/// The outputs of one node for values of its inputs, sequences and optionals among them, bodies included: a
+/// host_evaluator. Errors: those of the operator.
+[[nodiscard]] inline std::vector<host_value> evaluate_values(const graph& g, node_id id,
+                                                             std::span<const host_value> inputs) {
+  return evaluator().run_node(g, id, inputs);
 }
 
 }  // namespace dnnopt::reference

@@ -97,7 +97,11 @@ struct program {
       return dims && std::any_of(dims->begin(), dims->end(),
                                  [&](const index_expr& d) { return d.try_evaluate(values) == std::int64_t{0}; });
     };
-    if (!step.outputs.empty() && std::all_of(step.outputs.begin(), step.outputs.end(), is_empty)) return false;
+    // How many elements the results have is what the first kernels find out.
+    const std::optional<codegen::computed_size>& size = step.lowered.size;
+    const bool finds_size = size && &plan - step.lowered.kernels.data() <= static_cast<std::ptrdiff_t>(size->after);
+    if (!finds_size && !step.outputs.empty() && std::all_of(step.outputs.begin(), step.outputs.end(), is_empty))
+      return false;
     if (std::all_of(plan.global.begin(), plan.global.end(), [](const index_expr& e) { return e.is_constant(); }))
       return true;
     symbol_values own;
@@ -345,9 +349,26 @@ class placer {
     unit.alias_of = source;
   }
 
+  /// Lowers a unit whose kernels compute the sizes that data decide; whether it has such kernels.
+  [[nodiscard]] bool computes_its_size(placed_node& unit) {
+    try {
+      unit.lowered = lowered(unit);
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
+      return false;
+    }
+    if (!unit.lowered.size) {
+      unit.lowered = {};
+      return false;
+    }
+    unit.where = placement::device;
+    return true;
+  }
+
   void place_single(placed_node& unit, std::string& refused) {
     const node& n = g_.node_at(unit.id);
     if (brings_[unit.id]) {
+      if (computes_its_size(unit)) return;
       // Integers generated or spread up to a computed limit are arithmetic of sizes.
       const bool sizes = n.op->kind == computation_kind::generator ||
                          (n.op->kind == computation_kind::view && is_integer(g_.facts(n.outputs[0]).type));

@@ -36,10 +36,14 @@
 #include <dnnopt/backend/run/texel_transfers.hpp>
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/backend/storage/narrow.hpp>
-#include <dnnopt/passes/pass.hpp>
+#include <dnnopt/reference/host_value.hpp>
 #include <dnnopt/wait_mode.hpp>
 
 namespace dnnopt {
+
+/// Evaluates one node on the host, for all kinds of values.
+using host_evaluator = std::vector<reference::host_value> (*)(const graph& g, node_id id,
+                                                              std::span<const reference::host_value> inputs);
 
 /// What one run enqueued.
 struct run_figures {
@@ -59,7 +63,7 @@ class opencl_executor {
   /// Errors: kernel_build (work_groups_refused where a kernel object allows fewer work-items than it was lowered for);
   /// out_of_device_memory.
   opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
-                  node_evaluator evaluate, offset_planner planner = plan_by_default)
+                  host_evaluator evaluate, offset_planner planner = plan_by_default)
       : where_(&where),
         program_(std::move(p)),
         evaluate_(evaluate),
@@ -136,7 +140,7 @@ class opencl_executor {
   /// Number of device commands that a run enqueues, as the program predicts it: for the values that symbols had in the
   /// last run; before the first, for dims none of which is 0.
   [[nodiscard]] std::size_t predicted_kernels() const {
-    return last_ == nullptr ? program_->kernel_count() : program_->kernel_count(last_->symbols);
+    return last_ == nullptr ? program_->kernel_count() : program_->kernel_count(last_symbols_);
   }
 
  private:
@@ -163,7 +167,7 @@ class opencl_executor {
     instance& made = instance_for(symbols);
     enter(made, queue);
     const opencl::command_counts before = queue.counts();
-    run_state state{made, queue, symbols, {}, {}, observer, 0, 0, {}, {}};
+    run_state state{made, queue, symbols, {}, {}, observer, 0};
     state.checked_guards = made.checked_guards;
     state.unchecked_guards =
         std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
@@ -195,6 +199,7 @@ class opencl_executor {
     }
     wait(state);
     bound_.ran(symbols);
+    last_symbols_ = symbols;
     const opencl::command_counts counted = queue.counts() - before;
     figures_ = {static_cast<std::size_t>(counted.device_commands()), state.host_ops,
                 static_cast<std::size_t>(counted.events), static_cast<std::size_t>(counted.uploads),
@@ -233,6 +238,7 @@ class opencl_executor {
     run_observer* observer;
     std::size_t host_ops;
     std::size_t step = 0;
+    std::unordered_map<value_id, reference::host_value> containers{};  // sequences and optionals: on the host alone
     // Commands under way read and write these: OpenCL keeps neither buffers nor host memory alive for them.
     std::vector<opencl::device_buffer> dying{};
     std::vector<tensor> dying_on_host{};
@@ -491,7 +497,28 @@ class opencl_executor {
         state.queue.launch(prepared.kernel(), prepared.size, program_->g->node_at(step.id).name, sink, s);
       }
       if (state.own.memory.is_late(s)) prepared.ready = false;
+      if (step.lowered.size && step.lowered.size->after == k) learn_size(state, s);
     }
+  }
+
+  /// Reads the size that a step's kernels computed, for those that follow.
+  void learn_size(run_state& state, std::size_t s) {
+    const codegen::computed_size& size = *program_->steps[s].lowered.size;
+    std::array<std::int64_t, 1> count{};
+    const bool polled = wait_ != wait_mode::blocking;
+    state.queue.download(state.own.scratch[s].at(size.scratch), std::as_writable_bytes(std::span(count)), 0, !polled,
+                         sink_of(state, run_observer::direction::download));
+    if (polled) state.queue.finish(wait_);
+    for (const auto& [v, axis] : size.dims) {
+      const value& sized = program_->g->value_at(v);
+      const index_expr& dim = (*sized.facts.dims).at(axis);
+      if (const auto symbol = dim.as_symbol(); symbol && !state.symbols.find(*symbol))
+        state.symbols.bind(*symbol, count[0]);
+      else if (dim.evaluate(state.symbols) != count[0])
+        throw error(errc::shape_mismatch, "dim " + std::to_string(axis) + " of '" + sized.name + "' is " +
+                                              std::to_string(count[0]) + ", not " + to_string(dim));
+    }
+    check_new_guards(state);
   }
 
   /// Brings what the host computed to the device when the first kernel reads it: as late as that, because a detector's
@@ -572,6 +599,8 @@ class opencl_executor {
   /// The value on the host, downloaded where only the device has it.
   tensor fetch(run_state& state, value_id v, bool blocking) {
     if (std::optional<tensor> held = on_host(state, v)) return std::move(*held);
+    if (state.containers.contains(v))
+      throw error(errc::unsupported, "'" + program_->g->value_at(v).name + "' is no tensor");
     const value_facts& facts = program_->g->facts(v);
     tensor out(facts.type, evaluate(*facts.dims, state.symbols));
     if (out.size() == 0) return out;
@@ -615,31 +644,43 @@ class opencl_executor {
   void evaluate_on_host(run_state& state, std::size_t s) {
     const graph& g = *program_->g;
     const node& n = g.node_at(program_->steps[s].id);
-    std::vector<tensor> inputs;
+    std::vector<reference::host_value> inputs;
     for (const value_id in : n.inputs) {
       if (in == no_value) {
         inputs.emplace_back();
         continue;
       }
-      inputs.push_back(fetch(state, in, true));
-      state.host[in] = inputs.back();
+      if (const auto held = state.containers.find(in); held != state.containers.end()) {
+        inputs.push_back(held->second);
+        continue;
+      }
+      inputs.emplace_back(fetch(state, in, true));
+      state.host[in] = inputs.back().content;
     }
     const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
-    std::vector<tensor> outputs = evaluate_(g, program_->steps[s].id, inputs);
+    std::vector<reference::host_value> outputs = evaluate_(g, program_->steps[s].id, inputs);
     if (state.observer != nullptr) state.observer->host_operator(s, begin);
     if (program_->steps[s].where == placement::host) ++state.host_ops;
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
       const value_id out = n.outputs[i];
       if (out == no_value) continue;
-      bind_symbols(g.value_at(out), outputs.at(i), state.symbols);
+      if (outputs.at(i).kind != value_kind::tensor) {
+        state.containers[out] = std::move(outputs[i]);
+        continue;
+      }
+      bind_symbols(g.value_at(out), outputs[i].content, state.symbols);
       if (device_values_[program_->roots[out]]) state.waiting[program_->roots[out]] = out;
-      state.host[out] = std::move(outputs[i]);
+      state.host[out] = std::move(outputs[i].content);
     }
-    if (state.unchecked_guards) {
-      check_guards(g.guards(), state.symbols, state.checked_guards);
-      state.unchecked_guards =
-          std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
-    }
+    check_new_guards(state);
+  }
+
+  /// Guards whose symbols were bound since the last look. Errors: as check_guards.
+  void check_new_guards(run_state& state) const {
+    if (!state.unchecked_guards) return;
+    check_guards(program_->g->guards(), state.symbols, state.checked_guards);
+    state.unchecked_guards =
+        std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
   }
 
   void release_after(run_state& state, std::size_t s) {
@@ -658,7 +699,7 @@ class opencl_executor {
 
   opencl::context* where_;
   std::shared_ptr<const program> program_;
-  node_evaluator evaluate_;
+  host_evaluator evaluate_;
   offset_planner planner_;
   opencl::session_queues queues_;
   built_kernels kernels_;
@@ -672,6 +713,7 @@ class opencl_executor {
   bound_memory bound_;   // before the kernels that it is an argument of
   std::list<instance> instances_;
   instance* last_ = nullptr;
+  symbol_values last_symbols_;         // of the last run, those that data decided among them
   const instance* entered_ = nullptr;  // whose contents the arena holds
   bool poison_ = false;
   wait_mode wait_ = wait_mode::blocking;

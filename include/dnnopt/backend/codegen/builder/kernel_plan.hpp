@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dnnopt/backend/codegen/builder/shared_text.hpp>
@@ -80,6 +82,14 @@ struct kernel_plan {
   }
 };
 
+/// A size that kernels compute: when kernel `after` has run, scratch buffer `scratch` holds it as one int64, and the
+/// dims (value and number) of which it is the size are known for the kernels that follow.
+struct computed_size {
+  std::size_t after = 0;
+  std::size_t scratch = 0;
+  std::vector<std::pair<value_id, std::size_t>> dims;
+};
+
 /// What one node (or block) becomes: kernels in launch order and the memory between them.
 struct lowered_node {
   /// Run once when the weights are there, before any of `kernels`: they read only constants and write only persistent
@@ -87,7 +97,8 @@ struct lowered_node {
   std::vector<kernel_plan> prepare;
   std::vector<kernel_plan> kernels;  ///< run for each inference, in order
   std::vector<scratch_buffer> scratch;
-  std::vector<std::string> notes;  ///< what lies in other memory than was asked for, and why
+  std::optional<computed_size> size;  ///< where data decide dims of the outputs
+  std::vector<std::string> notes;     ///< what lies in other memory than was asked for, and why
   /// Operands in rows that the kernels would read sooner as texels in a buffer.
   std::vector<value_id> sooner_as_texels;
 };
