@@ -12,6 +12,7 @@
 
 #include <dnnopt/backend/codegen/elements/all.hpp>
 #include <dnnopt/backend/codegen/frames/attention/lower_attention.hpp>
+#include <dnnopt/backend/codegen/frames/attention/lower_linear_attention.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_shifts.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_texels.hpp>
@@ -24,8 +25,11 @@
 #include <dnnopt/backend/codegen/frames/products/lower_matrix_product.hpp>
 #include <dnnopt/backend/codegen/frames/products/lower_product_chain.hpp>
 #include <dnnopt/backend/codegen/frames/products/lower_vector_chain.hpp>
+#include <dnnopt/backend/codegen/frames/random/lower_random.hpp>
 #include <dnnopt/backend/codegen/frames/recurrent/lower_recurrent.hpp>
 #include <dnnopt/backend/codegen/frames/rows/lower_rows.hpp>
+#include <dnnopt/backend/codegen/frames/selection/lower_selection.hpp>
+#include <dnnopt/backend/codegen/frames/selection/lower_suppression.hpp>
 #include <dnnopt/backend/codegen/frames/windows/lower_windows.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 
@@ -61,6 +65,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::attention, "attention_items", reject_attention_items, lower_attention_items},
     lowering_row{computation_kind::attention, "attention_tiles", reject_attention, lower_attention_tiles},
     lowering_row{computation_kind::attention, "attention_groups", reject_attention, lower_attention_groups},
+    lowering_row{computation_kind::attention, "linear_attention", reject_linear_attention, lower_linear_attention},
     lowering_row{computation_kind::softmax, "row_items", reject_row_items, lower_row_items},
     lowering_row{computation_kind::softmax, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::normalization, "row_items", reject_row_items, lower_row_items},
@@ -72,7 +77,12 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::pooling, "row_groups", reject_rows, lower_row_groups},
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
+    lowering_row{computation_kind::sorting, "non_zero", reject_non_zero, lower_non_zero},
+    lowering_row{computation_kind::sorting, "unique", reject_unique, lower_unique},
+    lowering_row{computation_kind::sorting, "suppression", reject_suppression, lower_suppression},
+    lowering_row{computation_kind::sorting, "compress", reject_compress, lower_compress},
     lowering_row{computation_kind::scan, "recurrent_groups", reject_recurrent, lower_recurrent},
+    lowering_row{std::nullopt, "random", reject_random, lower_random},
     lowering_row{std::nullopt, "map_transposed", reject_transposed_map, lower_transposed_map},
     lowering_row{std::nullopt, "map_rows", reject_row_map, lower_row_map},
     lowering_row{std::nullopt, "map", reject_map, lower_map_of_site},

@@ -15,6 +15,7 @@
 #include <dnnopt/backend/codegen/elements/resampling.hpp>
 #include <dnnopt/backend/codegen/elements/rotary.hpp>
 #include <dnnopt/backend/codegen/elements/sampling_grid.hpp>
+#include <dnnopt/backend/codegen/elements/text.hpp>
 
 namespace dnnopt::codegen {
 
@@ -34,7 +35,7 @@ template <std::size_t... N>
 /// Every operator that has an element emitter; the others have a scalar expression or a view, or no kernel.
 inline constexpr auto element_emitters = detail::joined(
     reduction_emitters, normalization_emitters, matrix_product_emitters, quantization_emitters, convolution_emitters,
-    pooling_emitters, resampling_emitters, sampling_grid_emitters, generator_emitters, rotary_emitters);
+    pooling_emitters, resampling_emitters, sampling_grid_emitters, generator_emitters, rotary_emitters, text_emitters);
 
 }  // namespace dnnopt::codegen
 

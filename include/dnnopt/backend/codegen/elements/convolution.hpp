@@ -1,4 +1,5 @@
-// Owns the element expressions of convolutions: Conv, ConvTranspose, the integer and quantized ones, DeformConv.
+// Owns the element expressions of convolutions: Conv, ConvTranspose, the integer, quantized and causal ones,
+// DeformConv; and of Col2Im.
 #ifndef DNNOPT_BACKEND_CODEGEN_ELEMENTS_CONVOLUTION_HPP
 #define DNNOPT_BACKEND_CODEGEN_ELEMENTS_CONVOLUTION_HPP
 
@@ -174,6 +175,76 @@ inline std::string emit_transposed_convolution(kernel_builder& b, node_id id, st
   return s.result(a);
 }
 
+/// Causal convolution of single rows behind the elements that a past call left, and what is left for the next one.
+inline std::string emit_causal_convolution(kernel_builder& b, node_id id, std::size_t output,
+                                           std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const std::optional<std::int64_t> kernel = s.dims(1)[2].as_constant();
+  if (!kernel) throw s.refuse("the window's extent is not known before execution");
+  const index_expr carried = *kernel - 1;
+  const compute_type type = s.compute();
+  // Element `at` of the past elements and input 0, one behind the other.
+  const auto element = [&](const index_expr& at, const std::string& into) {
+    const index_expr own = at - carried;
+    if (own.range().low >= 0) {
+      b.line(into + " = " + s.read(0, {s.index[0], s.index[1], own}) + ";");
+      return;
+    }
+    b.open("if (" + index_source(own) + " >= 0) {");
+    b.line(into + " = " + s.read(0, {s.index[0], s.index[1], b.define_index("x", own, s.dims(0)[2])}) + ";");
+    b.close();
+    b.open("else {");
+    b.line(into + " = " +
+           (s.has(3) ? s.read(3, {s.index[0], s.index[1], b.define_index("x", at, carried)}) : std::string("0")) + ";");
+    b.close();
+  };
+  const std::string read = b.variable(type, "0");
+  if (output == 1) {
+    element(s.index[2] + s.dims(0)[2], read);
+    return read;
+  }
+  const std::string a = b.variable(type, s.has(2) ? s.read(2, {s.index[1]}) : "0");
+  s.loop("k", *kernel, [&](const index_expr& k) {
+    element(s.index[2] + k, read);
+    b.line(a + " += " + read + " * " + s.read(1, {s.index[1], 0, k}) + ";");
+  });
+  return s.result(s.attributes().get_string("activation", "none") == "none" ? a
+                                                                            : a + " / (1 + dnnopt_exp(-" + a + "))");
+}
+
+/// The sum of all elements of columns that belong to one of the image's.
+inline std::string emit_column_sum(kernel_builder& b, node_id id, std::size_t output,
+                                   std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const std::vector<std::int64_t> kernel = *s.integers(2);
+  const shape& image = s.out_dims();
+  const std::vector<window_axis> axes = windows(s.attributes(), shape(image.begin() + 2, image.end()), kernel);
+  const std::string a = b.variable(s.compute(), "0");
+  const std::vector<index_expr> extents(kernel.begin(), kernel.end());
+  s.loops("w", extents, [&](const std::vector<index_expr>& k) {
+    std::string test;
+    std::vector<index_expr> at;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const index_expr reach = s.index[2 + i] + axes[i].pad_begin - k[i] * axes[i].dilation;
+      if (axes[i].stride != 1) test = both(std::move(test), index_source(mod(reach, axes[i].stride)) + " == 0");
+      at.push_back(floordiv(reach, axes[i].stride));
+      test = both(std::move(test), kernel_builder::within(at.back(), axes[i].output));
+    }
+    s.when(test, [&] {
+      index_expr element = 0;
+      index_expr block = 0;
+      std::int64_t elements = 1;
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        element = element * kernel[i] + k[i];
+        block = block * axes[i].output + b.define_index("x", at[i], axes[i].output);
+        elements *= kernel[i];
+      }
+      b.line(a + " += " + s.read(0, {s.index[0], s.index[1] * elements + element, block}) + ";");
+    });
+  });
+  return s.result(a);
+}
+
 /// Deformable convolution, 2-D: each kernel element reads by bilinear interpolation at an offset read from input 2.
 inline std::string emit_deformable_convolution(kernel_builder& b, node_id id, std::size_t output,
                                                std::span<const index_expr> index) {
@@ -229,6 +300,8 @@ inline constexpr std::array convolution_emitters{
     emitter_row{"", "QLinearConv", emit_qlinear_convolution},
     emitter_row{"", "ConvTranspose", emit_transposed_convolution},
     emitter_row{"", "DeformConv", emit_deformable_convolution},
+    emitter_row{"", "CausalConvWithState", emit_causal_convolution},
+    emitter_row{"", "Col2Im", emit_column_sum},
 };
 
 }  // namespace dnnopt::codegen

@@ -120,31 +120,43 @@ inline std::string emit_dft(kernel_builder& b, node_id id, std::size_t output, s
   const std::size_t axis = normalize_axis(position, x.size());
   const bool inverse = s.attributes().get_int("inverse", 0) != 0;
   const bool one_sided = s.attributes().get_int("onesided", 0) != 0;
-  if (one_sided && inverse) throw s.refuse("the inverse of a one-sided transform");
-  index_expr length = x[axis];
+  // Of a real signal's spectrum the other half is the conjugate of the given one.
+  const bool mirrored = one_sided && inverse;
+  index_expr length = mirrored ? (x[axis] - 1) * 2 : x[axis];
   if (s.has(1)) length = s.integers(1)->at(0);
   const compute_type type = s.compute();
   const std::string real(name_of(type));
   const std::string sum_real = b.variable(type, "0");
   const std::string sum_imaginary = b.variable(type, "0");
+  const std::string n = index_source(length);
   std::vector<index_expr> at = s.index;
-  s.loop("k",
-         length.is_constant() && x[axis].is_constant() ? index_expr(std::min(length.constant(), x[axis].constant()))
-                                                       : min(length, x[axis]),
-         [&](const index_expr& k) {
-           at[axis] = k;
-           at.back() = 0;
-           const std::string re = s.read(0, at);
-           const std::string im = s.imaginary_part(0, at);
-           const std::string n = index_source(length);
-           const std::string angle =
-               b.let(type, std::string(inverse ? "2" : "-2") + " * (" + real + ")(((long)" + index_source(k) + " * " +
-                               index_source(s.index[axis]) + ") % " + n + ") / " + n);
-           b.line(sum_real + " += " + re + " * cospi(" + angle + ") - " + im + " * sinpi(" + angle + ");");
-           b.line(sum_imaginary + " += " + re + " * sinpi(" + angle + ") + " + im + " * cospi(" + angle + ");");
-         });
-  const std::string part = "(" + index_source(s.index.back()) + " == 0 ? " + sum_real + " : " + sum_imaginary + ")";
-  return s.result(inverse ? part + " / " + index_source(length) : part);
+  const index_expr terms = mirrored ? length
+                           : length.is_constant() && x[axis].is_constant()
+                               ? index_expr(std::min(length.constant(), x[axis].constant()))
+                               : min(length, x[axis]);
+  s.loop("k", terms, [&](const index_expr& k) {
+    std::string test;
+    at[axis] = k;
+    if (mirrored) {
+      const index_expr given = min(k, length - k);
+      test = kernel_builder::within(given, x[axis]);
+      if (!test.empty()) b.open("if (" + test + ") {");
+      at[axis] = b.define_index("x", given, x[axis]);
+    }
+    at.back() = 0;
+    const std::string re = s.read(0, at);
+    std::string im = s.imaginary_part(0, at);
+    if (mirrored) im = "(2 * " + index_source(k) + " > " + n + " ? -" + im + " : " + im + ")";
+    const std::string angle =
+        b.let(type, std::string(inverse ? "2" : "-2") + " * (" + real + ")(((long)" + index_source(k) + " * " +
+                        index_source(s.index[axis]) + ") % " + n + ") / " + n);
+    b.line(sum_real + " += " + re + " * cospi(" + angle + ") - " + im + " * sinpi(" + angle + ");");
+    b.line(sum_imaginary + " += " + re + " * sinpi(" + angle + ") + " + im + " * cospi(" + angle + ");");
+    if (mirrored && !test.empty()) b.close();
+  });
+  const std::string part =
+      mirrored ? sum_real : "(" + index_source(s.index.back()) + " == 0 ? " + sum_real + " : " + sum_imaginary + ")";
+  return s.result(inverse ? part + " / " + n : part);
 }
 
 inline std::string emit_stft(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {

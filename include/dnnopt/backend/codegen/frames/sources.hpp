@@ -91,6 +91,16 @@ inline constexpr std::string_view attention_groups =
 #include <dnnopt/backend/codegen/frames/attention/attention_groups.cl>
     "#endif\n";
 
+inline constexpr std::string_view suppress_boxes =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/selection/suppress_boxes.cl>
+    "#endif\n";
+
+inline constexpr std::string_view random_stream =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/random/random_stream.cl>
+    "#endif\n";
+
 }  // namespace dnnopt::kernels
 
 #endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_SOURCES_HPP
