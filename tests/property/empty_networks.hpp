@@ -182,7 +182,7 @@ struct lettered_network {
   one("Reshape", {"x: f a b 4", "to= 0 0 2 2"});
   one("Unsqueeze", {"x: f a b", "axes= 1"});
   one("Concat", {"x: f a c", "z: f b c", "w: f 2 c"}, with({{"axis", std::int64_t{0}}}));
-  one("Slice", {"x: f a b", "starts= -3", "ends= -100", "axes= 1", "steps= -1"});
+  one("Slice", {"x: f a b", "starts= 1", "ends= 100", "axes= 1", "steps= 2"});
   one("Pad", {"x: f a b", "pads= 1 0 2 0"});
   one("Expand", {"x: f a 1", "to= 1 3"});
   one("Tile", {"x: f a b", "repeats= 2 3"});
@@ -230,10 +230,12 @@ struct lettered_network {
   one("AveragePool", {"x: f a d b c"}, window);
   one("LpPool", {"x: f a d b c"}, window);
   for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) one(op, {"x: f a d 4 4"});
-  one("Resize", {"x: f a d b c", "", "", "sizes= 2 3 8 6"}, with({{"mode", std::string("linear")}}));
-  all.pop_back();
   add("Resize", {"x: f a d 4 4", "s~ 0", "sizes= 1 1"},
       {{"Resize", {"x", "", "", "sizes"}, {"y"}, with({{"mode", std::string("nearest")}, {"axes", ints{2, 3}}})}});
+  add("Resize by a line", {"x: f a d 4 4", "sizes= 7 9"},
+      {{"Resize", {"x", "", "", "sizes"}, {"y"}, with({{"mode", std::string("linear")}, {"axes", ints{2, 3}}})}});
+  one("GlobalLpPool", {"x: f a d 4 4"});
+  one("ConvInteger", {"x: u a 4 b c", "w: u 8 4 3 3"}, window);
   one("GridSample", {"x: f a d 4 4", "g: f a b c 2"});
   // Rows.
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
@@ -261,12 +263,17 @@ struct lettered_network {
   one("RNN", {"x: f a b 4", "w~ 1 3 4", "r~ 1 3 3"}, with({{"hidden_size", std::int64_t{3}}}), {"y", "h"});
   one("TopK", {"x: f a 4", "k= 2"}, {}, {"y", "i"});
   add("TopK of none", {"x: f a b", "k= 0"}, {{"TopK", {"x", "k"}, {"y", "i"}}});
+  one("CumProd", {"x: f a b", "axis= 1"});
+  one("Det", {"x: f a b 3 3"});
+  one("DFT", {"x: f a b 2", "", "axis= 1"});
+  one("ReverseSequence", {"x: f a b c", "lengths: l b"});
+  one("NegativeLogLikelihoodLoss", {"x: f a 3 b", "t: l a b"}, with({{"reduction", std::string("none")}}));
+  one("SoftmaxCrossEntropyLoss", {"x: f a 3 b", "t: l a b"}, with({{"reduction", std::string("sum")}}));
+  one("RotaryEmbedding", {"x: f a 2 b 8", "cos: f a b 4", "sin: f a b 4"});
   one("NonZero", {"x: f a b"});
   one("Compress", {"x: f a b", "c: b a"}, with({{"axis", std::int64_t{0}}}));
   one("EyeLike", {"x: f a b"});
   one("DynamicQuantizeLinear", {"x: f a b"}, {}, {"y", "s", "z"});
-  one("QuantizeLinear", {"x: f a b", "s~ 1"});
-  all.pop_back();
   add("Shape and reshape", {"x: f a b c", "first= 0", "rest= -1"},
       {{"Shape", {"x"}, {"s"}},
        {"Gather", {"s", "first"}, {"n"}},

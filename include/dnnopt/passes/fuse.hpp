@@ -201,7 +201,7 @@ class fuse_blocks {
       std::size_t views = 0;
       std::size_t places = 1;
     };
-    static constexpr view_way longest_way{24, 32};
+    static constexpr view_way longest_way{24, 31};
 
     /// Graph outputs and what runs alone read memory: views before them are stored, by who computes their input where
     /// that goes. So are views at the end of a long way: each reader would go it for every element.

@@ -20,13 +20,15 @@ namespace dnnopt {
 
 /// Before: y = Op(x0, ..., xn) of an associative operator with more operands than one kernel takes (Sum, Max, Min,
 ///         Concat), or a Mean.
-/// After:  a tree of the same operator with at most `most_operands` operands each; a Mean is the Sum, divided by the
-///         number of operands.
+/// After:  a tree of the same operator over groups of `group` operands; a Mean is the Sum, divided by the number of
+///         operands.
 /// Sums are added in another order. O(operands).
 struct split_wide {
   static constexpr std::string_view name = "split_wide";
-  /// Eight bytes each: three quarters of what OpenCL promises for the arguments of a kernel, which takes sizes too.
-  static constexpr std::size_t most_operands = 96;
+  /// Eight bytes each, half of what OpenCL promises for the arguments of a kernel.
+  static constexpr std::size_t most_operands = 64;
+  /// Few enough that what computes them still fits into the kernel that joins them.
+  static constexpr std::size_t group = 32;
 
   pass_result run(graph& g) const {
     pass_result result;
@@ -53,8 +55,8 @@ struct split_wide {
     std::vector<value_id> operands = g.node_at(id).inputs;
     for (std::size_t level = 0; operands.size() > most_operands; ++level) {
       std::vector<value_id> joined;
-      for (std::size_t at = 0; at < operands.size(); at += most_operands) {
-        const std::size_t end = std::min(at + most_operands, operands.size());
+      for (std::size_t at = 0; at < operands.size(); at += group) {
+        const std::size_t end = std::min(at + group, operands.size());
         if (end - at == 1) {
           joined.push_back(operands[at]);
           continue;

@@ -26,7 +26,7 @@ inline constexpr block_id no_block = std::numeric_limits<block_id>::max();
 /// Members of a block and values that it reads, at most: a kernel's arguments are bounded, and so shall be the work on
 /// one source. Chains of more nodes become several kernels.
 inline constexpr std::size_t most_members = 256;
-inline constexpr std::size_t most_operands = 96;
+inline constexpr std::size_t most_operands = 110;
 
 /// Blocks that grow. Views belong to no block until one stores them: whoever reads one computes it as an index map.
 class planner {
