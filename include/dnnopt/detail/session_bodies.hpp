@@ -37,6 +37,7 @@ struct session::state {
   /// A program for certain values of some inputs, which are constants in it; for none: the general one.
   struct compiled {
     std::vector<std::pair<std::string, tensor>> fixed;
+    std::map<std::string, dim_list> shapes;  ///< of inputs, where it is for certain dims only
     std::shared_ptr<const graph> optimized;
     std::unique_ptr<opencl_executor> executor;  ///< null on the reference backend
   };
@@ -47,6 +48,7 @@ struct session::state {
   compiled* last = nullptr;                  ///< what the last run used
   std::shared_ptr<opened_device> device;     ///< null on the reference backend
   std::unique_ptr<model> source;             ///< where programs are specialized
+  bool specializes_dims = false;             ///< symbolic dims leave a node without a kernel, and it must have one
   compile_options options;
   compile_report report;
   std::vector<std::string> default_inputs;  ///< inputs that became constants
@@ -82,6 +84,7 @@ struct session::state {
     }
   }
 
+  void check_lawful(const named_tensors& inputs) const;
   [[nodiscard]] compiled& program_for(const named_tensors& inputs);
   [[nodiscard]] compiled specialize(const named_tensors& inputs);
   [[nodiscard]] std::unique_ptr<opencl_executor> make_executor(const std::shared_ptr<const graph>& g,
@@ -282,6 +285,17 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
   return made;
 }
 
+/// Checks the guards of the general graph, so that an error names symbols whatever program would run.
+DNNOPT_BODY void session::state::check_lawful(const named_tensors& inputs) const {
+  const graph& g = *general.optimized;
+  if (g.guards().empty()) return;
+  symbol_values symbols;
+  for (const value_id in : g.inputs())
+    if (const tensor* const given = inputs.find(g.value_at(in).name)) bind_symbols(g.value_at(in), *given, symbols);
+  std::vector<bool> checked;
+  check_guards(g.guards(), symbols, checked);
+}
+
 /// The program for these inputs. Where too many were made, or memory is bound, whose values the host does not see, the
 /// general one.
 DNNOPT_BODY session::state::compiled& session::state::program_for(const named_tensors& inputs) {
@@ -290,11 +304,16 @@ DNNOPT_BODY session::state::compiled& session::state::program_for(const named_te
     return general;
   }
   if (!device) return general;
+  check_lawful(inputs);
   const auto fits = [&](const compiled& one) {
-    return std::ranges::all_of(one.fixed, [&](const auto& fixed) {
-      const tensor* const given = inputs.find(fixed.first);
-      return given != nullptr && detail::are_same(*given, fixed.second);
+    const bool has_dims = std::ranges::all_of(one.shapes, [&](const auto& row) {
+      const tensor* const given = inputs.find(row.first);
+      return given != nullptr && given->dims() == row.second;
     });
+    return has_dims && std::ranges::all_of(one.fixed, [&](const auto& fixed) {
+             const tensor* const given = inputs.find(fixed.first);
+             return given != nullptr && detail::are_same(*given, fixed.second);
+           });
   };
   const auto found = std::find_if(specialized.begin(), specialized.end(), fits);
   if (found != specialized.end()) {
@@ -317,12 +336,18 @@ DNNOPT_BODY session::state::compiled& session::state::program_for(const named_te
 /// more of them.
 DNNOPT_BODY session::state::compiled session::state::specialize(const named_tensors& inputs) {
   compiled made;
+  compile_options bound = options;
+  if (specializes_dims)
+    for (const value_id in : source->main.inputs())
+      if (const tensor* const given = inputs.find(source->main.value_at(in).name))
+        made.shapes[source->main.value_at(in).name] = given->dims();
+  for (const auto& [name, dims] : made.shapes) bound.shapes[name] = dims;
   std::vector<std::string> wanted = report.specialized_inputs;
   while (true) {
     for (const std::string& name : wanted) made.fixed.emplace_back(name, inputs[name]);
     compile_report own;
     made.optimized = std::make_shared<const graph>(
-        detail::optimize_bound(detail::bound_graph(*source, options, made.fixed), *source, options, own));
+        detail::optimize_bound(detail::bound_graph(*source, bound, made.fixed), *source, bound, own));
     report.pass_seconds += own.pass_seconds;
     add_new_warnings(report.warnings, own.warnings);
     const device_lowering lowering = lowering_of(*made.optimized);
@@ -357,14 +382,17 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
   memory_options& arranging = result->options.memory;
   if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
-  // Most graphs have no input that decides structure, and are lowered once.
-  if (!structural_inputs_of(*result->general.optimized, [](node_id) { return true; }).empty()) {
+  // Most graphs have no input that decides structure, and are lowered once. Where nothing may fall back to the host,
+  // a node that has a kernel for numbers alone gets one for the dims of a run.
+  const bool open_dims = options.require_device && detail::has_symbols(*result->general.optimized);
+  if (open_dims || !structural_inputs_of(*result->general.optimized, [](node_id) { return true; }).empty()) {
     const device_lowering lowering = result->lowering_of(*result->general.optimized);
     auto generally = std::make_shared<const program>(
         make_stored_program(result->general.optimized, options.precision, lowering.options, false, options.texels)
             .placed);
     report.specialized_inputs = structural_inputs_of_fallbacks(*generally);
-    if (!report.specialized_inputs.empty()) {
+    result->specializes_dims = open_dims && generally->host_count() > 0;
+    if (!report.specialized_inputs.empty() || result->specializes_dims) {
       result->generally = std::move(generally);
       result->source = std::make_unique<model>(source);
     }

@@ -108,7 +108,13 @@ struct quantization_classes : element_wise_classes {
       const shape* own = facts.dims(slot);
       // One number is for all elements, whatever the axis says.
       if (own == nullptr || dims->empty() || element_count(*own) == index_expr(1)) continue;
-      const std::size_t axis = normalize_axis(facts.attributes->get_int("axis", 1), dims->size());
+      const std::int64_t stated = facts.attributes->get_int("axis", 1);
+      if (own->size() == 1 &&
+          (stated >= static_cast<std::int64_t>(dims->size()) || stated < -static_cast<std::int64_t>(dims->size()))) {
+        facts.require(guard_relation::equal, own->front(), 1, "scales of a tensor without the axis that is stated");
+        continue;
+      }
+      const std::size_t axis = normalize_axis(stated, dims->size());
       const std::int64_t block = facts.attributes->get_int("block_size", 0);
       if (own->size() == 1 && (block < 1 || dims->size() != 1)) {
         facts.require(guard_relation::expands, own->front(), (*dims)[axis], "scales and the dim that is quantized");

@@ -81,7 +81,11 @@ inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t outp
                                                          std::span<const index_expr> at) {
   const shape& d = s.dims(slot);
   if (element_count(d) == index_expr(1)) return std::vector<index_expr>(d.size(), index_expr(0));
-  const std::size_t axis = normalize_axis(s.attributes().get_int("axis", 1), at.size());
+  const std::int64_t stated = s.attributes().get_int("axis", 1);
+  const auto rank = static_cast<std::int64_t>(at.size());
+  // A tensor without the axis that is stated has one scale, which a guard sees to.
+  if (d.size() == 1 && (stated >= rank || stated < -rank)) return {index_expr(0)};
+  const std::size_t axis = normalize_axis(stated, at.size());
   const shape& whole = s.dims(0);
   const std::int64_t block = s.attributes().get_int("block_size", 0);
   // Of one dim, scales are for blocks where a block's size is stated.
