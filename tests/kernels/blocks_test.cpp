@@ -305,13 +305,15 @@ TEST_CASE_METHOD(blocks, "shape arithmetic that never runs keeps no reader away"
 }
 
 TEST_CASE_METHOD(blocks, "views that meet again and again are followed once") {
+  const auto rungs = GENERATE(4, 40);
   value_id v = add("Relu", {input({2, 3})});
-  for (int rung = 0; rung < 40; ++rung) {
+  for (int rung = 0; rung < rungs; ++rung) {
     const value_id twice = add("Concat", {v, v}, with("axis", std::int64_t{0}));
     v = add("Slice", {twice, integers({1}), integers({3})});
   }
   g.add_output(add("Neg", {v}));
   rdp{}.run(g);
   fuse_blocks{}.run(g);
-  CHECK(g.blocks().size() <= 2);
+  // Each rung doubles the places that an element may come from; what has 32 of them is stored.
+  CHECK(g.blocks().size() <= static_cast<std::size_t>(2 + (rungs >= 5 ? rungs / 5 : 0)));
 }

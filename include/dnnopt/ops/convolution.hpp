@@ -45,9 +45,11 @@ struct convolution_classes {
                   "a convolution of " + to_string(*data) + " with weights " + to_string(*weights));
     const std::int64_t group = facts.attributes->get_int("group", 1);
     if (group < 1) throw error(errc::bad_attribute, "attribute 'group' is " + std::to_string(group));
-    constexpr std::string_view channels = "channels of the data and the weights of a convolution";
-    facts.require(guard_relation::equal, (*data)[1], (*weights)[transposed ? 0 : 1] * (transposed ? 1 : group),
-                  channels);
+    const index_expr channels = (*weights)[transposed ? 0 : 1] * (transposed ? 1 : group);
+    if (!((*data)[1] == channels))
+      facts.require(guard_relation::equal, (*data)[1], channels,
+                    "channels of a convolution of " + to_string(*data) + " with weights " + to_string(*weights) +
+                        " in " + std::to_string(group) + " groups");
     facts.require(guard_relation::multiple, (*weights)[0], group, "channels and groups of a convolution's weights");
     if (const shape* bias = facts.dims(Bias))
       facts.require(guard_relation::equal, element_count(*bias), transposed ? (*weights)[1] * group : (*weights)[0],
