@@ -398,7 +398,7 @@ TEST_CASE("a conversion that takes its type from another tensor keeps its attrib
   const value_id c = append(g, ops.at("", "CastLike"), "like", {a, b});
   g.add_output(c);
   const node_id like = g.value_at(c).producer;
-  g.node_at(like).attributes.set("saturate", std::int64_t{0});
+  g.attributes(like).set("saturate", std::int64_t{0});
   CHECK(apply_rules(g, canonicalization_rules, ops).rules.at("cast_like") == 1);
   const node& made = g.node_at(g.value_at(g.outputs()[0]).producer);
   CHECK(made.op->name == "Cast");

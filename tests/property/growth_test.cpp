@@ -137,7 +137,7 @@ std::vector<growth_row> growth_rows() {
     const value_id t = b.one("Transpose", {v}, grown::with("perm", ints{2, 0, 1}));
     return b.one("Reshape", {t, b.integers({2, 3, 4})});
   });
-  chain("transposes of symbols", {}, [](grown& b, value_id v, std::int64_t) { return v; });
+  chain("transposes of symbols", {}, [](grown&, value_id v, std::int64_t) { return v; });
   rows.back().grow = [](grown& b, std::int64_t n) {
     const index_expr s = b.g.expressions().symbol("s");
     value_id v = b.input({s, 3, 4});
