@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <set>
@@ -53,7 +54,7 @@ TEST_CASE("sessions of one device have the form of kernels that each asks for") 
   CHECK(vectors.report().form == kernel_form::vectors);
   CHECK(groups.report().form == kernel_form::groups);
   CHECK(compile(m, in_form(kernel_form::native)).report().form == kernel_form::native);
-  CHECK(versions_of(vectors).contains("matrix_panels"));
+  CHECK(std::ranges::any_of(versions_of(vectors), [](const auto& one) { return one.starts_with("matrix_panels"); }));
   CHECK(versions_of(groups).contains("matrix_tiles"));
   CHECK(versions_of(groups).contains("convolution_tiles"));
   for (const std::string& version : versions_of(groups)) CHECK_FALSE(version.ends_with("_panels"));
