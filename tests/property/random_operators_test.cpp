@@ -26,7 +26,7 @@ TEST_CASE("random operators give the same on a device in both forms") {
   testing::case_checker checker(device, {dnnopt::kernel_form::vectors, dnnopt::kernel_form::groups},
                                 [](const std::string& line) { FAIL_CHECK(line); });
   const std::uint64_t first = number_of("DNNOPT_FIRST_SEED", 1);
-  const std::uint64_t count = number_of("DNNOPT_RANDOM_OPERATORS", 160);
+  const std::uint64_t count = number_of("DNNOPT_RANDOM_OPERATORS", 48);
   constexpr std::uint64_t together = 16;
   for (std::uint64_t at = first; at < first + count; at += together) {
     std::vector<testing::operator_case> cases;
