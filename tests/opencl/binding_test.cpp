@@ -18,6 +18,7 @@
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/ops/selection.hpp>
 
+#include "../support/host_operator.hpp"
 #include "../support/small_network.hpp"
 #include "runtime_fixture.hpp"
 
@@ -452,31 +453,12 @@ TEST_CASE("what kernels cannot use in place is copied, and the binding says why"
                       [](const auto& event) { return event.kind == profile::event_kind::copy; }) == 2);
 }
 
-/// The indices of elements other than zero, as an operator that brings its own evaluation and no kernel.
-struct host_non_zero_op : ops::non_zero_op {
-  static constexpr std::string_view name = "HostNonZero";
-
-  static void evaluate(const attribute_map&, std::span<const tensor> inputs, std::span<tensor> outputs) {
-    const auto x = inputs[0].data<float>();
-    const std::int64_t columns = inputs[0].dims()[1];
-    std::vector<std::int64_t> at;
-    for (std::size_t i = 0; i < x.size(); ++i)
-      if (x[i] != 0) at.push_back(static_cast<std::int64_t>(i));
-    outputs[0] = tensor(dtype::int64, {2, static_cast<std::int64_t>(at.size())});
-    auto out = outputs[0].mutable_data<std::int64_t>();
-    for (std::size_t k = 0; k < at.size(); ++k) {
-      out[k] = at[k] / columns;
-      out[at.size() + k] = at[k] % columns;
-    }
-  }
-};
-
 TEST_CASE("host operators read and write bound memory by transfers, which the binding tells", "[opencl][bind]") {
   network n;
   const value_id x = n.input("x", {4, 6});
   const value_id relu = n.node("Relu", {x});
   n.g.add_output(relu);
-  n.ops.add<host_non_zero_op>();
+  n.ops.add<dnnopt::testing::host_non_zero_op>();
   const model m = n.finish(n.node("HostNonZero", {x}));
   session plain = compiled(m);
   const named_tensors want = plain.run({{"x", ramp({4, 6})}});
