@@ -1,0 +1,166 @@
+"""What the pages say about the tree holds: links, anchors, paths of files, widths of lines, and counts that are cheap to take.
+
+usage: docs.py SOURCE_FOLDER
+       docs.py --self-test
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unicodedata
+
+WIDTH = 120
+# Dated logs tell what was so on a day: names of files there may be of files that have gone since.
+DATED = ("docs/measurements/", "CHANGELOG.md")
+
+
+def lines_outside_code(text):
+    """Pairs of line number and line, without fenced code blocks and HTML comments."""
+    fence = None
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = re.match(r"\s*(```|~~~)", line)
+        if mark:
+            fence = None if fence == mark[1] else fence or mark[1]
+        elif fence is None and not line.startswith("<!--"):
+            yield number, line
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    found, seen = set(), {}
+    for _, line in lines_outside_code(text):
+        heading = re.match(r"#{1,6}\s+(.*?)\s*#*$", line)
+        if not heading:
+            continue
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).replace("`", "").replace("*", "").lower()
+        kept = "".join(c for c in plain if c in " -_" or unicodedata.category(c)[0] in "LN")
+        anchor = kept.replace(" ", "-")
+        number = seen.get(anchor, 0)
+        seen[anchor] = number + 1
+        found.add(f"{anchor}-{number}" if number else anchor)
+    return found
+
+
+def links(text):
+    """Pairs of line number and target of a page's links and images; code spans hold none."""
+    for number, line in lines_outside_code(text):
+        for target in re.findall(r"\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)", re.sub(r"`[^`]*`", "", line)):
+            yield number, target
+
+
+def too_long(line):
+    """Whether a line could be broken: tables cannot, nor can one word (a link) that is longer than a line alone."""
+    if len(line) <= WIDTH or line.lstrip().startswith("|"):
+        return False
+    longest = max(line.split(), key=len)
+    return not (len(longest) > WIDTH - 20 and ("](" in longest or "://" in longest))
+
+
+def faults_of_page(root, page, text, tree):
+    """tree: all files of the repository as texts relative to the root."""
+    faults = []
+    name = page.relative_to(root).as_posix()
+    for number, line in lines_outside_code(text):
+        if too_long(line):
+            faults.append(f"{name}:{number}: {len(line)} columns, more than {WIDTH}")
+    for number, target in links(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists():
+            faults.append(f"{name}:{number}: the link {target} leads to no file")
+        elif anchor and (file.suffix != ".md" or anchor not in anchors(file.read_text())):
+            faults.append(f"{name}:{number}: the link {target} leads to no heading")
+    if not name.startswith(DATED):
+        for number, line in enumerate(text.split("\n"), 1):
+            for path in re.findall(r"`([\w./-]+\.(?:hpp|cpp|cl|py|sh|cmake))`", line):
+                if not path.startswith("CL/") and not any(file == path or file.endswith("/" + path) for file in tree):
+                    faults.append(f"{name}:{number}: there is no file {path}")
+    return faults
+
+
+def faults_of_references(root, tree):
+    """Paths of pages in sources, scripts and pages exist."""
+    faults = []
+    for name in tree:
+        if name.startswith(DATED) or not re.search(r"\.(md|hpp|cpp|cl|py|sh|cmake|txt)$|/run$", name):
+            continue
+        for number, line in enumerate((root / name).read_text(errors="replace").split("\n"), 1):
+            for path in re.findall(r"(?<![\w/.])docs/[\w/]+\.md", line):
+                if not (root / path).exists():
+                    faults.append(f"{name}:{number}: there is no page {path}")
+    return faults
+
+
+def first(pattern, text, what):
+    match = re.search(pattern, text)
+    if not match:
+        raise SystemExit(f"docs.py: {what} is not where this script looks for it")
+    return match[1]
+
+
+def faults_of_counts(root):
+    """Numbers and lists of pages that another file of the tree decides."""
+    faults = []
+
+    def page(name):
+        return next(path for path in (root / "docs").rglob(name) if "measurements" not in path.parts)
+
+    codes = re.findall(r"^\s+(\w+)[ ,]", first(r"enum class errc[^{]*\{([^}]*)\}", (root / "include/dnnopt/error.hpp").read_text(),
+                                               "the list of error codes"), re.MULTILINE)
+    errors = page("errors.md").read_text()
+    faults += [f"errors.md does not explain {code}" for code in codes if not re.search(rf"^## \d+ {code}$", errors, re.MULTILINE)]
+
+    tests = (root / "tests/CMakeLists.txt").read_text()
+    judge = page("reference_backend.md").read_text()
+    for device, pattern in (("reference", r'"\$\{folder\}" (\d+) --device reference'),
+                            ("OpenCL", r'"\$\{folder\}" (\d+) --device opencl')):
+        count = first(pattern, tests, f"how many node tests pass, {device}")
+        if not re.search(rf"\b{int(count):,}\b|\b{count}\b", judge):
+            faults.append(f"reference_backend.md does not say that {count} node tests pass ({device}; tests/CMakeLists.txt)")
+
+    index = (root / "docs/index.md").read_text() if (root / "docs/index.md").exists() else ""
+    reached, queue = set(), [root / "docs/index.md"]
+    while queue:
+        at = queue.pop()
+        if at in reached or not at.exists():
+            continue
+        reached.add(at)
+        for _, target in links(at.read_text()):
+            path = target.partition("#")[0]
+            if path.endswith(".md") and not re.match(r"[a-z]+:", target):
+                queue.append((at.parent / path).resolve())
+    for path in sorted((root / "docs").rglob("*.md")):
+        if path.resolve() not in {r.resolve() for r in reached}:
+            faults.append(f"no way of links leads from docs/index.md to {path.relative_to(root)}")
+    return faults if index else faults + ["docs/index.md is empty"]
+
+
+def self_test():
+    text = "# A `b` (c), d\n## A b\n## A b\n```\n# no\n```\n[x](y.md#z) `[n](o)`\n"
+    assert anchors(text) == {"a-b-c-d", "a-b", "a-b-1"}, anchors(text)
+    assert list(links(text)) == [(7, "y.md#z")]
+    assert too_long("word " * 30) and not too_long("| " + "cell " * 30) and not too_long("word")
+    assert not too_long("[" + "x" * 60 + "](" + "y" * 60 + ")") and too_long("[x](y.md) " + "word " * 30)
+    root = pathlib.Path("/nonexistent")
+    assert len(faults_of_page(root, root / "p.md", "[a](b.md)\n`c.hpp`\n`d/e.hpp`\n", ["x/d/e.hpp"])) == 2
+
+
+if sys.argv[1:] == ["--self-test"]:
+    self_test()
+    sys.exit(0)
+self_test()
+root = pathlib.Path(sys.argv[1]).resolve()
+listed = subprocess.run(["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard"],
+                        capture_output=True, text=True)
+skipped = {".git", "build"}
+if listed.returncode == 0:
+    tree = [name for name in listed.stdout.split("\n") if name and (root / name).is_file()]
+else:  # an archive of the sources
+    tree = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file() and not skipped & set(p.parts)]
+pages = [root / name for name in tree if name.endswith(".md")]
+faults = [fault for page in pages for fault in faults_of_page(root, page, page.read_text(), tree)]
+faults += faults_of_references(root, tree) + faults_of_counts(root)
+print("\n".join(faults) if faults else f"{len(pages)} pages")
+sys.exit(1 if faults else 0)
