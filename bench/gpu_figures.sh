@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the figures of a GPU that docs/profiler.md and docs/kernels.md show: gpu_figures.sh FOLDER DEVICE PART...
+# Makes the figures of a GPU that docs/measurements/ shows: gpu_figures.sh FOLDER DEVICE PART...
 #
 # FOLDER holds the executables (built with DNNOPT_BUILD_BENCH), DEVICE is what `dnnopt bench --device` takes. Parts:
 #   overhead   what profiling costs, three models, until the intervals are within 0.1%  130 to 330 s

@@ -1,4 +1,4 @@
-// Prints a small graph before and after each pass of dnnopt: the examples of docs/passes/.
+// Prints a small graph before and after each pass of dnnopt: the examples of docs/concepts/passes/.
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/passes/verify.hpp>

@@ -5,7 +5,7 @@
 Each case is drawn from numpy's generator seeded by (seed, number of the drawing function, number of the case) and is
 written as a folder of ONNX's backend tests; folders that differ are kept and named. What ONNX Runtime does not
 implement is judged by onnx.reference. For each difference the answer of onnx.reference is named as well, for where the
-two disagree the specification's text decides (docs/reference_backend.md lists such decisions).
+two disagree the specification's text decides (docs/reference/reference_backend.md lists such decisions).
 """
 import argparse
 import collections

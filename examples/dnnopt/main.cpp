@@ -1,4 +1,4 @@
-// The dnnopt command line: subcommands and flags as docs/command_line.md states them.
+// The dnnopt command line: subcommands and flags as docs/reference/command_line.md states them.
 #include <cstdio>
 #include <exception>
 #include <fstream>

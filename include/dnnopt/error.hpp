@@ -8,7 +8,7 @@
 
 namespace dnnopt {
 
-/// Stable error codes; docs/errors.md has a section for each. Hundreds group them by the layer that finds the fault.
+/// Stable error codes; docs/reference/errors.md has a section for each. Hundreds group them by the layer at fault.
 enum class errc : int {
   // 1xx: values and core types
   invalid_argument = 101,  ///< a precondition of a public function does not hold

@@ -19,7 +19,7 @@ enum class memory_objects : std::uint8_t {
   buffers,    ///< rows of elements in buffers, nothing is packed
   packed,     ///< texels, in buffers
   images,     ///< texels, in images wherever the device's limits allow it
-  automatic,  ///< the default: rows, but texels in buffers where a kernel reads them sooner (docs/texture_memory.md)
+  automatic,  ///< the default: rows, but texels in buffers where a kernel reads them sooner (docs/concepts/layouts.md)
 };
 
 /// "buffers", "packed", "images" or "automatic".

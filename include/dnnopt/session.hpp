@@ -125,12 +125,12 @@ class session {
   /// (compile_report::specialized_inputs), with the errors of compile. Errors: missing_input (also for an input with a
   /// default value that the model was not loaded to have given: load_options::overridden_inputs), type_mismatch,
   /// shape_mismatch, invalid_argument (a bound input is given too, or bound memory overlaps or is too small:
-  /// docs/opencl_runtime.md), and those of devices.
+  /// docs/concepts/opencl_runtime.md), and those of devices.
   [[nodiscard]] named_tensors run(const named_tensors& inputs, run_observer* observer = nullptr);
 
   /// Makes the input or output `name` lie in the caller's OpenCL buffer from the next inference on: dense, row-major,
   /// of the model's element type, in the session's own context (session::context()); or in the texels that
-  /// compile_options::texels states for it, in a buffer or an image (docs/texture_memory.md). The session keeps the
+  /// compile_options::texels states for it, in a buffer or an image (docs/concepts/layouts.md). The session keeps the
   /// memory alive until it is unbound or another one takes its place. The answer says whether kernels use it in place,
   /// or what makes every inference copy it. Where an input has symbolic dims, `dims` says which ones it has there.
   ///

@@ -11,7 +11,7 @@
 
 namespace dnnopt {
 
-/// Why there is a warning; docs/models_as_found.md has a row for each.
+/// Why there is a warning; docs/reference/models_as_found.md has a row for each.
 enum class warning_code : std::uint8_t {
   stale_shape,            ///< a value is declared with other dims than its operator computes; what is computed counts
   negative_dim,           ///< a declared dim is negative; it counts as unknown

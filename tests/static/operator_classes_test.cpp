@@ -58,7 +58,7 @@ static_assert(
 static_assert(vary_as<expand_op, max_unpool_op, one_hot_op, range_op, reshape_op, resize_op, slice_op, top_k_op,
                       upsample_op>(dynamism_class::isvdos));
 static_assert(vary_as<if_op, loop_op, non_max_suppression_op, non_zero_op>(dynamism_class::edo));
-// The one deviation (docs/operator_classes.md): the output shape is the input shape, whatever the values.
+// The one deviation (docs/reference/operator_classes.md): the output shape is the input shape, whatever the values.
 static_assert(vary_as<group_normalization_op>(dynamism_class::isdos));
 
 /// A node over inputs of given shapes.

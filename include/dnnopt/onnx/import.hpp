@@ -53,7 +53,7 @@ struct imported_model {
 /// meanwhile.
 ///
 /// What leads to no output need not be known. Where the file contradicts itself it is read as ONNX Runtime does, with a
-/// warning (docs/models_as_found.md).
+/// warning (docs/reference/models_as_found.md).
 ///
 /// Errors: every errc of the hundreds 1 and 2; the text names the node or the byte of the file. O(bytes + nodes log
 /// nodes).

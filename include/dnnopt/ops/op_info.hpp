@@ -63,9 +63,9 @@ struct op_info {
   /// Each output element is an element of an input, or zero: whatever type holds the inputs holds the output exactly.
   bool selects = false;
   /// Scalar OpenCL C expression of output 0 over x0, x1, ..., elements of the inputs as ONNX broadcasts them; empty
-  /// where an output element is no such expression. docs/scalar_expressions.md has the types, the substitutions
-  /// ("{alpha=0.01}", "{has1}", ...) and the functions that it may call. It holds only while mapping_of(input 0, output
-  /// 0) is not Many-to-Many.
+  /// where an output element is no such expression. docs/reference/scalar_expressions.md has the types, the
+  /// substitutions ("{alpha=0.01}", "{has1}", ...) and the functions that it may call. It holds only while
+  /// mapping_of(input 0, output 0) is not Many-to-Many.
   std::string_view scalar;
   std::string_view scalar_integer;  ///< the same for nodes whose inputs are all integer or boolean, where it differs
 

@@ -432,7 +432,7 @@ class lone_kernel_meter {
 
   /// Host time from one enqueue to the next: copies of some of the program's own kernels, without events. As many in a
   /// run as the program launches, where each is no work for the host: the first ten or so, beside the upload, were up
-  /// to 1.6 times as slow as the others on the device that docs/profiler.md tells of.
+  /// to 1.6 times as slow as the others on the device that docs/measurements/profiler.md tells of.
   [[nodiscard]] double measure_enqueue(const program& p, const inference& run) {
     std::vector<std::size_t> steps;
     std::size_t launches = 0;

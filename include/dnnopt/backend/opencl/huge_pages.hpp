@@ -26,8 +26,8 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 /// The least size in bytes of a buffer that is better made over huge_pages() on the device of `info`; more than any
 /// buffer where none is. Only where a kernel's address is the process's own: drivers take such memory from malloc, in
-/// pages of 4 KiB, and a model's weights outnumber the entries of a TLB by far (docs/opencl_runtime.md has figures). A
-/// smaller buffer may hold no whole huge page.
+/// pages of 4 KiB, and a model's weights outnumber the entries of a TLB by far (figures:
+/// docs/measurements/opencl_runtime.md). A smaller buffer may hold no whole huge page.
 [[nodiscard]] inline std::size_t huge_pages_from(const device_info& info) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (info.type == device_type::cpu && info.host_unified_memory) return huge_page_bytes;

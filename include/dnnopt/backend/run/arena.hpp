@@ -15,8 +15,8 @@ namespace dnnopt::opencl {
 
 /// How an arena's parts become kernel arguments: as addresses where memory is the device's own and has them, else as
 /// sub-buffers. NVIDIA's driver orders commands on overlapping sub-buffers at a cost per launch that grows with their
-/// number (docs/memory.md has the figures); addresses cost what separate buffers do. Where host and device share
-/// memory, sub-buffers stay: there they cost nothing, and images can lie over them.
+/// number (docs/measurements/opencl_runtime.md has figures); addresses cost what separate buffers do. Where host and
+/// device share memory, sub-buffers stay: there they cost nothing, and images can lie over them.
 [[nodiscard]] inline memory_placement arena_placement(const device_info& info) noexcept {
   return info.shared_virtual_memory && !info.host_unified_memory && info.type != device_type::cpu
              ? memory_placement::addressed

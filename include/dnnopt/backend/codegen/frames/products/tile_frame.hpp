@@ -47,7 +47,7 @@ struct tile_sizes {
 
 /// The tiles that are chosen among: for fat matrices first, for thin ones last. Work-items with 64 sums have enough to
 /// do between two loads that half as many of them hide waiting. Shares and filling items are fitted, with the constants
-/// of choose_tiles(), to the times of 28 products and convolutions on an H200 (docs/kernels.md).
+/// of choose_tiles(), to the times of 28 products and convolutions on an H200 (docs/measurements/kernels.md).
 inline constexpr std::array tile_table{
     tile_sizes{16, 16, 8, 8, 8, 0.72, 144}, tile_sizes{8, 16, 8, 8, 8, 0.69, 144},
     tile_sizes{16, 8, 8, 8, 8, 0.71, 144},  tile_sizes{8, 8, 8, 8, 8, 0.57, 144},
@@ -141,7 +141,7 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
 /// tile holds them. Singly are stored sums of splits, which have work-items of their own, and long sums of work-items
 /// with many results where a unit has more of them than can be there at once: stores have no part in such a kernel's
 /// time, and with vectors, whose sums must lie in registers side by side, it took 1.1 to 1.5 times as long
-/// (docs/kernels.md, 2048 and 4096).
+/// (docs/measurements/kernels.md, 2048 and 4096).
 [[nodiscard]] inline store_direction direction_of_rows(const tile_sizes& t, const product_extents& e) {
   constexpr std::int64_t long_sum = 1024;
   constexpr double crowd = 384;
