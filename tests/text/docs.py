@@ -94,7 +94,7 @@ def faults_of_references(root, tree):
 
 
 def first(pattern, text, what):
-    match = re.search(pattern, text)
+    match = re.search(pattern, text, re.DOTALL)
     if not match:
         raise SystemExit(f"docs.py: {what} is not where this script looks for it")
     return match[1]
@@ -119,6 +119,27 @@ def faults_of_counts(root):
         count = first(pattern, tests, f"how many node tests pass, {device}")
         if not re.search(rf"\b{int(count):,}\b|\b{count}\b", judge):
             faults.append(f"reference_backend.md does not say that {count} node tests pass ({device}; tests/CMakeLists.txt)")
+
+    kernels = (root / "docs/reference/kernels.md").read_text()
+    listed = first(r"kernel_versions = .*?\(\{(.*?)\}\)", (root / "include/dnnopt/backend/codegen/lowering_row.hpp").read_text(),
+                   "the list of kernels' versions")
+    faults += [f"reference/kernels.md lacks the version {v}" for v in re.findall(r'"(\w+)"', listed) if f"`{v}`" not in kernels]
+    spaces = (root / "include/dnnopt/backend/codegen/tuning.hpp").read_text()
+    families = re.split(r'tuning_space\{\s*"(\w+)"', first(r"tuning_spaces\{(.*?\n)\};", spaces, "what can be tuned"))[1:]
+    for family, text in zip(families[::2], families[1::2]):
+        rows = re.search(rf"^\| `{family}` \|.*\n(\| \|.*\n)*", kernels.partition("## Parameters")[2], re.MULTILINE)
+        faults += [f"reference/kernels.md lacks the parameter {name} of {family}"
+                   for name in re.findall(r'tunable_parameter\{"(\w+)"', text) if not rows or f"`{name}`" not in rows[0]]
+
+    rules = {}
+    for header in (root / "include/dnnopt/passes/rewriting").glob("*_rules.hpp"):
+        for family in re.findall(r"detail::(associative|distributive|commutative|recognition|canonical)\(", header.read_text()):
+            rules[family] = rules.get(family, 0) + 1
+    rewriting = page("rewriting.md").read_text()
+    for family, count in rules.items():
+        told = first(rf"\n\| `{family}\w*_rules.hpp`[^|]*\| (\d+) \|", rewriting, f"how many {family} rules there are")
+        if int(told) != count:
+            faults.append(f"rewriting.md tells of {told} {family} rules, there are {count}")
 
     index = (root / "docs/index.md").read_text() if (root / "docs/index.md").exists() else ""
     reached, queue = set(), [root / "docs/index.md"]
