@@ -9,6 +9,7 @@ detail/ belong to the room of their header. Checked are:
 
 - no way of arrows leads from a room back to it;
 - only backend/ and `top` hold headers of the OpenCL layer, as cmake/layers.cmake finds it;
+- the picture docs/concepts/rooms.svg has the arrows that --svg would draw;
 - a folder holds at most 15 headers and kernels, a header or kernel has at most 450 lines. What is beyond either stands in a
   table below with its reason; a row that is not needed any more is a fault too.
 
@@ -16,6 +17,7 @@ An arrow that others imply is not drawn. Exits with 1 where something breaks thi
 """
 import argparse
 import collections
+import html
 import pathlib
 import re
 import shutil
@@ -155,20 +157,23 @@ def faults_of(files, includes, room, edges):
     return faults
 
 
-def dot_of(edges):
+def drawn_arrows(edges):
+    """The arrows that no others imply."""
     arrows = collections.defaultdict(set)
     for a, b in edges:
         arrows[a].add(b)
+    return [(a, b) for a in sorted(arrows) for b in sorted(arrows[a])
+            if not any(b in reachable(arrows, c) for c in arrows[a] - {b})]
+
+
+def dot_of(edges):
     look = 'fontname="sans-serif", fontsize=11'
     lines = ["digraph rooms {", "  rankdir=BT;", f"  node [shape=box, {look}];", "  edge [arrowsize=0.6];"]
     rooms = sorted({r for edge in edges for r in edge})
     lines += ["  subgraph cluster_backend {", f'    graph [label="backend (OpenCL)", {look}, style=dashed];']
     lines += [f'    "{r}" [label="{r.split("/")[1]}"];' for r in rooms if r.startswith("backend/")] + ["  }"]
     lines += [f'  "{r}";' for r in rooms if not r.startswith("backend/")]
-    for a in rooms:
-        for b in sorted(arrows[a]):
-            if not any(b in reachable(arrows, c) for c in arrows[a] - {b}):
-                lines.append(f'  "{a}" -> "{b}";')
+    lines += [f'  "{a}" -> "{b}";' for a, b in drawn_arrows(edges)]
     return "\n".join(lines + ["}", ""])
 
 
@@ -209,6 +214,11 @@ def main():
         drawn = subprocess.run(["dot", "-Tsvg"], input=dot_of(edges), capture_output=True, text=True, check=True).stdout
         a.svg.write_text(re.sub(r"<!--.*?-->\n?", "", drawn, flags=re.DOTALL))
     faults = faults_of(files, includes, room, edges)
+    picture = a.source / "docs/concepts/rooms.svg"
+    shown = re.findall(r"<title>([^<]+)</title>", picture.read_text()) if picture.exists() else []
+    shown = {tuple(html.unescape(title).split("->")) for title in shown if "->" in html.unescape(title)}
+    if shown != set(drawn_arrows(edges)):
+        faults.append("docs/concepts/rooms.svg shows other arrows: tools/include_graph.py --svg docs/concepts/rooms.svg")
     rooms = set(room.values())
     print("\n".join(faults) if faults else f"{len(files)} files in {len(rooms)} rooms, {len(edges)} arrows, one way")
     sys.exit(1 if faults else 0)
