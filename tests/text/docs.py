@@ -120,6 +120,11 @@ def faults_of_counts(root):
         if not re.search(rf"\b{int(count):,}\b|\b{count}\b", judge):
             faults.append(f"reference_backend.md does not say that {count} node tests pass ({device}; tests/CMakeLists.txt)")
 
+    command_line = page("command_line.md").read_text()
+    flags = {flag for source in (root / "examples/dnnopt").glob("*.cpp")
+             for flag in re.findall(r'"(?:-\w,)?(--[a-z-]+)', source.read_text())}
+    faults += [f"command_line.md lacks {flag}" for flag in sorted(flags) if not re.search(rf"{flag}(?![a-z-])", command_line)]
+
     kernels = (root / "docs/reference/kernels.md").read_text()
     listed = first(r"kernel_versions = .*?\(\{(.*?)\}\)", (root / "include/dnnopt/backend/codegen/lowering_row.hpp").read_text(),
                    "the list of kernels' versions")
