@@ -120,6 +120,12 @@ def faults_of_counts(root):
         if not re.search(rf"\b{int(count):,}\b|\b{count}\b", judge):
             faults.append(f"reference_backend.md does not say that {count} node tests pass ({device}; tests/CMakeLists.txt)")
 
+    operators = page("operators.md").read_text()
+    for header in sorted((root / "include/dnnopt/ops").rglob("*.hpp")):
+        for name in re.findall(r'^struct \w+_op\b[^{;]*\{.*?\bname = "(\w+)"', header.read_text(), re.DOTALL | re.MULTILINE):
+            if not re.search(rf"\b{name}\b", operators):
+                faults.append(f"operators.md lacks {name}")
+
     command_line = page("command_line.md").read_text()
     flags = {flag for source in (root / "examples/dnnopt").glob("*.cpp")
              for flag in re.findall(r'"(?:-\w,)?(--[a-z-]+)', source.read_text())}
