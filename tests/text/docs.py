@@ -1,8 +1,9 @@
-"""What the pages say about the tree holds: links, anchors, paths of files, widths of lines, and counts that are cheap to take.
+"""What pages say about the tree holds: links, anchors, paths of files, widths, and counts that are cheap to take.
 
 usage: docs.py SOURCE_FOLDER
        docs.py --self-test
 """
+import collections
 import pathlib
 import re
 import subprocess
@@ -75,13 +76,17 @@ def faults_of_page(root, page, text, tree):
     if not name.startswith(DATED):
         for number, line in enumerate(text.split("\n"), 1):
             for path in re.findall(r"`([\w./-]+\.(?:hpp|cpp|cl|py|sh|cmake))`", line):
-                if not path.startswith("CL/") and not any(file == path or file.endswith("/" + path) for file in tree):
+                if not exists(path, tree):
                     faults.append(f"{name}:{number}: there is no file {path}")
     return faults
 
 
+def exists(path, tree):
+    return path.startswith("CL/") or any(file == path or file.endswith("/" + path) for file in tree)
+
+
 def faults_of_references(root, tree):
-    """Paths of pages in sources, scripts and pages exist."""
+    """Paths of pages in all texts exist, and paths of sources in the comments of headers and kernels."""
     faults = []
     for name in tree:
         if name.startswith(DATED) or not re.search(r"\.(md|hpp|cpp|cl|py|sh|cmake|txt)$|/run$", name):
@@ -90,6 +95,10 @@ def faults_of_references(root, tree):
             for path in re.findall(r"(?<![\w/.])docs/[\w/]+\.md", line):
                 if not (root / path).exists():
                     faults.append(f"{name}:{number}: there is no page {path}")
+            if re.search(r"^include/.*(?<!lower_rows)\.(hpp|cl)$", name) and not line.lstrip().startswith("#"):
+                for path in re.findall(r"(?<![\w<])([\w/]+\.(?:hpp|cl|cpp|py))\b", line):
+                    if not exists(path, tree):
+                        faults.append(f"{name}:{number}: there is no file {path}")
     return faults
 
 
@@ -100,59 +109,80 @@ def first(pattern, text, what):
     return match[1]
 
 
-def faults_of_counts(root):
-    """Numbers and lists of pages that another file of the tree decides."""
-    faults = []
+def page(root, name):
+    """The text of the page of that name that is no log."""
+    return next(p for p in (root / "docs").rglob(name) if "measurements" not in p.parts).read_text()
 
-    def page(name):
-        return next(path for path in (root / "docs").rglob(name) if "measurements" not in path.parts)
 
-    codes = re.findall(r"^\s+(\w+)[ ,]", first(r"enum class errc[^{]*\{([^}]*)\}", (root / "include/dnnopt/error.hpp").read_text(),
-                                               "the list of error codes"), re.MULTILINE)
-    errors = page("errors.md").read_text()
-    faults += [f"errors.md does not explain {code}" for code in codes if not re.search(rf"^## \d+ {code}$", errors, re.MULTILINE)]
+def error_codes(root):
+    """errors.md has a section for each code."""
+    header = (root / "include/dnnopt/error.hpp").read_text()
+    listed = first(r"enum class errc[^{]*\{([^}]*)\}", header, "the list of error codes")
+    for code in re.findall(r"^\s+(\w+)[ ,]", listed, re.MULTILINE):
+        if not re.search(rf"^## \d+ {code}$", page(root, "errors.md"), re.MULTILINE):
+            yield f"errors.md does not explain {code}"
 
+
+def node_tests(root):
+    """reference_backend.md tells as many node tests as CTest asks for."""
     tests = (root / "tests/CMakeLists.txt").read_text()
-    judge = page("reference_backend.md").read_text()
-    for device, pattern in (("reference", r'"\$\{folder\}" (\d+) --device reference'),
-                            ("OpenCL", r'"\$\{folder\}" (\d+) --device opencl')):
-        count = first(pattern, tests, f"how many node tests pass, {device}")
-        if not re.search(rf"\b{int(count):,}\b|\b{count}\b", judge):
-            faults.append(f"reference_backend.md does not say that {count} node tests pass ({device}; tests/CMakeLists.txt)")
+    for device, option in (("reference", "reference"), ("OpenCL", "opencl")):
+        count = first(rf'"\$\{{folder\}}" (\d+) --device {option}', tests, f"how many node tests pass, {device}")
+        if not re.search(rf"\b{int(count):,}\b|\b{count}\b", page(root, "reference_backend.md")):
+            yield f"reference_backend.md does not say that {count} node tests pass ({device}; tests/CMakeLists.txt)"
 
-    operators = page("operators.md").read_text()
+
+def operators(root):
+    """operators.md names every operator."""
+    text = page(root, "operators.md")
+    struct = re.compile(r'^struct \w+_op\b[^{;]*\{.*?\bname = "(\w+)"', re.DOTALL | re.MULTILINE)
     for header in sorted((root / "include/dnnopt/ops").rglob("*.hpp")):
-        for name in re.findall(r'^struct \w+_op\b[^{;]*\{.*?\bname = "(\w+)"', header.read_text(), re.DOTALL | re.MULTILINE):
-            if not re.search(rf"\b{name}\b", operators):
-                faults.append(f"operators.md lacks {name}")
+        for name in struct.findall(header.read_text()):
+            if not re.search(rf"\b{name}\b", text):
+                yield f"operators.md lacks {name}"
 
-    command_line = page("command_line.md").read_text()
-    flags = {flag for source in (root / "examples/dnnopt").glob("*.cpp")
-             for flag in re.findall(r'"(?:-\w,)?(--[a-z-]+)', source.read_text())}
-    faults += [f"command_line.md lacks {flag}" for flag in sorted(flags) if not re.search(rf"{flag}(?![a-z-])", command_line)]
 
-    kernels = (root / "docs/reference/kernels.md").read_text()
-    listed = first(r"kernel_versions = .*?\(\{(.*?)\}\)", (root / "include/dnnopt/backend/codegen/lowering_row.hpp").read_text(),
-                   "the list of kernels' versions")
-    faults += [f"reference/kernels.md lacks the version {v}" for v in re.findall(r'"(\w+)"', listed) if f"`{v}`" not in kernels]
-    spaces = (root / "include/dnnopt/backend/codegen/tuning.hpp").read_text()
-    families = re.split(r'tuning_space\{\s*"(\w+)"', first(r"tuning_spaces\{(.*?\n)\};", spaces, "what can be tuned"))[1:]
-    for family, text in zip(families[::2], families[1::2]):
-        rows = re.search(rf"^\| `{family}` \|.*\n(\| \|.*\n)*", kernels.partition("## Parameters")[2], re.MULTILINE)
-        faults += [f"reference/kernels.md lacks the parameter {name} of {family}"
-                   for name in re.findall(r'tunable_parameter\{"(\w+)"', text) if not rows or f"`{name}`" not in rows[0]]
+def flags(root):
+    """command_line.md names every flag of the tool."""
+    text = page(root, "command_line.md")
+    for source in sorted((root / "examples/dnnopt").glob("*.cpp")):
+        for flag in re.findall(r'"(?:-\w,)?(--[a-z-]+)', source.read_text()):
+            if not re.search(rf"{flag}(?![a-z-])", text):
+                yield f"command_line.md lacks {flag}"
 
-    rules = {}
+
+def kernels(root):
+    """reference/kernels.md has every version and every parameter that a tuner chooses."""
+    text = (root / "docs/reference/kernels.md").read_text()
+    codegen = root / "include/dnnopt/backend/codegen"
+    row = (codegen / "lowering_row.hpp").read_text()
+    for version in re.findall(r'"(\w+)"', first(r"kernel_versions = .*?\(\{(.*?)\}\)", row, "the list of versions")):
+        if f"`{version}`" not in text:
+            yield f"reference/kernels.md lacks the version {version}"
+    spaces = first(r"tuning_spaces\{(.*?\n)\};", (codegen / "tuning.hpp").read_text(), "what can be tuned")
+    families = re.split(r'tuning_space\{\s*"(\w+)"', spaces)[1:]
+    for family, space in zip(families[::2], families[1::2]):
+        rows = re.search(rf"^\| `{family}` \|.*\n(\| \|.*\n)*", text.partition("## Parameters")[2], re.MULTILINE)
+        for name in re.findall(r'tunable_parameter\{"(\w+)"', space):
+            if not rows or f"`{name}`" not in rows[0]:
+                yield f"reference/kernels.md lacks the parameter {name} of {family}"
+
+
+def rules(root):
+    """rewriting.md counts the rules of each family."""
+    made = r"detail::(associative|distributive|commutative|recognition|canonical)\("
+    counts = collections.Counter()
     for header in (root / "include/dnnopt/passes/rewriting").glob("*_rules.hpp"):
-        for family in re.findall(r"detail::(associative|distributive|commutative|recognition|canonical)\(", header.read_text()):
-            rules[family] = rules.get(family, 0) + 1
-    rewriting = page("rewriting.md").read_text()
-    for family, count in rules.items():
-        told = first(rf"\n\| `{family}\w*_rules.hpp`[^|]*\| (\d+) \|", rewriting, f"how many {family} rules there are")
-        if int(told) != count:
-            faults.append(f"rewriting.md tells of {told} {family} rules, there are {count}")
+        counts.update(re.findall(made, header.read_text()))
+    for family, count in counts.items():
+        row = rf"\n\| `{family}\w*_rules.hpp`[^|]*\| (\d+) \|"
+        told = int(first(row, page(root, "rewriting.md"), f"how many {family} rules there are"))
+        if told != count:
+            yield f"rewriting.md tells of {told} {family} rules, there are {count}"
 
-    index = (root / "docs/index.md").read_text() if (root / "docs/index.md").exists() else ""
+
+def ways(root):
+    """Links lead from docs/index.md to every page."""
     reached, queue = set(), [root / "docs/index.md"]
     while queue:
         at = queue.pop()
@@ -164,9 +194,14 @@ def faults_of_counts(root):
             if path.endswith(".md") and not re.match(r"[a-z]+:", target):
                 queue.append((at.parent / path).resolve())
     for path in sorted((root / "docs").rglob("*.md")):
-        if path.resolve() not in {r.resolve() for r in reached}:
-            faults.append(f"no way of links leads from docs/index.md to {path.relative_to(root)}")
-    return faults if index else faults + ["docs/index.md is empty"]
+        if path not in reached:
+            yield f"no way of links leads from docs/index.md to {path.relative_to(root)}"
+
+
+def faults_of_counts(root):
+    """Numbers and lists of pages that another file of the tree decides."""
+    checks = (error_codes, node_tests, operators, flags, kernels, rules, ways)
+    return [fault for check in checks for fault in check(root)]
 
 
 def self_test():

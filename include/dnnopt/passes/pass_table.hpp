@@ -40,7 +40,7 @@ inline constexpr std::string_view repeat_passes = "repeat";
 /// pass may do.
 inline constexpr std::size_t most_rounds = 10;
 
-/// Every pass that `--passes` can name; users call pass objects themselves or hand in a table of their own.
+/// Every pass that `--passes` can name; passes of the user's own are called as objects.
 inline constexpr std::array pass_table{
     pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }, {}, true},
     pass_row{fold_constants::name,

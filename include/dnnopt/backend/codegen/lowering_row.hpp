@@ -29,7 +29,7 @@ struct lower_options {
   const device_facts* facts = nullptr;              ///< null: nothing was measured of the device
   std::span<const emitter_row> emitters;            ///< element expressions by operator
   const tuning_table* tuned = nullptr;              ///< what a tuner chose; null: the default choices
-  memory_objects memory = memory_objects::buffers;  ///< for a kernel `automatic` means buffers (pack_storage.hpp)
+  memory_objects memory = memory_objects::buffers;  ///< for a kernel `automatic` means buffers (storage/pack.hpp)
   std::span<const lowering_row> rows;               ///< tried before dnnopt's own lowerings
   /// Times their memory that weights may take in a form that saves arithmetic; a memory limit lowers it
   /// (backend/storage/fit_program.hpp). Rows that only fill up a vector do not count.
@@ -70,7 +70,7 @@ struct lowering_site {
     return options.device == nullptr || options.device->local_memory_bytes == 0 ? promised
                                                                                 : options.device->local_memory_bytes;
   }
-  /// Cores or multiprocessors of the device; what few devices lack where it is not known.
+  /// Cores or multiprocessors of the device; where it is not known, a low number that few devices fall below.
   [[nodiscard]] std::int64_t compute_units() const {
     return options.device == nullptr ? 4 : std::max<std::int64_t>(options.device->compute_units, 1);
   }

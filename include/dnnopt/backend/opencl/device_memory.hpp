@@ -272,7 +272,7 @@ class device_image {
 /// The allocator of one context. Its functions may be called from several threads.
 class device_memory {
  public:
-  /// For `context` on the device that `info` describes; context (opencl_context.hpp) makes it.
+  /// For `context` on the device that `info` describes; context (context.hpp) makes it.
   device_memory(cl::Context context, const device_info& info)
       : context_(std::move(context)),
         images_(info.images),

@@ -191,7 +191,7 @@ class attention_site {
   return {a.batch(z), a.head(z), i, v};
 }
 
-/// Defines for kernels/attention_tiles.cl the loads of four neighbours where they are such in memory, and the store of
+/// Defines for attention_tiles.cl the loads of four neighbours where they are such in memory, and the store of
 /// one or of four elements.
 inline void define_attention_vectors(kernel_builder& b, const attention_site& a, const node& n) {
   const index_expr z = b.index("z", a.e.batch * a.e.query_heads);
@@ -225,7 +225,7 @@ inline void define_attention_vectors(kernel_builder& b, const attention_site& a,
                   [](std::size_t) { return std::string("value"); });
 }
 
-/// The frames of attention kernels: kernels/attention_items.cl, attention_tiles.cl and attention_groups.cl.
+/// The frames of attention kernels: attention_items.cl, attention_tiles.cl and attention_groups.cl.
 enum class attention_frame : std::uint8_t { items, tiles, groups };
 
 [[nodiscard]] inline lowered_node lower_attention(const lowering_site& site, attention_frame frame) {

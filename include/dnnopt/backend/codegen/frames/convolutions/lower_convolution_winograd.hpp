@@ -16,7 +16,7 @@
 
 namespace dnnopt::codegen {
 
-/// Tiles and blocks of kernels/convolution_winograd.cl.
+/// Tiles and blocks of convolution_winograd.cl.
 struct winograd_sizes {
   std::int64_t tile = 0;  ///< 0: no block fits in the local memory
   std::int64_t vector = 8;

@@ -1,4 +1,4 @@
-// Owns how the positions of a convolution are counted along the rows of a staged image (kernels/convolution_shifts.cl),
+// Owns how the positions of a convolution are counted along the rows of a staged image (convolution_shifts.cl),
 // and what of the image a block stages.
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_SHIFTED_IMAGE_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_SHIFTED_IMAGE_HPP

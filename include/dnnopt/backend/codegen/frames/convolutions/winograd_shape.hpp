@@ -24,7 +24,7 @@ inline constexpr std::array<std::int64_t, 2> winograd_tiles{2, 4};
 
 /// What the largest error of a result is expected to be, relative to the largest result, in float arithmetic over so
 /// many channels. Fitted to the largest of some thousand results of normal deviates, also offset and cut at zero, for
-/// the points of kernels/convolution_winograd.cl; it grows with the root of the number of sums.
+/// the points of convolution_winograd.cl; it grows with the root of the number of sums.
 [[nodiscard]] inline double winograd_error(std::int64_t tile, std::int64_t channels) {
   const double sums = std::sqrt(static_cast<double>(channels));
   return tile == 4 ? 8e-7 + 2e-7 * sums : 1e-7 + 5e-8 * sums;

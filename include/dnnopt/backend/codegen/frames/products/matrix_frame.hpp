@@ -19,7 +19,7 @@
 
 namespace dnnopt::codegen {
 
-/// Tile and block sizes of kernels/matrix_panels.cl.
+/// Tile and block sizes of matrix_panels.cl.
 struct panel_sizes {
   std::int64_t rows = 8;
   std::int64_t vector = 8;
@@ -55,7 +55,7 @@ struct product_extents {
          (b_packed ? " b" : "");
 }
 
-/// Bytes of local memory that kernels/matrix_panels.cl takes for `inner` elements: operands that are not packed before,
+/// Bytes of local memory that matrix_panels.cl takes for `inner` elements: operands that are not packed before,
 /// and partial results where a block does not hold all of them.
 [[nodiscard]] constexpr std::uint64_t panel_bytes(const panel_sizes& p, std::int64_t inner, bool a_packed,
                                                   bool b_packed) noexcept {

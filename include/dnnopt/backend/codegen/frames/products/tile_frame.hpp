@@ -19,7 +19,7 @@
 
 namespace dnnopt::codegen {
 
-/// Sizes of kernels/matrix_tiles.cl.
+/// Sizes of matrix_tiles.cl.
 struct tile_sizes {
   std::int64_t group_rows = 16;
   std::int64_t group_columns = 16;

@@ -17,7 +17,7 @@
 
 namespace dnnopt::codegen {
 
-/// The numbers that kernels/window_planes.cl knows families by (DNNOPT_FAMILY).
+/// The numbers that window_planes.cl knows families by (DNNOPT_FAMILY).
 enum class window_family : std::uint8_t { weighted_sum = 0, greatest = 1, sum = 2 };
 
 struct window_operator {
