@@ -10,7 +10,7 @@ detail/ belong to the room of their header. Checked are:
 - no way of arrows leads from a room back to it;
 - only backend/ and `top` hold headers of the OpenCL layer, as cmake/layers.cmake finds it;
 - the picture docs/concepts/rooms.svg has the arrows that --svg would draw;
-- a folder holds at most 15 headers and kernels, a header or kernel has at most 450 lines. What is beyond either stands in a
+- a folder holds at most 15 headers and kernels, and each has at most 450 lines. What is beyond either stands in a
   table below with its reason; a row that is not needed any more is a fault too.
 
 An arrow that others imply is not drawn. Exits with 1 where something breaks this. --svg needs Graphviz.
@@ -40,8 +40,8 @@ FULL_FOLDERS = {
 }
 # Headers and kernels with more lines, and why.
 LONG_FILES = {
-    "backend/codegen/builder/kernel_builder.hpp": "one class that writes a kernel; its larger functions stand beside it",
-    "backend/codegen/frames/convolutions/lower_convolution.hpp": "panels, tiles and rows share the shape of a convolution",
+    "backend/codegen/builder/kernel_builder.hpp": "one class that writes a kernel; larger functions stand beside it",
+    "backend/codegen/frames/convolutions/lower_convolution.hpp": "panels, tiles and rows share a convolution's shape",
     "backend/codegen/frames/products/matrix_panels.cl": "nine ways of packing in one frame; to be parted by them",
     "backend/measure/check_kernels.hpp": "one measurement with its verdicts",
     "backend/measure/device_facts.hpp": "one function for each fact, and its kernel",
@@ -64,7 +64,8 @@ LONG_FILES = {
 
 def headers_of(root):
     """Every header and kernel by its path below root, with its text."""
-    return {p.relative_to(root).as_posix(): p.read_text() for p in sorted(root.rglob("*")) if p.suffix in (".hpp", ".cl")}
+    ours = (p for p in sorted(root.rglob("*")) if p.suffix in (".hpp", ".cl"))
+    return {p.relative_to(root).as_posix(): p.read_text() for p in ours}
 
 
 def includes_of(files):
@@ -218,7 +219,7 @@ def main():
     shown = re.findall(r"<title>([^<]+)</title>", picture.read_text()) if picture.exists() else []
     shown = {tuple(html.unescape(title).split("->")) for title in shown if "->" in html.unescape(title)}
     if shown != set(drawn_arrows(edges)):
-        faults.append("docs/concepts/rooms.svg shows other arrows: tools/include_graph.py --svg docs/concepts/rooms.svg")
+        faults.append("other arrows than docs/concepts/rooms.svg shows; draw it again by --svg docs/concepts/rooms.svg")
     rooms = set(room.values())
     print("\n".join(faults) if faults else f"{len(files)} files in {len(rooms)} rooms, {len(edges)} arrows, one way")
     sys.exit(1 if faults else 0)
