@@ -198,9 +198,18 @@ def ways(root):
             yield f"no way of links leads from docs/index.md to {path.relative_to(root)}"
 
 
+def quotes(root):
+    """C++ on how-to pages stands in an example letter by letter, so that it is compiled."""
+    examples = [p.read_text() for p in (root / "examples").rglob("*.cpp")]
+    for path in [root / "docs/start.md", *sorted((root / "docs/how_to").glob("*.md"))]:
+        for block in re.findall(r"^```cpp\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE):
+            if not any(block in text for text in examples):
+                yield f"{path.relative_to(root)}: no example has the code that begins with {block.splitlines()[0].strip()}"
+
+
 def faults_of_counts(root):
     """Numbers and lists of pages that another file of the tree decides."""
-    checks = (error_codes, node_tests, operators, flags, kernels, rules, ways)
+    checks = (error_codes, node_tests, operators, flags, kernels, rules, ways, quotes)
     return [fault for check in checks for fault in check(root)]
 
 
