@@ -174,6 +174,11 @@ def rules(root):
     counts = collections.Counter()
     for header in (root / "include/dnnopt/passes/rewriting").glob("*_rules.hpp"):
         counts.update(re.findall(made, header.read_text()))
+    paper = ", ".join(str(counts[f]) for f in ("associative", "distributive")) + f" and {counts['commutative']} here"
+    if paper not in page(root, "rewrite.md"):
+        yield f"passes/rewrite.md does not say: {paper}"
+    if f"({counts['canonical']} rules), recognition ({counts['recognition']})" not in page(root, "recognize.md"):
+        yield "passes/recognize.md tells of other numbers of rules"
     for family, count in counts.items():
         row = rf"\n\| `{family}\w*_rules.hpp`[^|]*\| (\d+) \|"
         told = int(first(row, page(root, "rewriting.md"), f"how many {family} rules there are"))
