@@ -209,7 +209,8 @@ def quotes(root):
     for path in [root / "docs/start.md", *sorted((root / "docs/how_to").glob("*.md"))]:
         for block in re.findall(r"^```cpp\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE):
             if not any(block in text for text in examples):
-                yield f"{path.relative_to(root)}: no example has the code that begins with {block.splitlines()[0].strip()}"
+                begin = block.splitlines()[0].strip()
+                yield f"{path.relative_to(root)}: no example has the code that begins with {begin}"
 
 
 def faults_of_counts(root):
