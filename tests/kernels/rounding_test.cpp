@@ -170,3 +170,19 @@ TEST_CASE_METHOD(rounding, "scales of one dim count by blocks where the node say
   c.attributes.set("block_size", std::int64_t{2});
   check(c);
 }
+
+TEST_CASE_METHOD(rounding, "powers of integers by floating exponents are cut where the exact power is") {
+  std::vector<std::int64_t> bases;
+  std::vector<float> exponents;
+  for (const std::int64_t base : {-9, -2, -1, 0, 1, 2, 3, 4, 7, 10, 15, 16, 255, 65536, 16777217})
+    for (const float exponent : {0.0F, 1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 13.0F, 31.0F, 40.0F, 64.0F, -1.0F, -2.0F, 0.5F,
+                                 1.5F, 0.25F, -0.5F, std::numeric_limits<float>::infinity()}) {
+      bases.push_back(base);
+      exponents.push_back(exponent);
+    }
+  const std::vector<std::int32_t> narrow(bases.begin(), bases.end());
+  const std::vector<double> wide(exponents.begin(), exponents.end());
+  check({"Pow", {row<std::int32_t>(narrow), row<float>(exponents)}, {false, false}, {}, 1});
+  check({"Pow", {row<std::int64_t>(bases), row<float>(exponents)}, {false, false}, {}, 1});
+  if (where().info().fp64) check({"Pow", {row<std::int32_t>(narrow), row<double>(wide)}, {false, false}, {}, 1});
+}

@@ -82,6 +82,7 @@ struct pow_op : element_wise_classes {
   static constexpr op_arity arity{2, 2};
   static constexpr std::string_view scalar = "pow(x0, x1)";
   static constexpr std::string_view scalar_integer = "dnnopt_integer_power(x0, x1)";
+  static constexpr std::string_view scalar_to_integer = "dnnopt_power_cut(x0, x1)";
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     infer_broadcast(facts, outputs[0], facts.type(0));

@@ -68,6 +68,9 @@ struct op_info {
   /// mapping_of(input 0, output 0) is not Many-to-Many.
   std::string_view scalar;
   std::string_view scalar_integer;  ///< the same for nodes whose inputs are all integer or boolean, where it differs
+  /// The same for int32 and int64 results of inputs some of which are floating, where float would lose what the result
+  /// holds: integer operands come as long, and the expression is a long, cut as a double is to 64 bits.
+  std::string_view scalar_to_integer;
 
   mapping_type (*mapping_of)(const node_facts&, std::size_t input, std::size_t output) = nullptr;
   layout_class (*layout_of)(const node_facts&) = nullptr;
@@ -129,9 +132,9 @@ concept StatesInfer = requires {
 }  // namespace detail
 
 /// An operator type: a struct with static members `name`, `arity`, `mapping`, `layout`, `dynamism`, `kind` and `infer`,
-/// and optionally `domain`, `since`, `properties`, `selects`, `scalar`, `scalar_integer`, `mapping_of`, `layout_of`,
-/// `dynamism_of`, `infer_backward`, `view`, `unview`, `macs`, `evaluate`, `structural_inputs` (see op_info for each
-/// one's meaning).
+/// and optionally `domain`, `since`, `properties`, `selects`, `scalar`, `scalar_integer`, `scalar_to_integer`,
+/// `mapping_of`, `layout_of`, `dynamism_of`, `infer_backward`, `view`, `unview`, `macs`, `evaluate`,
+/// `structural_inputs` (see op_info for each one's meaning).
 template <class Op>
 concept Operator = detail::StatesName<Op> && detail::StatesArity<Op> && detail::StatesMapping<Op> &&
     detail::StatesLayout<Op> && detail::StatesDynamism<Op> && detail::StatesKind<Op> && detail::StatesInfer<Op>;
@@ -166,6 +169,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::selects; }) row.selects = Op::selects;
     if constexpr (requires { Op::scalar; }) row.scalar = Op::scalar;
     if constexpr (requires { Op::scalar_integer; }) row.scalar_integer = Op::scalar_integer;
+    if constexpr (requires { Op::scalar_to_integer; }) row.scalar_to_integer = Op::scalar_to_integer;
     if constexpr (requires { &Op::mapping_of; }) row.mapping_of = &Op::mapping_of;
     if constexpr (requires { &Op::layout_of; }) row.layout_of = &Op::layout_of;
     if constexpr (requires { &Op::dynamism_of; }) row.dynamism_of = &Op::dynamism_of;

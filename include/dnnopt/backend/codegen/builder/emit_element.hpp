@@ -204,7 +204,12 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
     real = real || is_floating(g().facts(in).type);
     wide = wide || g().facts(in).type == dtype::float64;
   }
-  const std::string_view pattern = !real && !n.op->scalar_integer.empty() ? n.op->scalar_integer : n.op->scalar;
+  const value_id out = n.outputs[output];
+  const dtype type = g().facts(out).type;
+  const bool cuts = real && !n.op->scalar_to_integer.empty() && (type == dtype::int32 || type == dtype::int64);
+  const std::string_view pattern = cuts                                     ? n.op->scalar_to_integer
+                                   : !real && !n.op->scalar_integer.empty() ? n.op->scalar_integer
+                                                                            : n.op->scalar;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     const value_id in = n.inputs[i];
     // An input that only lends its element type or shape (CastLike) is not read.
@@ -219,11 +224,9 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
     operands.push_back(emit(in, at));
     // OpenCL's functions take operands of one type.
     const compute_type common = wide ? compute_type::real64 : compute_type::real;
-    if (real && computed_as(in) != common)
+    if (real && computed_as(in) != common && !(cuts && !is_floating(g().facts(in).type)))
       operands.back() = "((" + std::string(name_of(common)) + ")" + operands.back() + ")";
   }
-  const value_id out = n.outputs[output];
-  const dtype type = g().facts(out).type;
   const c_type_row& row = c_type_of(type);
   std::string expression;
   if (n.op->arity.most_inputs == variadic && operands.size() != 2) {
@@ -236,6 +239,7 @@ inline std::string kernel_builder::emit_element_wise(node_id id, std::size_t out
     expression = substitute_scalar(n, pattern, operands, 1);
   }
   if (type == dtype::boolean) return let(row.compute, "(" + expression + ") != 0");
+  if (cuts) return let(row.compute, type == dtype::int32 ? "dnnopt_cut_to_int(" + expression + ")" : expression);
   bool converts = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const dtype given = operands[i].empty() ? type : g().facts(n.inputs[i]).type;

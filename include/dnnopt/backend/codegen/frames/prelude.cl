@@ -269,6 +269,41 @@ static inline long dnnopt_integer_power(long x, long y) {
   }
   return (long)result;
 }
+
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double dnnopt_widest;
+#else
+typedef float dnnopt_widest;
+#endif
+
+// x to the power y as the nearest double is cut to 64 bits. In integers where y is one, for pow may end just below the
+// result; other powers that are integers but for pow's rounding are those integers.
+static inline long dnnopt_power_cut(long x, dnnopt_widest y) {
+  if (y < 0 || y != floor(y)) {
+    dnnopt_widest power = pow((dnnopt_widest)x, y);
+    if (fabs(power - rint(power)) <= fabs(power) * (sizeof(y) == 8 ? 0x1p-46f : 0x1p-19f)) power = rint(power);
+    return dnnopt_to_long(power);
+  }
+  const bool negative = x < 0 && fmod(y, (dnnopt_widest)2) == 1;
+  const ulong base = x < 0 ? 0 - (ulong)x : (ulong)x;
+  if (base <= 1) return base == 1 || y == 0 ? (negative ? -1 : 1) : 0;
+  if (y >= 64) return LONG_MIN;
+  ulong power = 1;
+  for (int i = 0; i < (int)y; ++i) {
+    if (mul_hi(power, base) != 0) return LONG_MIN;
+    power *= base;
+  }
+  if (power >> 53 != 0) {
+    const int rest = 11 - (int)clz(power);
+    power = (power >> rest) + ((power >> (rest - 1) & 1) != 0 &&
+                               ((power & ((1UL << (rest - 1)) - 1)) != 0 || (power >> rest & 1) != 0));
+    if (power >> (63 - rest) != 0) return LONG_MIN;
+    power <<= rest;
+  }
+  return negative ? -(long)power : (long)power;
+}
+#define dnnopt_cut_to_int(x) ((x) >= -2147483648L && (x) <= 2147483647L ? (x) : -2147483648L)
 #ifdef __cplusplus
 )CLC"
 #endif
