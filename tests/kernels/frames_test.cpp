@@ -572,6 +572,36 @@ TEST_CASE_METHOD(frames, "an anchor with element-wise neighbours is one kernel, 
   }
 }
 
+// An index that data gives may be anything: no kernel touches memory that is not its own.
+TEST_CASE_METHOD(frames, "indices outside of their dim stay inside") {
+  const tensor indices = tensor::of<std::int64_t>({4}, std::vector<std::int64_t>{3000000, -3000000, 2, -1});
+  const tensor inside = tensor::of<std::int64_t>({4}, std::vector<std::int64_t>{4, 0, 2, 4});
+  for (const device_form form : {device_form::vectors, device_form::groups}) {
+    const std::vector<tensor> want = expect({"Gather", {f32({5, 3}, 1), inside}, {}, {}, 1});
+    const kernel_run got = run({"Gather", {f32({5, 3}, 1), indices}, {}, {}, 1}, form, want);
+    CHECK(relative_difference(got.outputs[0], want[0]) == 0);
+    const node_case scatter{"ScatterElements", {f32({5}, 1), inside, f32({4}, 2)}, {}, {}, 1};
+    const std::vector<tensor> placed = expect(scatter);
+    node_case outside = scatter;
+    outside.inputs[1] = indices;
+    CHECK(relative_difference(run(outside, form, placed).outputs[0], placed[0]) == 0);
+  }
+}
+
+TEST_CASE_METHOD(frames, "softmax of halves rounds each step as ONNX's function body does") {
+  for (const dtype type : {dtype::float16, dtype::bfloat16})
+    for (const std::int64_t length : {5, 33, 3000}) {
+      CAPTURE(name_of(type), length);
+      const node_case c{"Softmax", {random_tensor(type, {7, length}, 1)}, {}, {}, 1};
+      const std::vector<tensor> want = expect(c);
+      for (const device_form form : {device_form::vectors, device_form::groups}) {
+        const kernel_run got = run(c, form, want);
+        // Sums add in another order: one last place of the result at most.
+        CHECK(relative_difference(got.outputs[0], want[0]) <= (type == dtype::float16 ? 1e-3 : 8e-3));
+      }
+    }
+}
+
 TEST_CASE_METHOD(frames, "a block that no lowering takes is refused with a reason for each") {
   graph g;
   op_set with_host = standard_ops();

@@ -95,7 +95,7 @@ def faults_of_references(root, tree):
             for path in re.findall(r"(?<![\w/.])docs/[\w/]+\.md", line):
                 if not (root / path).exists():
                     faults.append(f"{name}:{number}: there is no page {path}")
-            if re.search(r"^include/.*(?<!lower_rows)\.(hpp|cl)$", name) and not line.lstrip().startswith("#"):
+            if re.search(r"^include/.*\.(hpp|cl)$", name) and not line.lstrip().startswith("#"):
                 for path in re.findall(r"(?<![\w<])([\w/]+\.(?:hpp|cl|cpp|py))\b", line):
                     if not exists(path, tree):
                         faults.append(f"{name}:{number}: there is no file {path}")

@@ -218,7 +218,7 @@ struct reverse_sequence_op {
     const std::size_t time = axis_of(facts.attributes->get_int("time_axis", 0), dims.size(), name);
     const std::size_t batch = axis_of(facts.attributes->get_int("batch_axis", 1), dims.size(), name);
     const index_expr length =
-        builder.load(1, std::span<const index_expr>(&index[batch], 1), {0, dims[time].range().high});
+        min(builder.load(1, std::span<const index_expr>(&index[batch], 1), {0, dims[time].range().high}), dims[time]);
     std::vector<index_expr> reversed(index.begin(), index.end());
     reversed[time] = length - 1 - index[time];
     builder.piece(0, std::move(reversed), {{index[time], 0, length}});

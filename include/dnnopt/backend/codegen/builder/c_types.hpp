@@ -32,7 +32,8 @@ struct c_type_row {
 
 inline constexpr std::array c_type_table{
     c_type_row{dtype::float32, "float", compute_type::real, "$p[$i]", "$p[$i] = $v;", "$v"},
-    c_type_row{dtype::float16, "half", compute_type::real, "vload_half($i, $p)", "vstore_half_rte($v, $i, $p);", "$v"},
+    c_type_row{dtype::float16, "half", compute_type::real, "vload_half($i, $p)", "vstore_half_rte($v, $i, $p);",
+               "dnnopt_rounded_half($v)"},
     c_type_row{dtype::bfloat16, "ushort", compute_type::real, "dnnopt_load_bfloat16($p[$i])",
                "$p[$i] = dnnopt_store_bfloat16($v);", "dnnopt_load_bfloat16(dnnopt_store_bfloat16($v))"},
     c_type_row{dtype::float64, "double", compute_type::real64, "$p[$i]", "$p[$i] = $v;", "$v"},

@@ -29,8 +29,13 @@ class kernel_builder::piece_builder final : public view_builder {
   index_expr load(std::size_t input, std::span<const index_expr> indices, expr_range range) override {
     const std::string element = b_.emit(n_.inputs.at(input), indices);
     const std::string name = b_.fresh("g");
+    // What is built on the symbol takes its range for granted.
+    const std::string held = range.low < 0 || range.high >= unbounded
+                                 ? element
+                                 : "clamp((long)" + element + ", (long)" + std::to_string(range.low) + ", (long)" +
+                                       std::to_string(std::max(range.low, range.high)) + ")";
     b_.line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " +
-            (fits_int(range) ? "(int)" : "") + element + ";");
+            (fits_int(range) ? "(int)" : "") + held + ";");
     return b_.expressions().symbol(name, range);
   }
   index_expr wrap_negative(const index_expr& index, const index_expr& dim) override {
@@ -40,8 +45,9 @@ class kernel_builder::piece_builder final : public view_builder {
     const expr_range wrapped{
         0, dim.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(dim.range().high - 1, 0)};
     const std::string from = index_source(index);
-    b_.line(std::string(fits_int(wrapped) ? "const int " : "const long ") + name + " = " + from + " < 0 ? " + from +
-            " + " + index_source(dim) + " : " + from + ";");
+    const bool narrow = fits_int(wrapped) && fits_int(range);
+    b_.line(std::string(narrow ? "const int " : "const long ") + name + " = " +
+            (narrow ? "dnnopt_wrapped_index(" : "dnnopt_wrapped_index_long(") + from + ", " + index_source(dim) + ");");
     return b_.expressions().symbol(name, wrapped);
   }
 

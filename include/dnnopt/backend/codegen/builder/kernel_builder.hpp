@@ -406,6 +406,16 @@ class kernel_builder {
   void store_four(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four);
   /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
   void bind(value_id id, std::span<const index_expr> index, std::string name) {
+    // What members make of it is computed of what the model's type holds, as if it had been stored.
+    const value_facts& facts = block_.g.facts(id);
+    const c_type_row& row = c_type_of(facts.type);
+    const auto reads = [&](node_id m) {
+      const auto& inputs = block_.g.node_at(m).inputs;
+      return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
+    };
+    if (row.compute == compute_type::real && row.narrow != "$v" && !facts.narrowed &&
+        std::any_of(block_.members.begin(), block_.members.end(), reads))
+      name = fill_pattern(row.narrow, "", "", name);
     remember(id, index, std::move(name));
     bound_.insert(id);
   }

@@ -164,7 +164,10 @@ class element_site {
   const std::string from = index_source(index);
   const std::int64_t high =
       dim.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(dim.range().high - 1, 0);
-  return b.define_integer("g", from + " < 0 ? " + from + " + " + index_source(dim) + " : " + from, {0, high});
+  const bool narrow = fits_int(index.range()) && fits_int({0, high});
+  return b.define_integer(
+      "g", (narrow ? "dnnopt_wrapped_index(" : "dnnopt_wrapped_index_long(") + from + ", " + index_source(dim) + ")",
+      {0, high});
 }
 
 }  // namespace dnnopt::codegen

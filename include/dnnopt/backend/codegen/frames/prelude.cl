@@ -43,6 +43,17 @@ static inline float dnnopt_rounded_product_sum(float a, float b, float c) {
 #define dnnopt_to_ulong(x)                                                                                    \
   ((x) >= 18446744073709551616.0f ? 0UL : (x) >= 9223372036854775808.0f ? (ulong)(x) : (ulong)dnnopt_to_long(x))
 
+// An index that data gave into a dim: negative ones count from its end, and what is outside is the nearest place inside, so
+// that no kernel touches memory that is not its own.
+static inline int dnnopt_wrapped_index(int index, int dim) {
+  index = index < 0 ? index + dim : index;
+  return index < 0 ? 0 : index < dim ? index : dim > 0 ? dim - 1 : 0;
+}
+static inline long dnnopt_wrapped_index_long(long index, long dim) {
+  index = index < 0 ? index + dim : index;
+  return index < 0 ? 0 : index < dim ? index : dim > 0 ? dim - 1 : 0;
+}
+
 // A number rounded to what fp16 holds.
 static inline float dnnopt_rounded_half(float value) {
   ushort bits;

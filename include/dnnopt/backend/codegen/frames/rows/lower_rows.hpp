@@ -116,6 +116,12 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   const std::vector<std::string> row_name{"row"};
   const std::vector<index_expr> at = rows.at(b, s.dims(0), row, column);
   b.define_load("dnnopt_load", n.inputs[0], at, both_names);
+  // ONNX's function bodies of these operators (Sub, Exp, ReduceSum, Div) round each step to the operand's type; values
+  // that are narrow only as they are stored keep fp32 here.
+  const value_facts& operand = site.block.g.facts(n.inputs[0]);
+  if (const std::string_view step = converted_pattern(operand.type);
+      op.family == row_family::softmax && !operand.narrowed && is_floating(operand.type) && step != "$v")
+    b.define("DNNOPT_STEP(x)", fill_pattern(step, "", "", "(x)"));
   if (op.family == row_family::reduction) {
     const reduction_row& r = *find_reduction(op.reduction);
     const auto macro = [&](std::string_view name, std::string_view pattern) {
@@ -201,7 +207,7 @@ inline void define_row_operator(kernel_builder& b, const lowering_site& site, co
   return result;
 }
 
-/// How kernels/row_groups.cl cuts its rows: work-items for each, rows of a work-group, neighbours per access (1 or 4).
+/// How row_groups.cl cuts its rows: work-items for each, rows of a work-group, neighbours per access (1 or 4).
 struct row_group_sizes {
   std::int64_t items = 0;
   std::int64_t rows = 1;

@@ -40,6 +40,10 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int row, const int colu
 #ifndef DNNOPT_VECTOR
 #define DNNOPT_VECTOR 1
 #endif
+// What a step of softmax (difference, exponential, sum) is rounded to.
+#ifndef DNNOPT_STEP
+#define DNNOPT_STEP(x) (x)
+#endif
 #ifndef DNNOPT_EPSILON
 #define DNNOPT_EPSILON 1e-5f
 #endif
@@ -214,18 +218,18 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1
   {
     float own = 0.0f;
 #if DNNOPT_FAMILY == 0
-    DNNOPT_FOR_EACH(const float e = exp(x - top); own += e; DNNOPT_KEEP(e))
+    DNNOPT_FOR_EACH(const float e = DNNOPT_STEP(exp(DNNOPT_STEP(x - top))); own += e; DNNOPT_KEEP(e))
 #else
     DNNOPT_FOR_EACH(own += exp(x - top))
 #endif
     DNNOPT_MEET(DNNOPT_PLUS, own, sum)
   }
 #if DNNOPT_FAMILY == 0
-  const float factor = 1.0f / sum;
+  const float factor = 1.0f / DNNOPT_STEP(sum);
 #if DNNOPT_OWN > 0
   DNNOPT_STORE_EACH(x * factor)
 #else
-  DNNOPT_STORE_EACH(exp(x - top) * factor)
+  DNNOPT_STORE_EACH(DNNOPT_STEP(exp(DNNOPT_STEP(x - top))) * factor)
 #endif
 #else
   // Small beside a large element: a sum with it would lose digits.

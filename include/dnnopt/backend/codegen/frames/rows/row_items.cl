@@ -31,6 +31,19 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int row, const int colu
 #ifndef DNNOPT_BLOCK
 #define DNNOPT_BLOCK 1024
 #endif
+// What a step of softmax (difference, exponential, sum) is rounded to. Rounding is for one element at a time.
+#ifndef DNNOPT_STEP
+#define DNNOPT_STEP(x) (x)
+#define DNNOPT_STEP16(x) (x)
+#else
+static inline float16 dnnopt_step16(float16 value) {
+  float each[16];
+  vstore16(value, 0, each);
+  for (int l = 0; l < 16; ++l) each[l] = DNNOPT_STEP(each[l]);
+  return vload16(0, each);
+}
+#define DNNOPT_STEP16(x) dnnopt_step16(x)
+#endif
 #ifndef DNNOPT_EPSILON
 #define DNNOPT_EPSILON 1e-5f
 #endif
@@ -105,7 +118,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
       const int whole = count / DNNOPT_LANES * DNNOPT_LANES;
       for (int j = 0; j < whole; j += DNNOPT_LANES) {
 #if DNNOPT_FAMILY == 0
-        const float16 e = exp(vload16(0, block + j) - top);
+        const float16 e = DNNOPT_STEP16(exp(DNNOPT_STEP16(vload16(0, block + j) - top)));
         vstore16(e, 0, block + j);
         sums += e;
 #else
@@ -113,7 +126,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #endif
       }
       for (int j = whole; j < count; ++j) {
-        const float e = exp(block[j] - top);
+        const float e = DNNOPT_STEP(exp(DNNOPT_STEP(block[j] - top)));
 #if DNNOPT_FAMILY == 0
         block[j] = e;
 #endif
@@ -124,7 +137,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     const float4 s4 = s8.lo + s8.hi;
     const float sum = rest + ((s4.x + s4.y) + (s4.z + s4.w));
 #if DNNOPT_FAMILY == 0
-    const float factor = 1.0f / sum;
+    const float factor = 1.0f / DNNOPT_STEP(sum);
 #else
     // Small beside a large element: a sum with it would lose digits.
     const float shift = log(sum);
@@ -133,7 +146,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
       const int count = min(DNNOPT_BLOCK, length - begin);
 #if DNNOPT_FAMILY == 0
       if (length > DNNOPT_BLOCK)
-        for (int j = 0; j < count; ++j) block[j] = exp(dnnopt_load(DNNOPT_ARGUMENTS, row, begin + j) - top);
+        for (int j = 0; j < count; ++j) block[j] = DNNOPT_STEP(exp(DNNOPT_STEP(dnnopt_load(DNNOPT_ARGUMENTS, row, begin + j) - top)));
       for (int j = 0; j < count; ++j) dnnopt_store(DNNOPT_ARGUMENTS, row, begin + j, block[j] * factor);
 #else
       if (length > DNNOPT_BLOCK)
