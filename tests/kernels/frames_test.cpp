@@ -588,17 +588,52 @@ TEST_CASE_METHOD(frames, "indices outside of their dim stay inside") {
   }
 }
 
+/// The share of elements that are not the same.
+double differing(const tensor& got, const tensor& want) {
+  const auto count = static_cast<std::size_t>(want.size());
+  std::size_t other = 0;
+  for (std::size_t i = 0; i < count; ++i) other += codegen::number_at(got, i) != codegen::number_at(want, i);
+  return static_cast<double>(other) / static_cast<double>(count);
+}
+
+// Float arithmetic between the roundings moves an element over one of them now and then. Where a rounding is left out,
+// a quarter of the elements and more differ.
 TEST_CASE_METHOD(frames, "softmax of halves rounds each step as ONNX's function body does") {
   for (const dtype type : {dtype::float16, dtype::bfloat16})
     for (const std::int64_t length : {5, 33, 3000}) {
       CAPTURE(name_of(type), length);
-      const node_case c{"Softmax", {random_tensor(type, {7, length}, 1)}, {}, {}, 1};
+      const node_case c{"Softmax", {random_tensor(type, {40, length}, 1)}, {}, {}, 1};
       const std::vector<tensor> want = expect(c);
-      for (const device_form form : {device_form::vectors, device_form::groups}) {
-        const kernel_run got = run(c, form, want);
-        // Sums add in another order: one last place of the result at most.
-        CHECK(relative_difference(got.outputs[0], want[0]) <= (type == dtype::float16 ? 1e-3 : 8e-3));
-      }
+      for (const device_form form : {device_form::vectors, device_form::groups})
+        CHECK(differing(run(c, form, want).outputs[0], want[0]) < 0.03);
+    }
+}
+
+TEST_CASE_METHOD(frames, "a value that the model declares narrow is rounded where its kernel does not store it") {
+  for (const dtype type : {dtype::float16, dtype::bfloat16})
+    for (const device_form form : {device_form::vectors, device_form::groups}) {
+      graph g;
+      const tensor x = random_tensor(type, {13, 7}, 1);
+      const tensor w = random_tensor(type, {7, 5}, 2);
+      const tensor bias = random_tensor(type, {13, 5}, 3);
+      const value_id in = g.add_input("x", type, shape{13, 7});
+      const value_id weight = g.add_input("w", type, shape{7, 5});
+      const value_id shift = g.add_input("b", type, shape{13, 5});
+      const value_id product = g.add_value("product", type, shape{13, 5});
+      const value_id sum = g.add_value("sum", type, shape{13, 5});
+      const value_id out = g.add_value("out", type, shape{13, 5});
+      const node_id n0 = g.add_node(ops().at("", "MatMul"), "product", {in, weight}, {product});
+      const node_id n1 = g.add_node(ops().at("", "Add"), "sum", {product, shift}, {sum});
+      const node_id n2 = g.add_node(ops().at("", "Mul"), "out", {sum, shift}, {out});
+      std::vector<std::pair<value_id, tensor>> values{
+          {in, x}, {weight, w}, {shift, bias}, {out, tensor(type, {13, 5})}};
+      (void)run({g, {n0, n1, n2}, {out}}, form, values, symbol_values{});
+      const auto step = [&](const char* op, std::vector<tensor> inputs) {
+        return reference::evaluate_operator(ops().at("", op), {}, inputs, 1)[0];
+      };
+      const tensor want = step("Mul", {step("Add", {step("MatMul", {x, w}), bias}), bias});
+      CAPTURE(name_of(type));
+      CHECK(differing(values.back().second, want) < 0.05);
     }
 }
 

@@ -40,6 +40,17 @@ std::string refusal(const model& m, const char* device, const std::vector<std::p
   return {};
 }
 
+/// What compile says of a model that it refuses, or nothing.
+std::string refusal_of_compile(const model& m, const char* device) {
+  try {
+    (void)compile(m, {.device = device});
+  } catch (const error& e) {
+    CHECK(e.code() == errc::shape_mismatch);
+    return e.what();
+  }
+  return {};
+}
+
 /// The same model in one session per device over several shapes: outputs are those of the reference backend.
 void agree(const model& m, const std::vector<std::vector<std::pair<std::string, tensor>>>& runs) {
   session host = compile(m, {.device = "reference"});
@@ -151,4 +162,35 @@ TEST_CASE("symbolic operands broadcast as the run's dims say, in one session", "
                                                               {{"x", ramp({1, 3, 4})}, {"y", ramp({2, 4, 5})}},
                                                               {{"x", ramp({2, 3, 4})}, {"y", ramp({1, 4, 5})}},
                                                               {{"x", ramp({2, 1, 1})}, {"y", ramp({2, 1, 5})}}});
+}
+
+TEST_CASE("constant indices outside of their dim are refused when the model is compiled") {
+  // Many indices have no symbolic value; they are looked at all the same.
+  for (const std::int64_t count : {3, 5000})
+    for (const std::int64_t wrong : {8, 3000000, -9}) {
+      CAPTURE(count, wrong);
+      for (const char* const op : {"Gather", "ScatterND"}) {
+        const bool scatters = std::string(op) == "ScatterND";
+        network n;
+        const value_id x = n.input("x", {8, 4});
+        tensor indices(dtype::int64, scatters ? dim_list{count, 1} : dim_list{count});
+        for (std::int64_t& i : indices.mutable_data<std::int64_t>()) i = -8;
+        indices.mutable_data<std::int64_t>()[static_cast<std::size_t>(count) - 1] = wrong;
+        std::vector<value_id> inputs{x, n.g.add_constant("indices", indices)};
+        if (scatters) inputs.push_back(n.weights({count, 4}));
+        const model m = n.finish(n.node(op, inputs));
+        for (const char* const device : {"reference", "opencl"}) CHECK_FALSE(refusal_of_compile(m, device).empty());
+      }
+    }
+}
+
+TEST_CASE("an index that a run gives into a dim of 0 is refused") {
+  network n;
+  const value_id x = symbolic(n, "x", {"rows"});
+  const value_id at = n.g.add_input("at", dtype::int64, shape{n.g.expressions().symbol("places")});
+  const model m = n.finish(n.node("Gather", {x, at}));
+  const tensor first = tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0});
+  CHECK(refusal(m, "opencl", {{"x", ramp({3})}, {"at", first}}).empty());
+  CHECK(refusal(m, "opencl", {{"x", ramp({0})}, {"at", tensor(dtype::int64, {0})}}).empty());
+  CHECK(refusal(m, "opencl", {{"x", ramp({0})}, {"at", first}}).find("rows") != std::string::npos);
 }

@@ -315,7 +315,7 @@ TEST_CASE("no rule fires outside its domain") {
     if (cases == 0) {
       compiled_rule other = compiled[i];
       std::size_t inner = SIZE_MAX;
-      for (const std::size_t operands : {1, 2})
+      for (const std::size_t operands : {std::size_t{1}, std::size_t{2}})
         for (std::size_t k = 0; k < other.pattern_ops.size() && inner == SIZE_MAX; ++k)
           if (other.pattern_ops[k] != nullptr && other.pattern.nodes[k].children.size() == operands) inner = k;
       if (inner == SIZE_MAX) {

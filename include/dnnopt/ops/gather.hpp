@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,25 +29,33 @@ inline void require_indices(const node_facts& facts, std::size_t input, std::str
                 std::string(op) + ": indices are " + std::string(name_of(type)) + ", not int32 or int64");
 }
 
-/// States that the indices of constant input `input` are inside dim `dim`: all of them, or those at place `column` of
-/// every `columns` (index tuples). Indices that a run computes are not known here; kernels keep them inside.
-/// Errors: shape_mismatch where one is outside of -dim and dim - 1.
-inline void require_inside(const node_facts& facts, std::size_t input, const index_expr& dim, std::size_t column = 0,
-                           std::size_t columns = 1) {
-  if (facts.constant(input) == nullptr) return;
-  const auto held = facts.integers(input);
-  if (!held || held->size() <= column) return;
-  std::int64_t least = (*held)[column];
-  std::int64_t most = least;
-  for (std::size_t k = column; k < held->size(); k += columns) {
-    least = std::min(least, (*held)[k]);
-    most = std::max(most, (*held)[k]);
+/// States what indices into `dims` must meet: input `input` holds tuples of as many indices as there are dims. Constant
+/// ones are inside of their dims; where a run computes them, there is a place that they can name, and kernels keep them
+/// inside. Errors: shape_mismatch where that can never hold. O(elements of a constant).
+inline void require_inside(const node_facts& facts, std::size_t input, std::span<const index_expr> dims) {
+  const tensor* held = facts.constant(input);
+  if (held == nullptr) {
+    if (const shape* indices = facts.dims(input))
+      for (const index_expr& dim : dims)
+        facts.require(guard_relation::at_least, dim, min(element_count(*indices), 1),
+                      "an indexed dim and one, where there are indices");
+    return;
   }
-  facts.require(guard_relation::at_least, dim, most == std::numeric_limits<std::int64_t>::max() ? most : most + 1,
-                "a dim and its greatest index and one");
-  if (least < 0)
-    facts.require(guard_relation::at_least, dim, least == std::numeric_limits<std::int64_t>::min() ? unbounded : -least,
-                  "a dim and its least index from its end");
+  const std::vector<std::int64_t> values = integers_of(*held);
+  for (std::size_t d = 0; d < dims.size() && d < values.size(); ++d) {
+    std::int64_t least = values[d];
+    std::int64_t most = values[d];
+    for (std::size_t k = d; k < values.size(); k += dims.size()) {
+      least = std::min(least, values[k]);
+      most = std::max(most, values[k]);
+    }
+    // No dim is as large as these limits.
+    facts.require(guard_relation::at_least, dims[d], std::min(most, unbounded - 1) + 1,
+                  "an indexed dim and what its greatest index needs");
+    if (least < 0)
+      facts.require(guard_relation::at_least, dims[d], -std::max(least, -unbounded),
+                    "an indexed dim and what its least index, counted from the end, needs");
+  }
 }
 
 /// Gather: slices of `axis` at the indices of input 1.
@@ -68,7 +75,7 @@ struct gather_op {
     const shape* indices = facts.dims(1);
     if (dims == nullptr || indices == nullptr) return;
     const auto axis = static_cast<std::ptrdiff_t>(axis_of(facts.attributes->get_int("axis", 0), dims->size(), name));
-    require_inside(facts, 1, (*dims)[static_cast<std::size_t>(axis)]);
+    require_inside(facts, 1, std::span(*dims).subspan(static_cast<std::size_t>(axis), 1));
     shape result(dims->begin(), dims->begin() + axis);
     result.insert(result.end(), indices->begin(), indices->end());
     result.insert(result.end(), dims->begin() + axis + 1, dims->end());
@@ -117,7 +124,7 @@ struct gather_elements_op {
         if (k != axis)
           facts.require(guard_relation::at_least, (*dims)[k], (*indices)[k],
                         "dims of GatherElements' data and indices");
-      require_inside(facts, 1, (*dims)[axis]);
+      require_inside(facts, 1, std::span(*dims).subspan(axis, 1));
     }
     set_dims(outputs, 0, *indices);
     carry_elements(facts, outputs, &gather_elements_op::view);
@@ -163,9 +170,8 @@ struct gather_nd_op {
                                             std::to_string(batch) + " batch dims into " + to_string(*dims));
     for (std::size_t k = 0; k < static_cast<std::size_t>(batch); ++k)
       facts.require(guard_relation::equal, (*dims)[k], (*indices)[k], "batch dims of GatherND's data and indices");
-    for (std::int64_t k = 0; k < *tuple; ++k)
-      require_inside(facts, 1, (*dims)[static_cast<std::size_t>(batch + k)], static_cast<std::size_t>(k),
-                     static_cast<std::size_t>(*tuple));
+    require_inside(facts, 1,
+                   std::span(*dims).subspan(static_cast<std::size_t>(batch), static_cast<std::size_t>(*tuple)));
     shape result(indices->begin(), indices->end() - 1);
     result.insert(result.end(), dims->begin() + batch + *tuple, dims->end());
     set_dims(outputs, 0, std::move(result));

@@ -53,7 +53,7 @@ struct scatter_elements_op : scatter_traits {
       throw error(errc::shape_mismatch, "updates " + to_string(*updates) + " at indices " + to_string(*indices) +
                                             " into " + to_string(*dims));
     const std::size_t axis = axis_of(facts.attributes->get_int("axis", 0), dims->size(), name);
-    require_inside(facts, 1, (*dims)[axis]);
+    require_inside(facts, 1, std::span(*dims).subspan(axis, 1));
     for (std::size_t k = 0; k < dims->size(); ++k) {
       facts.require(guard_relation::equal, (*updates)[k], (*indices)[k],
                     "dims of ScatterElements' updates and indices");
@@ -87,8 +87,7 @@ struct scatter_nd_op : scatter_traits {
         updates->size() != leading + dims->size() - static_cast<std::size_t>(*tuple))
       throw error(errc::shape_mismatch, "ScatterND: updates " + to_string(*updates) + " at indices " +
                                             to_string(*indices) + " into " + to_string(*dims));
-    for (std::size_t k = 0; k < static_cast<std::size_t>(*tuple); ++k)
-      require_inside(facts, 1, (*dims)[k], k, static_cast<std::size_t>(*tuple));
+    require_inside(facts, 1, std::span(*dims).first(static_cast<std::size_t>(*tuple)));
     for (std::size_t k = 0; k < updates->size(); ++k)
       facts.require(guard_relation::equal, (*updates)[k],
                     k < leading ? (*indices)[k] : (*dims)[static_cast<std::size_t>(*tuple) + k - leading],

@@ -39,16 +39,7 @@ class kernel_builder::piece_builder final : public view_builder {
     return b_.expressions().symbol(name, range);
   }
   index_expr wrap_negative(const index_expr& index, const index_expr& dim) override {
-    const expr_range range = index.range();
-    if (range.low >= 0) return index;
-    const std::string name = b_.fresh("g");
-    const expr_range wrapped{
-        0, dim.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(dim.range().high - 1, 0)};
-    const std::string from = index_source(index);
-    const bool narrow = fits_int(wrapped) && fits_int(range);
-    b_.line(std::string(narrow ? "const int " : "const long ") + name + " = " +
-            (narrow ? "dnnopt_wrapped_index(" : "dnnopt_wrapped_index_long(") + from + ", " + index_source(dim) + ");");
-    return b_.expressions().symbol(name, wrapped);
+    return b_.wrap_index(index, dim);
   }
 
   std::vector<piece_row> pieces;

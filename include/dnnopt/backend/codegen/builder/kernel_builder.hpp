@@ -222,6 +222,18 @@ class kernel_builder {
          (fits_int(range) ? "(int)(" : "(long)(") + std::string(expression) + ");");
     return context_->symbol(name, range);
   }
+  /// An index that data gave into a dim, as a symbol below `dim`: negative ones count from its end, and what is outside
+  /// is the nearest place inside. An index that is never negative must be known to be inside.
+  [[nodiscard]] index_expr wrap_index(const index_expr& index, const index_expr& dim) {
+    if (index.range().low >= 0) return index;
+    const expr_range inside{
+        0, dim.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(dim.range().high - 1, 0)};
+    const bool narrow = fits_int(index.range()) && fits_int(inside);
+    return define_integer("g",
+                          std::string(narrow ? "dnnopt_wrapped_index(" : "dnnopt_wrapped_index_long(") +
+                              index_source(index) + ", " + index_source(dim) + ")",
+                          inside);
+  }
   /// Names the value of `e`, so that what is built on it takes it for an index below `extent`: the statements that use
   /// the result must stand where a test (see `within`) made that true.
   [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent) {

@@ -47,9 +47,11 @@ class element_site {
   [[nodiscard]] std::string read_scalar(std::size_t i) const {
     return read(i, std::vector<index_expr>(dims(i).size(), index_expr(0)));
   }
-  /// An integer element read for use as an index.
-  [[nodiscard]] index_expr read_index(std::size_t i, std::span<const index_expr> at, expr_range range) const {
-    return b.define_integer("g", read(i, at), range);
+  /// An integer element read for use as an index into a dim, kept inside of it (kernel_builder::wrap_index).
+  [[nodiscard]] index_expr read_index(std::size_t i, std::span<const index_expr> at, const index_expr& dim) const {
+    constexpr std::int64_t largest = (std::int64_t{1} << 31) - 1;
+    const std::int64_t high = dim.range().high >= unbounded ? largest : std::max<std::int64_t>(dim.range().high, 1);
+    return b.wrap_index(b.define_integer("g", read(i, at), {-high, high}), dim);
   }
   /// The element of input `i` that is broadcast to `at` of a result of dims `whole` (aligned at the last dim).
   [[nodiscard]] std::string read_broadcast(std::size_t i, const shape& whole, std::span<const index_expr> at) const {
@@ -156,18 +158,6 @@ class element_site {
 [[nodiscard]] inline std::string both(std::string a, const std::string& b) {
   if (a.empty()) return b;
   return b.empty() ? a : a + " && " + b;
-}
-
-/// `index` where it is not negative, else `index + dim`, as a symbol below `dim`.
-[[nodiscard]] inline index_expr wrapped_index(kernel_builder& b, const index_expr& index, const index_expr& dim) {
-  if (index.range().low >= 0) return index;
-  const std::string from = index_source(index);
-  const std::int64_t high =
-      dim.range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : std::max<std::int64_t>(dim.range().high - 1, 0);
-  const bool narrow = fits_int(index.range()) && fits_int({0, high});
-  return b.define_integer(
-      "g", (narrow ? "dnnopt_wrapped_index(" : "dnnopt_wrapped_index_long(") + from + ", " + index_source(dim) + ")",
-      {0, high});
 }
 
 }  // namespace dnnopt::codegen

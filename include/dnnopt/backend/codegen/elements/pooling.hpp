@@ -172,9 +172,7 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
   const bool average = s.attributes().get_string("mode", "avg") == "avg";
   const std::int64_t ratio = s.attributes().get_int("sampling_ratio", 0);
   const std::string scale = literal(type, static_cast<double>(s.attributes().get_float("spatial_scale", 1.0f)));
-  const index_expr batch =
-      b.define_integer("n", "dnnopt_wrapped_index_long(" + s.read(2, {s.index[0]}) + ", " + index_source(x[0]) + ")",
-                       {0, std::max<std::int64_t>(x[0].range().high - 1, 0)});
+  const index_expr batch = s.read_index(2, std::vector<index_expr>{s.index[0]}, x[0]);
   const auto corner = [&](std::int64_t i) {
     return b.let(type, s.read(1, {s.index[0], i}) + " * " + scale + (half ? " - 0.5f" : ""));
   };

@@ -47,13 +47,7 @@ inline std::string emit_rotary_embedding(kernel_builder& b, node_id id, std::siz
       at[3] = other;
     const std::string partner = s.read(0, at);
     std::vector<index_expr> angle{s.index[0], position, pair};
-    if (s.has(3)) {
-      const std::int64_t most = s.dims(1)[0].range().high >= unbounded
-                                    ? (std::int64_t{1} << 31) - 1
-                                    : std::max<std::int64_t>(s.dims(1)[0].range().high - 1, 0);
-      const index_expr given = s.read_index(3, std::vector<index_expr>{s.index[0], position}, {-1, most});
-      angle = {wrapped_index(b, given, s.dims(1)[0]), pair};
-    }
+    if (s.has(3)) angle = {s.read_index(3, std::vector<index_expr>{s.index[0], position}, s.dims(1)[0]), pair};
     const std::string cosine = s.read(1, angle);
     const std::string sine = s.read(2, angle);
     b.line(result + " = " + second + " ? " + sine + " * " + partner + " + " + cosine + " * " + x + " : " + cosine +

@@ -73,9 +73,7 @@ namespace dnnopt::codegen {
       for (std::size_t k = 0; k < depth; ++k) {
         std::vector<index_expr> from = u;
         from.emplace_back(static_cast<std::int64_t>(k));
-        const std::int64_t high =
-            data[k].range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : data[k].range().high;
-        at.push_back(wrapped_index(b, s.read_index(1, from, {-high, high}), data[k]));
+        at.push_back(s.read_index(1, from, data[k]));
       }
       at.insert(at.end(), lane.begin(), lane.end());
       std::vector<index_expr> from = u;
@@ -92,9 +90,7 @@ namespace dnnopt::codegen {
       std::vector<index_expr> from = lane;
       from[axis] = u;
       std::vector<index_expr> at = lane;
-      const std::int64_t high =
-          data[axis].range().high >= unbounded ? (std::int64_t{1} << 31) - 1 : data[axis].range().high;
-      at[axis] = wrapped_index(b, s.read_index(1, from, {-high, high}), data[axis]);
+      at[axis] = s.read_index(1, from, data[axis]);
       update(std::move(at), from);
     });
   }
