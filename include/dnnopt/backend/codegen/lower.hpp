@@ -99,15 +99,14 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
     for (const value_id in : site.anchor_node().inputs)
       if (in != no_value) require_rank(in);
   std::string reasons;
-  const bool two_products = has_two_products(block);
   const auto attempt = [&](const lowering_row& row) -> std::optional<lowered_node> {
     if (row.kind && (site.anchor == no_node || block.g.node_at(site.anchor).op->kind != *row.kind)) return std::nullopt;
-    std::string why = two_products == row.two_products ? row.reject(site)
-                      : two_products                   ? "one product at a time"
-                                                       : "one product only";
-    if (why.empty()) {
+    const choice_or_reason chosen = choice_of_row(site, row);
+    std::string why = chosen.reason();
+    if (chosen) {
+      // What an element expression cannot say is found out while it is written.
       try {
-        lowered_node made = row.lower(site);
+        lowered_node made = row.emit != nullptr ? row.emit(site, *chosen) : row.lower(site);
         why = detail::too_many_arguments(made, options.device);
         for (auto* plans : {&made.prepare, &made.kernels})
           for (kernel_plan& plan : *plans) detail::set_build_options(plan, options);

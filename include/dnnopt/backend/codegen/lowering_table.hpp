@@ -27,7 +27,7 @@
 #include <dnnopt/backend/codegen/frames/products/lower_vector_chain.hpp>
 #include <dnnopt/backend/codegen/frames/random/lower_random.hpp>
 #include <dnnopt/backend/codegen/frames/recurrent/lower_recurrent.hpp>
-#include <dnnopt/backend/codegen/frames/rows/lower_rows.hpp>
+#include <dnnopt/backend/codegen/frames/rows/emit.hpp>
 #include <dnnopt/backend/codegen/frames/selection/lower_selection.hpp>
 #include <dnnopt/backend/codegen/frames/selection/lower_suppression.hpp>
 #include <dnnopt/backend/codegen/frames/windows/lower_windows.hpp>
@@ -66,15 +66,15 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::attention, "attention_tiles", reject_attention, lower_attention_tiles},
     lowering_row{computation_kind::attention, "attention_groups", reject_attention, lower_attention_groups},
     lowering_row{computation_kind::attention, "linear_attention", reject_linear_attention, lower_linear_attention},
-    lowering_row{computation_kind::softmax, "row_items", reject_row_items, lower_row_items},
-    lowering_row{computation_kind::softmax, "row_groups", reject_rows, lower_row_groups},
-    lowering_row{computation_kind::normalization, "row_items", reject_row_items, lower_row_items},
-    lowering_row{computation_kind::normalization, "row_groups", reject_rows, lower_row_groups},
-    lowering_row{computation_kind::reduction, "row_items", reject_row_items, lower_row_items},
-    lowering_row{computation_kind::reduction, "row_groups", reject_rows, lower_row_groups},
+    chosen_row(computation_kind::softmax, "row_items", choose_row_items, emit_row_items),
+    chosen_row(computation_kind::softmax, "row_groups", choose_row_groups, emit_row_groups),
+    chosen_row(computation_kind::normalization, "row_items", choose_row_items, emit_row_items),
+    chosen_row(computation_kind::normalization, "row_groups", choose_row_groups, emit_row_groups),
+    chosen_row(computation_kind::reduction, "row_items", choose_row_items, emit_row_items),
+    chosen_row(computation_kind::reduction, "row_groups", choose_row_groups, emit_row_groups),
     lowering_row{computation_kind::pooling, "window_planes", reject_window_planes, lower_window_planes},
-    lowering_row{computation_kind::pooling, "row_items", reject_row_items, lower_row_items},
-    lowering_row{computation_kind::pooling, "row_groups", reject_rows, lower_row_groups},
+    chosen_row(computation_kind::pooling, "row_items", choose_row_items, emit_row_items),
+    chosen_row(computation_kind::pooling, "row_groups", choose_row_groups, emit_row_groups),
     lowering_row{computation_kind::indexed_write, "scatter", reject_scatter, lower_scatter},
     lowering_row{computation_kind::sorting, "top_k", reject_top_k, lower_top_k},
     lowering_row{computation_kind::sorting, "non_zero", reject_non_zero, lower_non_zero},

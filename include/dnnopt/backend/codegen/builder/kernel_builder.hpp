@@ -27,6 +27,7 @@
 
 #include <dnnopt/backend/codegen/builder/access_log.hpp>
 #include <dnnopt/backend/codegen/builder/c_types.hpp>
+#include <dnnopt/backend/codegen/builder/frame.hpp>
 #include <dnnopt/backend/codegen/builder/index_source.hpp>
 #include <dnnopt/backend/codegen/builder/kernel_plan.hpp>
 #include <dnnopt/backend/codegen/builder/literal.hpp>
@@ -481,6 +482,7 @@ class kernel_builder {
   void add_function(std::string text) { functions_ += text; }
   /// Adds `#define <name> <value>` before the kernel.
   void define(std::string_view name, std::string_view value) {
+    given_.emplace_back(name.substr(0, name.find('(')), value);
     functions_ += "#define " + std::string(name) + " " + std::string(value) + "\n";
   }
   void define(std::string_view name, std::int64_t value) { define(name, std::to_string(value)); }
@@ -602,6 +604,13 @@ class kernel_builder {
     plan.notes = notes_;
     plan.expressions = context_;
     return plan;
+  }
+  /// The same for a hand-written kernel, which is given what it needs and nothing else.
+  /// Errors: invalid_argument where what was defined is not what the frame's parameters are (faults_of).
+  [[nodiscard]] kernel_plan finish(std::string_view prelude, const kernel_frame& frame, std::string_view version) {
+    if (const std::vector<std::string> faults = faults_of(frame, given_); !faults.empty())
+      throw error(errc::invalid_argument, faults.front());
+    return finish(prelude, frame.text, version);
   }
   /// A kernel of `statements` (what begin() and take() collected last) for each i below `count`, where `i` was made by
   /// index("i", count).
@@ -778,6 +787,7 @@ class kernel_builder {
   std::vector<pointer_argument> pointers_;
   std::unordered_map<value_id, std::unique_ptr<value_facts>> facts_;
   std::string functions_;
+  std::vector<given_parameter> given_;
   std::vector<scope> scopes_;
   std::vector<std::vector<scope>> held_;
   std::vector<element_load> loads_;

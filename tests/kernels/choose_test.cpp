@@ -1,0 +1,115 @@
+// What each family of kernels decides about a site: stated, without a kernel being written.
+#include "choose_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <string>
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+TEST_CASE("a choice is a value that compares and prints") {
+  codegen::choice one("row_groups");
+  one.with("group", 64).with("vector", 1);
+  one.local_bytes = 256;
+  codegen::choice other = one;
+  CHECK(one == other);
+  CHECK(one["group"] == 64);
+  CHECK_FALSE(one.find("rows").has_value());
+  CHECK_THROWS_AS(one["rows"], error);
+  CHECK(codegen::to_string(one) == "row_groups group=64 vector=1, 256 bytes of local memory");
+  other.taken.push_back({0, codegen::operand_form::packed});
+  CHECK_FALSE(one == other);
+  CHECK(other.form_of(0) == codegen::operand_form::packed);
+  CHECK(other.form_of(1) == codegen::operand_form::elements);
+  CHECK(codegen::to_string(other).find("input 0 in packed") != std::string::npos);
+  const codegen::choice_or_reason refused = "too large";
+  CHECK_FALSE(refused);
+  CHECK(refused.reason() == "too large");
+}
+
+TEST_CASE("a guard that is not settled for all values of the symbols is a reason") {
+  static index_expr slack = 0;
+  const codegen::lowering_row row = codegen::chosen_row(
+      std::nullopt, "map",
+      [](const codegen::lowering_site&) -> codegen::choice_or_reason {
+        codegen::choice made("map");
+        made.guards.push_back({slack, "there may be too few"});
+        return made;
+      },
+      [](const codegen::lowering_site&, const codegen::choice&) { return codegen::lowered_node{}; });
+  chooser c;
+  const value_id out = c.add("Relu", {c.input({c.symbol("n")})});
+  c.g.add_output(out);
+  const codegen::block_view view{c.g, {c.g.value_at(out).producer}, {out}};
+  const codegen::lower_options options;
+  const codegen::lowering_site site = codegen::make_lowering_site(view, options);
+  slack = c.symbol("n") - 1;
+  CHECK(codegen::choice_of_row(site, row));
+  slack = c.symbol("n") - 2;
+  CHECK(codegen::choice_of_row(site, row).reason() == "there may be too few");
+  slack = 0;
+}
+
+TEST_CASE("rows of processors: as many for a work-item as are worth its launch") {
+  chooser c;
+  const std::int64_t rows = GENERATE(4096, 32);
+  const value_id out = c.add("Softmax", {c.input({rows, 100})});
+  // Of 4096 rows 4096 / 100 to an item, of 32 one for each of four items on eight cores.
+  CHECK(c.told(out, "row_items") ==
+        (rows == 4096 ? "row_items block=112 rows_per_item=40" : "row_items block=112 rows_per_item=1"));
+  c.tuned.set("row_items " + std::to_string(rows) + " 100", {16});
+  CHECK(c.choose(out, "row_items")->find("rows_per_item") == 16);
+  c.device = gpu_device();
+  CHECK(c.told(out, "row_items") == "the device does not prefer wide vectors");
+}
+
+TEST_CASE("rows of work-groups: few work-items for many rows, and vectors where memory allows") {
+  chooser c;
+  c.device = gpu_device();
+  SECTION("softmax") {
+    const value_id out = c.add("Softmax", {c.input({64, 1000})});
+    CHECK(c.told(out, "row_groups") == "row_groups group=128 group_rows=1 vector=1 own=8, 512 bytes of local memory");
+  }
+  SECTION("many rows that are normalized") {
+    const value_id x = c.input({65536, 1024});
+    const value_id out = c.add("LayerNormalization", {x, c.constant({1024}), c.constant({1024})});
+    CHECK(c.told(out, "row_groups") ==
+          "row_groups group=64 group_rows=2 vector=4 own=4, input 0 in vectors, 512 bytes of local memory");
+  }
+  SECTION("rows that are no multiple of a vector") {
+    const value_id x = c.input({65536, 1022});
+    const value_id out = c.add("LayerNormalization", {x, c.constant({1022}), c.constant({1022})});
+    CHECK(c.told(out, "row_groups") == "row_groups group=32 group_rows=1 vector=1 own=0, 128 bytes of local memory");
+  }
+  SECTION("symbols choose for what is usual") {
+    const value_id out = c.add("Softmax", {c.input({c.symbol("n"), c.symbol("m")})});
+    const codegen::choice_or_reason made = c.choose(out, "row_groups");
+    REQUIRE(made);
+    CHECK(made->tuning == "row_groups s s");
+    CHECK(codegen::to_string(*made) == "row_groups group=128 group_rows=1 vector=1 own=0, 512 bytes of local memory");
+  }
+  SECTION("a work-group never has more work-items than the device allows") {
+    c.device.max_work_group_size = 48;
+    const value_id out = c.add("Softmax", {c.input({64, 1000})});
+    const codegen::choice_or_reason made = c.choose(out, "row_groups");
+    REQUIRE(made);
+    CHECK((*made)["group"] * (*made)["group_rows"] <= 48);
+    // A tuner's choice that does not fit leaves the default in place.
+    const codegen::choice before = *made;
+    c.tuned.set("row_groups 64 1000", {64, 1, 1});
+    CHECK(*c.choose(out, "row_groups") == before);
+    c.tuned.set("row_groups 64 1000", {16, 2, 1});
+    CHECK((*c.choose(out, "row_groups"))["group_rows"] == 2);
+  }
+  SECTION("rows that are spread in memory are left to elements") {
+    const value_id out = c.add("GlobalAveragePool", {c.input({1, 8, 7, 7})});
+    CHECK(c.choose(out, "row_groups"));
+    chooser other;
+    other.device = gpu_device();
+    const value_id spread =
+        other.add("ReduceMean", {other.input({16, 32})}, attribute_of("axes", std::vector<std::int64_t>{0}));
+    CHECK(other.told(spread, "row_groups") == "a row is spread in memory");
+  }
+}
