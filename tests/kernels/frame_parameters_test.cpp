@@ -185,7 +185,7 @@ TEST_CASE("a kernel is not finished with a macro that its frame does not know") 
   if (misspelt)
     CHECK_THROWS_AS(b.finish("", rows, "row_groups"), error);
   else
-    CHECK(b.finish("", rows, "row_groups").source.find(std::string(rows.text)) != std::string::npos);
+    CHECK(b.finish("", rows, "row_groups").source.str().find(rows.text) != std::string::npos);
 }
 
 TEST_CASE("a tuner tries the parameters that the frames call tuned") {
