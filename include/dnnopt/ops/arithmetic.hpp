@@ -118,12 +118,12 @@ struct sum_op : variadic_fold<sum_op> {
   static constexpr std::string_view scalar = "x0 + x1";
 };
 
-/// A running mean, so that the fold needs no last step.
+/// The sum, divided in the fold's last step: a running mean would make NaN of an infinite operand.
 struct mean_op : variadic_fold<mean_op> {
   static constexpr std::string_view name = "Mean";
   static constexpr int since = 13;
   static constexpr algebra properties = algebra::commutative;
-  static constexpr std::string_view scalar = "x0 + (x1 - x0) / ({operand} + 1)";
+  static constexpr std::string_view scalar = "{operand} + 1 == {operands} ? (x0 + x1) / {operands} : x0 + x1";
 };
 
 /// Adds ONNX's arithmetic operators.

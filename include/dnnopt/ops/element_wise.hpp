@@ -205,7 +205,7 @@ struct binary : element_wise_classes {
 };
 
 /// One or more inputs of one type, broadcast and combined from the left; `scalar` combines the running result x0 with
-/// the next operand x1, whose number is "{operand}".
+/// the next operand x1, whose number is "{operand}" of "{operands}" with x0 the first.
 template <class Op>
 struct variadic_fold : element_wise_classes {
   static constexpr op_arity arity{1, variadic};

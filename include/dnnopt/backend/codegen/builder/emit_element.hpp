@@ -139,6 +139,10 @@ inline std::string kernel_builder::substitute_scalar(const node& n, std::string_
         out += std::to_string(fold);
         continue;
       }
+      if (name == "operands") {
+        out += std::to_string(n.inputs.size());
+        continue;
+      }
       if (name == "lowest" || name == "highest") {
         out += finite_limit_of(g().facts(n.outputs[0]).type, name == "lowest");
         continue;
