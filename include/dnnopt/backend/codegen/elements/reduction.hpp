@@ -28,7 +28,7 @@ struct reduction_row {
 /// "lowest" and "highest" stand for the limits of the element type.
 inline constexpr std::array reduction_table{
     reduction_row{"ReduceSum", "0", "$a + $x", "$a + $x", "$a", ""},
-    reduction_row{"ReduceMean", "0", "$a + $x", "$a + $x", "$a / $n", ""},
+    reduction_row{"ReduceMean", "0", "$a + $x", "$a + $x", "$a / $n", "$n == 0 ? 0 : $a / $n"},
     reduction_row{"ReduceProd", "1", "$a * $x", "$a * $x", "$a", ""},
     reduction_row{"ReduceMax", "lowest", "$x > $a || $x != $x ? $x : $a", "$x > $a || $x != $x ? $x : $a", "$a", ""},
     reduction_row{"ReduceMin", "highest", "$x < $a || $x != $x ? $x : $a", "$x < $a || $x != $x ? $x : $a", "$a", ""},
