@@ -27,6 +27,8 @@ struct window_axis {
   index_expr pad_end;
   index_expr input;   ///< input extent
   index_expr output;  ///< output extent
+  /// Elements that the padded input may have less than the window, below zero: one less would make `output` negative.
+  std::int64_t least_slack = 0;
 
   /// Input elements from the first to the last of a window.
   [[nodiscard]] std::int64_t extent() const noexcept { return (kernel - 1) * dilation + 1; }
@@ -96,6 +98,7 @@ inline bool pads_automatically(const std::string& auto_pad) {
     axis.pad_end = pads[i + axes.size()];
     const index_expr slack = axis.input + axis.pad_begin + axis.pad_end - axis.extent();
     axis.output = floordiv(slack, axis.stride) + 1;
+    axis.least_slack = ceil_mode ? 1 - 2 * axis.stride : -axis.stride;
     if (ceil_mode && axis.stride > 1)
       axis.output = min(ceildiv(slack, axis.stride) + 1, floordiv(axis.input + axis.pad_begin - 1, axis.stride) + 1);
     if (axis.output.range().high < 0)
@@ -111,7 +114,7 @@ inline void require_window(const node_facts& facts, const window_axis& axis) {
   if (axis.output.range().low > 0 || !axis.pad_begin.is_constant() || !axis.pad_end.is_constant()) return;
   // SAME pads as much as one window needs; whatever pads stated may leave less than one.
   const index_expr slack = axis.input + axis.pad_begin + axis.pad_end - axis.extent();
-  facts.require(guard_relation::at_least, slack, -axis.stride, "the padded input of a window, less the window");
+  facts.require(guard_relation::at_least, slack, axis.least_slack, "the padded input of a window, less the window");
 }
 
 /// The windows of a transposed convolution, from attributes strides, dilations, pads, auto_pad, output_padding and
