@@ -31,11 +31,16 @@ namespace dnnopt::ops {
 /// Indices into a row-major tensor of dims `from` of the element that row-major dims `to` have at `index`.
 ///
 /// Dims are cut into the smallest groups with equal products on both sides (identity, split and merge of SmartMem
-/// section 3.2), so that only the dims of one group are linearized together; dims of 1 take no part. Precondition: both
-/// shapes have the same number of elements. O(rank) expressions.
+/// section 3.2), so that only the dims of one group are linearized together; dims of 1 take no part. Beside a dim of 0
+/// there is no element, and all indices are 0. Precondition: both shapes have the same number of elements. O(rank)
+/// expressions.
 [[nodiscard]] inline std::vector<index_expr> regrouped(const shape& from, const shape& to,
                                                        std::span<const index_expr> index) {
   std::vector<index_expr> result(from.size(), index_expr(0));
+  const auto is_empty = [](const shape& dims) {
+    return std::find(dims.begin(), dims.end(), index_expr(0)) != dims.end();
+  };
+  if (is_empty(from) || is_empty(to)) return result;
   std::vector<std::size_t> source;
   std::vector<std::size_t> target;
   for (std::size_t i = 0; i < from.size(); ++i)
