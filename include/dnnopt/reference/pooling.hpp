@@ -211,9 +211,11 @@ inline void max_unpool(const attribute_map& attributes, inputs x, outputs y) {
   y[0] = store_all<double>(x[0].type(), std::move(dims), result);
 }
 
+/// MaxRoiPool. Corners and bins are computed in float, as ONNX Runtime does, for their rounding decides what a bin
+/// holds.
 inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
   const auto pooled = attributes.require<std::vector<std::int64_t>>("pooled_shape");
-  const double scale = attributes.get_float("spatial_scale", 1.0F);
+  const float scale = attributes.get_float("spatial_scale", 1.0F);
   if (x[0].rank() != 4 || x[1].rank() != 2 || x[1].dims()[1] != 5 || pooled.size() != 2)
     throw error(errc::shape_mismatch,
                 "MaxRoiPool of " + to_string(x[0].dims()) + " with regions " + to_string(x[1].dims()));
@@ -229,21 +231,23 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
     const auto entry = static_cast<std::int64_t>(region[0]);
     if (entry < 0 || entry >= x[0].dims()[0])
       throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
-    const auto corner = [&](int i) { return static_cast<std::int64_t>(std::round(region[i] * scale)); };
-    const double bin_height =
-        static_cast<double>(std::max<std::int64_t>(corner(4) - corner(2) + 1, 1)) / static_cast<double>(pooled[0]);
-    const double bin_width =
-        static_cast<double>(std::max<std::int64_t>(corner(3) - corner(1) + 1, 1)) / static_cast<double>(pooled[1]);
-    const auto bound = [](double v, std::int64_t start, std::int64_t most) {
+    const auto corner = [&](int i) {
+      return static_cast<std::int64_t>(std::round(static_cast<float>(region[i]) * scale));
+    };
+    const float bin_height =
+        static_cast<float>(std::max<std::int64_t>(corner(4) - corner(2) + 1, 1)) / static_cast<float>(pooled[0]);
+    const float bin_width =
+        static_cast<float>(std::max<std::int64_t>(corner(3) - corner(1) + 1, 1)) / static_cast<float>(pooled[1]);
+    const auto bound = [](float v, std::int64_t start, std::int64_t most) {
       return std::clamp<std::int64_t>(static_cast<std::int64_t>(v) + start, 0, most);
     };
     for (std::int64_t c = 0; c < channels; ++c)
       for (std::int64_t p = 0; p < pooled[0]; ++p)
         for (std::int64_t q = 0; q < pooled[1]; ++q) {
-          const std::int64_t top = bound(std::floor(static_cast<double>(p) * bin_height), corner(2), height);
-          const std::int64_t bottom = bound(std::ceil(static_cast<double>(p + 1) * bin_height), corner(2), height);
-          const std::int64_t left = bound(std::floor(static_cast<double>(q) * bin_width), corner(1), width);
-          const std::int64_t right = bound(std::ceil(static_cast<double>(q + 1) * bin_width), corner(1), width);
+          const std::int64_t top = bound(std::floor(static_cast<float>(p) * bin_height), corner(2), height);
+          const std::int64_t bottom = bound(std::ceil(static_cast<float>(p + 1) * bin_height), corner(2), height);
+          const std::int64_t left = bound(std::floor(static_cast<float>(q) * bin_width), corner(1), width);
+          const std::int64_t right = bound(std::ceil(static_cast<float>(q + 1) * bin_width), corner(1), width);
           double best = bottom <= top || right <= left ? 0.0 : -std::numeric_limits<double>::infinity();
           for (std::int64_t h = top; h < bottom; ++h)
             for (std::int64_t w = left; w < right; ++w)
@@ -274,55 +278,64 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
           down * (1 - across) * channel[bottom * width + left], down * across * channel[bottom * width + right]};
 }
 
-inline void roi_align(const attribute_map& attributes, inputs x, outputs y) {
-  if (x[0].rank() != 4 || x[1].rank() != 2 || x[1].dims()[1] != 4)
-    throw error(errc::shape_mismatch,
-                "RoiAlign of " + to_string(x[0].dims()) + " with regions " + to_string(x[1].dims()));
+/// RoiAlign with coordinates in `Coordinate`, in the order of ONNX Runtime's operations: whether a sample at a border
+/// counts is decided by their rounding.
+template <class Coordinate>
+void roi_align_in(const attribute_map& attributes, inputs x, outputs y) {
   const std::string mode = attributes.get_string("mode", "avg");
   const bool half_pixel = attributes.get_string("coordinate_transformation_mode", "half_pixel") == "half_pixel";
   const std::int64_t out_height = attributes.get_int("output_height", 1);
   const std::int64_t out_width = attributes.get_int("output_width", 1);
   const std::int64_t sampling = attributes.get_int("sampling_ratio", 0);
-  const double scale = attributes.get_float("spatial_scale", 1.0F);
+  const Coordinate scale = attributes.get_float("spatial_scale", 1.0F);
   const std::int64_t channels = x[0].dims()[1];
   const std::int64_t height = x[0].dims()[2];
   const std::int64_t width = x[0].dims()[3];
   const std::int64_t count = x[1].dims()[0];
   const std::vector<double> data = load_all<double>(x[0]);
-  const std::vector<double> regions = load_all<double>(x[1]);
+  const std::vector<Coordinate> regions = load_all<Coordinate>(x[1]);
   const std::vector<std::int64_t> entries = integers_of(x[2]);
   if (static_cast<std::int64_t>(entries.size()) != count)
     throw error(errc::shape_mismatch, "RoiAlign has " + std::to_string(entries.size()) + " batch indices");
   std::vector<double> result(static_cast<std::size_t>(count * channels * out_height * out_width));
+  const auto real = [](std::int64_t number) { return static_cast<Coordinate>(number); };
+  const Coordinate shift = half_pixel ? Coordinate(0.5) : Coordinate(0);
   parallel_ranges(count, 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t entry = entries[static_cast<std::size_t>(r)];
       if (entry < 0 || entry >= x[0].dims()[0])
         throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
-      const double shift = half_pixel ? 0.5 : 0.0;
-      const double* const region = regions.data() + r * 4;
-      const double left = region[0] * scale - shift;
-      const double top = region[1] * scale - shift;
-      double region_width = region[2] * scale - shift - left;
-      double region_height = region[3] * scale - shift - top;
-      if (!half_pixel) region_width = std::max(region_width, 1.0), region_height = std::max(region_height, 1.0);
-      const double bin_height = region_height / static_cast<double>(out_height);
-      const double bin_width = region_width / static_cast<double>(out_width);
-      const std::int64_t rows = sampling > 0 ? sampling : static_cast<std::int64_t>(std::ceil(bin_height));
-      const std::int64_t columns = sampling > 0 ? sampling : static_cast<std::int64_t>(std::ceil(bin_width));
+      const Coordinate* const region = regions.data() + r * 4;
+      const Coordinate left = region[0] * scale - shift;
+      const Coordinate top = region[1] * scale - shift;
+      Coordinate region_width = region[2] * scale - shift - left;
+      Coordinate region_height = region[3] * scale - shift - top;
+      if (!half_pixel) {
+        region_width = std::max(region_width, Coordinate(1));
+        region_height = std::max(region_height, Coordinate(1));
+      }
+      const Coordinate bin_height = region_height / real(out_height);
+      const Coordinate bin_width = region_width / real(out_width);
+      // A region whose corners are exchanged has no samples.
+      const auto samples_of = [&](Coordinate bin) {
+        return sampling > 0 ? sampling : std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(bin)), 0);
+      };
+      const std::int64_t rows = samples_of(bin_height);
+      const std::int64_t columns = samples_of(bin_width);
+      const auto position = [&](Coordinate from, std::int64_t bin, Coordinate size, std::int64_t sample,
+                                std::int64_t samples) {
+        return from + real(bin) * size + (real(sample) + Coordinate(0.5)) * size / real(samples);
+      };
       for (std::int64_t c = 0; c < channels; ++c) {
         const double* const channel = data.data() + (entry * channels + c) * height * width;
         for (std::int64_t o = 0; o < out_height * out_width; ++o) {
           double total = 0;
           bool first = true;
           for (std::int64_t s = 0; s < rows * columns; ++s) {
-            const double row = top + (static_cast<double>(o / out_width) +
-                                      (static_cast<double>(s / columns) + 0.5) / static_cast<double>(rows)) *
-                                         bin_height;
-            const double column = left + (static_cast<double>(o % out_width) +
-                                          (static_cast<double>(s % columns) + 0.5) / static_cast<double>(columns)) *
-                                             bin_width;
-            const auto terms = bilinear_terms(channel, height, width, row, column);
+            const Coordinate row = position(top, o / out_width, bin_height, s / columns, rows);
+            const Coordinate column = position(left, o % out_width, bin_width, s % columns, columns);
+            const auto terms =
+                bilinear_terms(channel, height, width, static_cast<double>(row), static_cast<double>(column));
             if (mode == "avg") {
               total += terms[0] + terms[1] + terms[2] + terms[3];
             } else {
@@ -339,6 +352,16 @@ inline void roi_align(const attribute_map& attributes, inputs x, outputs y) {
     }
   });
   y[0] = store_all<double>(x[0].type(), {count, channels, out_height, out_width}, result);
+}
+
+inline void roi_align(const attribute_map& attributes, inputs x, outputs y) {
+  if (x[0].rank() != 4 || x[1].rank() != 2 || x[1].dims()[1] != 4)
+    throw error(errc::shape_mismatch,
+                "RoiAlign of " + to_string(x[0].dims()) + " with regions " + to_string(x[1].dims()));
+  if (x[0].type() == dtype::float64)
+    roi_align_in<double>(attributes, x, y);
+  else
+    roi_align_in<float>(attributes, x, y);
 }
 }  // namespace pooling
 

@@ -161,7 +161,18 @@ inline std::string emit_max_unpool(kernel_builder& b, node_id id, std::size_t ou
   return result;
 }
 
-/// RoiAlign: averages (or takes the maximum of) bilinear samples in each bin of a region.
+/// The name of a function f(a, b, c) = a * b + c with both roundings, which no compiler makes one, for the type.
+[[nodiscard]] inline std::string rounded_product_sum(kernel_builder& b, compute_type type) {
+  if (type == compute_type::real) return "dnnopt_rounded_product_sum";
+  b.add_function(
+      "#ifndef DNNOPT_ROUNDED_PRODUCT_SUM_DOUBLE\n#define DNNOPT_ROUNDED_PRODUCT_SUM_DOUBLE\n"
+      "static inline double dnnopt_rounded_product_sum_double(double a, double b, double c) {\n"
+      "#pragma OPENCL FP_CONTRACT OFF\n  const double product = a * b;\n  return product + c;\n}\n#endif\n");
+  return "dnnopt_rounded_product_sum_double";
+}
+
+/// RoiAlign: averages (or takes the maximum of) bilinear samples in each bin of a region. Coordinates are rounded after
+/// each operation, in ONNX Runtime's order, because a sample at a border counts or not by their last bit.
 inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t output,
                                   std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
@@ -173,8 +184,9 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
   const std::int64_t ratio = s.attributes().get_int("sampling_ratio", 0);
   const std::string scale = literal(type, static_cast<double>(s.attributes().get_float("spatial_scale", 1.0f)));
   const index_expr batch = s.read_index(2, std::vector<index_expr>{s.index[0]}, x[0]);
+  const std::string product_sum = rounded_product_sum(b, type);
   const auto corner = [&](std::int64_t i) {
-    return b.let(type, s.read(1, {s.index[0], i}) + " * " + scale + (half ? " - 0.5f" : ""));
+    return b.let(type, product_sum + "(" + s.read(1, {s.index[0], i}) + ", " + scale + (half ? ", -0.5f)" : ", 0)"));
   };
   const std::string x1 = corner(0);
   const std::string y1 = corner(1);
@@ -183,10 +195,13 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
   const auto extent = [&](const std::string& low, const std::string& high) {
     return b.let(type, half ? high + " - " + low : "fmax(" + high + " - " + low + ", (" + real + ")1)");
   };
+  const auto quotient = [&](const std::string& of, const index_expr& by) {
+    return "dnnopt_quotient(" + of + ", (" + real + ")" + index_source(by) + ")";
+  };
   const index_expr out_h = s.out_dims()[2];
   const index_expr out_w = s.out_dims()[3];
-  const std::string bin_h = b.let(type, extent(y1, y2) + " / " + index_source(out_h));
-  const std::string bin_w = b.let(type, extent(x1, x2) + " / " + index_source(out_w));
+  const std::string bin_h = b.let(type, quotient(extent(y1, y2), out_h));
+  const std::string bin_w = b.let(type, quotient(extent(x1, x2), out_w));
   const expr_range grid_range{0, 1 << 20};
   const auto samples = [&](const std::string& bin) {
     return ratio > 0 ? index_expr(ratio) : b.define_integer("s", "(int)ceil(" + bin + ")", grid_range);
@@ -197,8 +212,8 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
   s.loops("r", std::vector<index_expr>{grid_h, grid_w}, [&](const std::vector<index_expr>& g) {
     const auto position = [&](const std::string& low, const index_expr& at, const std::string& bin,
                               const index_expr& sample, const index_expr& grid) {
-      return b.let(type, low + " + " + index_source(at) + " * " + bin + " + (" + index_source(sample) + " + 0.5f) * " +
-                             bin + " / " + index_source(grid));
+      return b.let(type, product_sum + "(" + index_source(at) + ", " + bin + ", " + low + ") + " +
+                             quotient("(" + index_source(sample) + " + 0.5f) * " + bin, grid));
     };
     const std::string y = position(y1, s.index[2], bin_h, g[0], grid_h);
     const std::string z = position(x1, s.index[3], bin_w, g[1], grid_w);
