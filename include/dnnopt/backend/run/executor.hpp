@@ -427,7 +427,11 @@ class opencl_executor {
       return *bound;
     }
     opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
-    if (buffer.empty()) buffer = late_buffer(state, bytes_of(root, state.symbols), root);
+    const std::size_t bytes = bytes_of(root, state.symbols);
+    // An output whose size data decide is still held from the last run, which may have told a smaller one.
+    if (!buffer.empty() && buffer.bytes() < bytes)
+      state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
+    if (buffer.empty()) buffer = late_buffer(state, bytes, root);
     return buffer;
   }
 

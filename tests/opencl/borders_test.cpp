@@ -1,0 +1,144 @@
+// Shapes and numbers at the border of what operators allow, found by random operators, against the reference backend.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/measure/opened_device.hpp>
+#include <dnnopt/dnnopt.hpp>
+
+#include "../support/small_network.hpp"
+
+using namespace dnnopt;
+using dnnopt::testing::network;
+
+namespace {
+
+session on_device(const model& m, kernel_form form = kernel_form::native) {
+  static const std::shared_ptr<opened_device> shared = [] {
+    opencl::program_cache_options programs;
+    programs.on_disk = false;
+    return std::make_shared<opened_device>("opencl", programs);
+  }();
+  compile_options options;
+  options.opened = shared;
+  options.form = form;
+  options.require_device = true;
+  return compile(m, options);
+}
+
+named_tensors expected(const model& m, const named_tensors& inputs) {
+  compile_options options;
+  options.device = "reference";
+  return compile(m, options).run(inputs);
+}
+
+void check_same(const model& m, session& s, const named_tensors& inputs) {
+  const named_tensors want = expected(m, inputs);
+  const named_tensors got = s.run(inputs);
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    REQUIRE(got[i].dims() == want[i].dims());
+    CHECK(std::equal(got[i].bytes().begin(), got[i].bytes().end(), want[i].bytes().begin(), want[i].bytes().end()));
+  }
+}
+
+index_expr symbol(network& n, const std::string& name) {
+  return n.g.expressions().symbol(name);
+}
+
+}  // namespace
+
+TEST_CASE("an output whose size data decide may grow from one run to the next") {
+  network n;
+  const value_id in = n.input("x", {17, symbol(n, "b")});
+  const model m = n.finish(n.node("NonZero", {in}));
+  session s = on_device(m);
+  for (const std::size_t zeros : {16U, 3U, 0U, 9U}) {
+    tensor x(dtype::float32, {17, 2});
+    const auto to = x.mutable_data<float>();
+    for (std::size_t i = zeros; i < to.size(); ++i) to[i] = 1.0F;
+    CAPTURE(zeros);
+    check_same(m, s, {{"x", x}});
+  }
+}
+
+TEST_CASE("the mean of integers over no elements is 0, as the reference has it") {
+  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups}) {
+    network n;
+    const value_id in = n.g.add_input("x", dtype::int32, shape{symbol(n, "a"), symbol(n, "b")});
+    attribute_map along;
+    along.set("axes", std::vector<std::int64_t>{1});
+    const model m = n.finish(n.node("ReduceMean", {in, n.g.add_constant("axes", tensor::of<std::int64_t>({1}, {1}))}));
+    session s = on_device(m, form);
+    check_same(m, s, {{"x", tensor(dtype::int32, {3, 0})}});
+    check_same(m, s, {{"x", tensor::of<std::int32_t>({1, 3}, {7, 8, -1})}});
+  }
+}
+
+TEST_CASE("Mean of infinite operands is infinite") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  network n;
+  std::vector<value_id> operands;
+  for (const char* name : {"a", "b", "c"}) operands.push_back(n.input(name, {4}));
+  const model m = n.finish(n.node("Mean", operands));
+  session s = on_device(m);
+  check_same(m, s,
+             {{"a", tensor::of<float>({4}, {infinity, 1, infinity, -infinity})},
+              {"b", tensor::of<float>({4}, {infinity, 2, 4, 4})},
+              {"c", tensor::of<float>({4}, {8, 3, -infinity, 4})}});
+}
+
+TEST_CASE("windows that the input does not fill have no output where ceil_mode rounds up to 0") {
+  network n;
+  const value_id in = n.input("x", {1, 1, symbol(n, "w")});
+  attribute_map window;
+  window.set("kernel_shape", std::vector<std::int64_t>{5});
+  window.set("strides", std::vector<std::int64_t>{2});
+  window.set("ceil_mode", std::int64_t{1});
+  const model m = n.finish(n.node("MaxPool", {in}, window));
+  session s = on_device(m);
+  for (const std::int64_t width : {2, 4, 5, 8}) {
+    CAPTURE(width);
+    check_same(m, s, {{"x", dnnopt::testing::ramp({1, 1, width})}});
+  }
+  try {
+    (void)s.run({{"x", dnnopt::testing::ramp({1, 1, 1})}});
+    FAIL("a window of 5 over 1 element has -1 outputs");
+  } catch (const error& e) {
+    CHECK(e.code() == errc::shape_mismatch);
+  }
+}
+
+TEST_CASE("Reshape of a tensor without elements by dims that are known at run time alone") {
+  network n;
+  const value_id in = n.input("x", {symbol(n, "a"), 0, symbol(n, "b")});
+  const value_id dims = n.g.add_input("dims", dtype::int64, shape{3});
+  const model m = n.finish(n.node("Reshape", {in, dims}));
+  session s = on_device(m);
+  check_same(m, s,
+             {{"x", tensor(dtype::float32, {2, 0, 5})}, {"dims", tensor::of<std::int64_t>({3}, {7, 0, 9})}});
+}
+
+TEST_CASE("RoiAlign of regions whose corners are exchanged has no samples") {
+  network n;
+  const value_id in = n.input("x", {1, 2, 6, 6});
+  const value_id regions = n.input("regions", {2, 4});
+  const value_id entries = n.g.add_input("entries", dtype::int64, shape{2});
+  for (const char* mode : {"avg", "max"}) {
+    network own = n;
+    attribute_map how;
+    how.set("mode", std::string(mode));
+    const model m = own.finish(own.node("RoiAlign", {in, regions, entries}, how));
+    session s = on_device(m);
+    check_same(m, s,
+               {{"x", dnnopt::testing::ramp({1, 2, 6, 6})},
+                {"regions", tensor::of<float>({2, 4}, {4, 5, 1, 2, 1, 4, 3, 2})},
+                {"entries", tensor::of<std::int64_t>({2}, {0, 0})}});
+  }
+}
