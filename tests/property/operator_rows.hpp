@@ -76,6 +76,16 @@ inline void draw_division(operator_drawer& d) {
       (type == dtype::float32 || type == dtype::float16 || type == dtype::bfloat16 || type == dtype::float64))
     d.set("fmod", std::int64_t{1});
   const dim_list whole = d.dims(d.rank(0, 4));
+  if (power && d.rarely(3)) {
+    // A power of integers is cut to an integer: a base of 0 would have none for an exponent below 0.
+    const dtype base = d.one_of({dtype::int32, dtype::int64});
+    d.given(d.integers(base, d.broadcast_with(whole), 1, 6));
+    if (d.coin())
+      d.given(d.integers(base, d.broadcast_with(whole), 0, 4));
+    else
+      d.weights(dtype::float32, d.broadcast_with(whole), -2, 3);
+    return;
+  }
   if (power) {
     d.data(type, d.broadcast_with(whole), 0.5, 2);
     d.weights(d.coin() ? type : d.one_of({dtype::float32, dtype::int64, dtype::int32}), d.broadcast_with(whole), -2.5,
