@@ -41,7 +41,6 @@ FULL_FOLDERS = {
 # Headers and kernels with more lines, and why.
 LONG_FILES = {
     "backend/codegen/builder/kernel_builder.hpp": "one class that writes a kernel; larger functions stand beside it",
-    "backend/codegen/frames/convolutions/lower_convolution.hpp": "panels, tiles and rows share a convolution's shape",
     "backend/codegen/frames/products/matrix_panels.cl": "nine ways of packing in one frame; to be parted by them",
     "backend/measure/check_kernels.hpp": "one measurement with its verdicts",
     "backend/measure/device_facts.hpp": "one function for each fact, and its kernel",

@@ -113,3 +113,99 @@ TEST_CASE("rows of work-groups: few work-items for many rows, and vectors where 
     CHECK(other.told(spread, "row_groups") == "a row is spread in memory");
   }
 }
+
+TEST_CASE("windows over planes: rows of a block, and planes of a work-item") {
+  chooser c;
+  attribute_map pooled = attribute_of("kernel_shape", std::vector<std::int64_t>{3, 3});
+  pooled.set("strides", std::vector<std::int64_t>{2, 2});
+  SECTION("large planes in blocks of rows, small ones whole") {
+    // Half as many rows until what is staged and computed is below 24 KiB: 4 phases of 7 + 1 rows, and 7, of 112
+    // floats.
+    const std::int64_t extent = GENERATE(224, 15);
+    const value_id out = c.add("MaxPool", {c.input({1, 64, extent, extent})}, pooled);
+    CHECK(c.told(out, "window_planes") ==
+          (extent == 224 ? "window_planes rows=7 blocks=1 planes=1 unroll=4, 17988 bytes of local memory"
+                         : "window_planes rows=7 blocks=1 planes=1 unroll=4, 1764 bytes of local memory"));
+    c.device = gpu_device();
+    CHECK(c.told(out, "window_planes") == "the device does not prefer wide vectors");
+  }
+  SECTION("what does not fit is a reason") {
+    c.device.local_memory_bytes = 1024;
+    const value_id out = c.add("MaxPool", {c.input({1, 64, 224, 224})}, pooled);
+    CHECK(c.told(out, "window_planes") == "one row of windows takes more than the local memory");
+  }
+  SECTION("a tuner's rows are no more than there are") {
+    const value_id out = c.add("MaxPool", {c.input({1, 64, 15, 15})}, pooled);
+    c.tuned.set("window_planes 64 7 7 3 3 2 2", {64, 2, 3});
+    const codegen::choice_or_reason made = c.choose(out, "window_planes");
+    REQUIRE(made);
+    CHECK((*made)["rows"] == 7);
+    CHECK((*made)["planes"] == 2);
+    CHECK((*made)["unroll"] == 3);
+  }
+  SECTION("planes of symbolic extents are no planes") {
+    const value_id out = c.add("MaxPool", {c.input({1, 64, c.symbol("h"), 15})}, pooled);
+    CHECK(c.told(out, "window_planes") == "the extents are not known before execution");
+  }
+}
+
+TEST_CASE("elements: several for each work-item of devices that run them in step, where they are many") {
+  chooser c;
+  const value_id out = c.add("Relu", {c.input({1024, 1024})});
+  CHECK(c.told(out, "map") == "map");
+  c.device = gpu_device();
+  CHECK(c.told(out, "map") == "map many=819200 group=256");
+  CHECK(c.told(out, "map_transposed") == "no operand is read across");
+  c.device.max_work_group_size = 64;
+  CHECK(c.choose(out, "map")->find("group") == 64);
+}
+
+TEST_CASE("a transposition passes through tiles in local memory") {
+  chooser c;
+  c.device = gpu_device();
+  const bool known = GENERATE(true, false);
+  const value_id x = c.input({known ? index_expr(256) : c.symbol("n"), 512});
+  const value_id out = c.add("Relu", {c.add("Transpose", {x}, attribute_of("perm", std::vector<std::int64_t>{1, 0}))});
+  CHECK(c.told(out, "map_transposed") ==
+        (known ? "map_transposed group=256, 4224 bytes of local memory" : "dims are not known before execution"));
+}
+
+TEST_CASE("interpolation goes along rows where they are long and many") {
+  chooser c;
+  const std::int64_t width = GENERATE(64, 7);
+  const value_id x = c.input({1, 3, 16, 16});
+  tensor sizes(dtype::int64, {4});
+  const std::vector<std::int64_t> held{1, 3, 64, width};
+  std::copy(held.begin(), held.end(), sizes.mutable_data<std::int64_t>().begin());
+  const value_id out = c.add("Resize", {x, no_value, no_value, c.g.add_constant("sizes", sizes)},
+                             attribute_of("mode", std::string("linear")));
+  CHECK(c.told(out, "map_rows") == (width == 64 ? "map_rows group=8" : "rows are shorter than a vector"));
+}
+
+TEST_CASE("selections keep memory for all that may be chosen, and say where that has no bound") {
+  chooser c;
+  SECTION("Compress: conditions beyond the slices are a guard that symbols may not settle") {
+    const bool equal = GENERATE(true, false);
+    const value_id x = c.input({c.symbol("n"), 4});
+    const value_id chosen = c.input({equal ? c.symbol("n") : c.symbol("m")}, dtype::boolean);
+    const value_id out = c.add("Compress", {x, chosen}, attribute_of("axis", std::int64_t{0}));
+    CHECK(c.told(out, "compress") == (equal ? "select_slices" : "there may be more conditions than slices"));
+  }
+  SECTION("Unique compares some thousand slices") {
+    const std::int64_t count = GENERATE(1000, 100000);
+    const value_id out = c.add("Unique", {c.input({count})});
+    CHECK(c.told(out, "unique") == (count == 1000 ? "unique_slices" : "more than 16384 slices are to be compared"));
+  }
+}
+
+TEST_CASE("recurrent layers: a work-item for each hidden unit of devices that run them in step") {
+  chooser c;
+  const value_id x = c.input({10, 2, 16});
+  const std::int64_t hidden = GENERATE(100, 3000);
+  const value_id out = c.add("LSTM", {x, c.constant({1, 4 * hidden, 16}), c.constant({1, 4 * hidden, hidden})},
+                             attribute_of("hidden_size", hidden));
+  const std::string refused = "hidden units: none, or more than 2048";
+  CHECK(c.told(out, "recurrent_groups") == (hidden == 100 ? "recurrent_groups group=1" : refused));
+  c.device = gpu_device();
+  CHECK(c.told(out, "recurrent_groups") == (hidden == 100 ? "recurrent_groups group=128" : refused));
+}

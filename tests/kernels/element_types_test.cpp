@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/maps/lower_map.hpp>
+#include <dnnopt/backend/codegen/frames/maps/emit_map.hpp>
 #include <dnnopt/backend/run/combine_sources.hpp>
 
 using namespace dnnopt;

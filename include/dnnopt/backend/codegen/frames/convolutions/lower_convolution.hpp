@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/elements/convolution.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/texel_patches.hpp>
 #include <dnnopt/backend/codegen/frames/products/tile_frame.hpp>
 #include <dnnopt/backend/codegen/frames/rows/plane_totals.hpp>
 #include <dnnopt/backend/codegen/frames/windows/staged_windows.hpp>
@@ -18,156 +19,6 @@
 #include <dnnopt/backend/codegen/frames/windows/window_totals.hpp>
 
 namespace dnnopt::codegen {
-
-/// A convolution in the kernel's symbols, its spatial dims brought to three (depth, height, width) by leading ones.
-struct convolution_shape {
-  index_expr batch;
-  std::int64_t group = 1;
-  index_expr channels;   ///< input channels per group
-  index_expr outputs;    ///< output channels per group
-  std::size_t rank = 2;  ///< spatial dims that the operator has
-  three_axes axes;
-  bool pointwise = false;  ///< windows of one element, stride 1, no padding: width counts all positions
-
-  [[nodiscard]] index_expr window() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
-  [[nodiscard]] index_expr positions() const { return axes[0].output * axes[1].output * axes[2].output; }
-};
-
-[[nodiscard]] inline convolution_shape convolution_of(const element_site& s) {
-  convolution_shape c;
-  const shape& x = s.dims(0);
-  const shape& w = s.dims(1);
-  c.batch = x[0];
-  c.group = s.attributes().get_int("group", 1);
-  c.channels = w[1];
-  c.outputs = floordiv(w[0], c.group);
-  const std::vector<window_axis> own = windows_of(s, 1);
-  c.rank = own.size();
-  c.axes = brought_to_three(own, s.out_dims());
-  c.pointwise = true;
-  for (const window_axis& axis : own)
-    c.pointwise = c.pointwise && axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == index_expr(0) &&
-                  axis.pad_end == index_expr(0);
-  if (c.pointwise) {
-    window_axis flat;
-    flat.pad_begin = 0;
-    flat.pad_end = 0;
-    flat.input = c.positions();
-    flat.output = flat.input;
-    c.axes[2] = flat;
-    for (std::size_t i = 0; i < 2; ++i) {
-      c.axes[i].input = 1;
-      c.axes[i].output = 1;
-    }
-  }
-  return c;
-}
-
-[[nodiscard]] inline std::string reject_convolution(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  if (n.op->arity.most_inputs != 3 || n.op->arity.least_inputs != 2 || n.attributes.contains("output_padding") ||
-      n.op->name == "ConvTranspose")
-    return "no plain convolution";
-  if (std::string why = reject_element_types(site, 3); !why.empty()) return why;
-  const auto& dims = site.input(0).dims;
-  if (!dims || dims->size() < 3 || dims->size() > 5) return "other than one to three spatial dims";
-  const auto& w = site.input(1).dims;
-  if (!w || !(*w)[0].is_constant() || !(*w)[1].is_constant())
-    return "the numbers of channels are not known before execution";
-  return {};
-}
-
-/// Defines the windows of a convolution by the names that its frames know.
-inline void define_windows(kernel_builder& b, const convolution_shape& c) { define_axes(b, c.axes, "DNNOPT_"); }
-
-/// Defines dnnopt_load_x(z, c, d, h, w): the input element where z counts (batch, group).
-inline void define_image_load(kernel_builder& b, const element_site& s, const convolution_shape& c) {
-  const std::vector<std::string> names{"z", "c", "d", "h", "w"};
-  const index_expr z = b.index("z", c.batch * c.group);
-  const index_expr channel = b.index("c", c.channels);
-  const std::array<index_expr, 3> position{b.index("d", c.axes[0].input), b.index("h", c.axes[1].input),
-                                           b.index("w", c.axes[2].input)};
-  std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + channel};
-  if (c.pointwise) {
-    const shape& x = s.dims(0);
-    for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), position[2])) at.push_back(i);
-  } else {
-    at.insert(at.end(), position.end() - static_cast<std::ptrdiff_t>(c.rank), position.end());
-  }
-  b.define_load("dnnopt_load_x", s.n().inputs[0], at, names);
-}
-
-/// The anchor's element: the sum and the bias.
-[[nodiscard]] inline std::string biased(kernel_builder& b, const element_site& s, const index_expr& channel) {
-  return s.has(2) ? b.let(compute_type::real, "value + " + s.read(2, {channel})) : std::string("value");
-}
-
-/// Four channels of an image: `group_first + first` and on, of which those count whose place in the group, `first` and
-/// on (`first` a multiple of four), is below `channels`.
-struct texel_channels {
-  index_expr image;
-  index_expr group_first;
-  index_expr first;
-  index_expr channels;
-};
-
-/// Declares `float4 four` and fills it with four channels of an element of a patch: that of output `position` at
-/// `window_at`; zero in padding, by the border of an image where there is one (kernel_builder::within_or_zero).
-inline void emit_texel_patch(kernel_builder& b, const element_site& s, const convolution_shape& c,
-                             const texel_channels& from, const index_expr& position,
-                             std::span<const index_expr> window_at) {
-  const value_id x = s.n().inputs[0];
-  const bool member = b.is_member_value(x);
-  const std::vector<index_expr> out_at =
-      b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output}, position);
-  b.line("float4 four = (float4)(0.0f);");
-  std::string test;
-  std::array<index_expr, 3> own;
-  std::array<bool, 3> bounded{true, true, true};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const window_axis& a = c.axes[i];
-    own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
-    kernel_builder::border_test within{kernel_builder::within(own[i], a.input)};
-    if (!c.pointwise && i + c.rank >= 3) within = b.within_or_zero(x, 2 + i + c.rank - 3, own[i]);
-    test = both(std::move(test), within.text);
-    bounded[i] = within.bounded;
-  }
-  s.when(test, [&] {
-    for (std::size_t i = 0; i < 3; ++i)
-      if (bounded[i]) own[i] = b.define_index("x", own[i], c.axes[i].input);
-    std::vector<index_expr> at{from.image, 0};
-    if (c.pointwise) {
-      const shape& d = s.dims(0);
-      for (const index_expr& i : b.index_at(shape(d.begin() + 2, d.end()), own[2])) at.push_back(i);
-    } else {
-      at.insert(at.end(), own.end() - static_cast<std::ptrdiff_t>(c.rank), own.end());
-    }
-    for (std::int64_t j = 0; j < texel_width; ++j) {
-      const index_expr channel = from.first + j;
-      at[1] = from.group_first + channel;
-      // Beyond the last channel a texel holds zeros; what is computed from them may be anything.
-      s.when(member ? kernel_builder::within(channel, from.channels) : std::string(),
-             [&] { b.line("four.s" + std::to_string(j) + " = " + s.read(0, at) + ";"); });
-    }
-  });
-}
-
-/// Defines dnnopt_load4_b(z, k, n): four channels of one element of a patch, where k counts (window element, channel).
-inline void define_texel_patches(kernel_builder& b, const element_site& s, const convolution_shape& c,
-                                 const product_extents& e) {
-  const index_expr slices = ceildiv(c.channels, texel_width);
-  b.begin();
-  const index_expr q = b.index("quarter_k", floordiv(e.inner, texel_width));
-  b.line("const int quarter_k = k >> 2;");
-  const index_expr z = b.index("z", e.batch);
-  emit_texel_patch(b, s, c,
-                   {floordiv(z, c.group), mod(z, c.group) * c.channels, mod(q, slices) * texel_width, c.channels},
-                   b.index("n", e.columns),
-                   b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, floordiv(q, slices)));
-  b.line("return four;");
-  b.add_function("static inline float4 dnnopt_load4_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) {\n" +
-                 b.take() + "}\n");
-}
 
 /// The product of a convolution without groups whose columns are the positions of all images.
 [[nodiscard]] inline product_extents joined_images(const convolution_shape& c, const product_extents& e) {
@@ -182,30 +33,6 @@ inline void define_texel_patches(kernel_builder& b, const element_site& s, const
       !fits_int((c.batch * e.columns * e.rows).range()))
     return false;
   return choose_tiles(site, joined_images(c, e)).cost < 0.97 * choose_tiles(site, e).cost;
-}
-
-/// The index of a weight: output channel `row` of a group, and its element (channel, window element).
-[[nodiscard]] inline std::vector<index_expr> weight_index(const element_site& s, const convolution_shape& c,
-                                                          const index_expr& group, const index_expr& row,
-                                                          const index_expr& inner) {
-  std::vector<index_expr> at{group * c.outputs + row};
-  const shape& w = s.dims(1);
-  for (const index_expr& i : s.b.index_at(shape(w.begin() + 1, w.end()), inner)) at.push_back(i);
-  return at;
-}
-
-/// The index of the result at output channel `row` of the group that z counts, and position `column`; `joined`: columns
-/// count the positions of all images.
-[[nodiscard]] inline std::vector<index_expr> output_index(kernel_builder& b, const element_site& s,
-                                                          const convolution_shape& c, const index_expr& row,
-                                                          const index_expr& column, bool joined = false) {
-  const shape& out = s.out_dims();
-  const index_expr image = joined ? index_expr(0) : b.index("z", c.batch * c.group);
-  std::vector<index_expr> at{joined ? floordiv(column, c.positions()) : floordiv(image, c.group),
-                             mod(image, c.group) * c.outputs + row};
-  const index_expr place = joined ? mod(column, c.positions()) : column;
-  for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), place)) at.push_back(i);
-  return at;
 }
 
 /// Packs constant weights once in panels of `rows` output channels, and defines DNNOPT_A and DNNOPT_A_BATCH, where the
@@ -454,20 +281,6 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
 }
 [[nodiscard]] inline lowered_node lower_convolution_tiles(const lowering_site& site) {
   return lower_patches(site, false);
-}
-
-/// Defines dnnopt_load_weight(z, m, c, kd, kh, kw).
-inline void define_plane_weights(kernel_builder& b, const element_site& s, const convolution_shape& c) {
-  const index_expr z = b.index("z", c.batch * c.group);
-  const index_expr channel = mod(z, c.group) * c.outputs + b.index("m", c.outputs);
-  const std::array<index_expr, 3> k{b.index("kd", c.axes[0].kernel), b.index("kh", c.axes[1].kernel),
-                                    b.index("kw", c.axes[2].kernel)};
-  b.define_function("dnnopt_load_weight", compute_type::real, std::vector<std::string>{"z", "m", "c", "kd", "kh", "kw"},
-                    [&] {
-                      std::vector<index_expr> at{channel, b.index("c", c.channels)};
-                      at.insert(at.end(), k.end() - static_cast<std::ptrdiff_t>(c.rank), k.end());
-                      return b.emit(s.n().inputs[1], at);
-                    });
 }
 
 /// Thin groups: so little is summed per output channel that packing patches costs more than it saves.

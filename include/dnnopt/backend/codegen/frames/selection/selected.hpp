@@ -6,45 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
+#include <dnnopt/backend/codegen/frames/selection/choose.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 
 namespace dnnopt::codegen {
 
-/// An upper bound of a count of elements before the run: dims that data decide are as large as they may be. Errors:
-/// unsupported where one has no bound.
-[[nodiscard]] inline index_expr bounded_count(const graph& g, value_id v) {
-  index_expr count = 1;
-  for (const index_expr& dim : *g.facts(v).dims)
-    count *= substitute(dim, [&](const index_expr& symbol) {
-      const std::string& name = g.expressions().symbol_name(*symbol.as_symbol());
-      // Only names of data_dim hold a dot.
-      if (name.find('.') == std::string::npos) return symbol;
-      if (symbol.range().high >= unbounded)
-        throw error(errc::unsupported, "dim '" + name + "' depends on data and has no bound");
-      return index_expr(symbol.range().high);
-    });
-  return count;
-}
-
 /// Whether the block stores that output of the node.
 [[nodiscard]] inline bool stores_output(const block_view& block, const node& n, std::size_t output) {
   return output < n.outputs.size() && n.outputs[output] != no_value &&
          std::find(block.outputs.begin(), block.outputs.end(), n.outputs[output]) != block.outputs.end();
-}
-
-/// Why a block is not a selection alone, the operator of that name.
-[[nodiscard]] inline std::string reject_selection(const lowering_site& site, std::string_view name) {
-  const node& n = site.anchor_node();
-  if (n.op->name != name || !n.op->domain.empty()) return "no kernel for this kind of selection";
-  if (site.block.members.size() != 1) return "something is joined to the selection";
-  for (std::size_t i = 0; i < n.inputs.size(); ++i)
-    if (site.has_input(i) && !site.input(i).dims) return "the rank of an input is not known";
-  return {};
 }
 
 /// Adds a scratch buffer of `count` elements and returns its number.

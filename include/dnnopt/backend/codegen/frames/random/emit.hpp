@@ -1,18 +1,18 @@
 // Owns the kernels of operators that draw random numbers: the stream of the reference backend, and what is made of it.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_RANDOM_LOWER_RANDOM_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_RANDOM_LOWER_RANDOM_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_RANDOM_EMIT_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_RANDOM_EMIT_HPP
 
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/choice.hpp>
 #include <dnnopt/backend/codegen/frames/selection/selected.hpp>
 
 namespace dnnopt::codegen {
@@ -93,24 +93,26 @@ inline constexpr std::array random_rows{
 }  // namespace detail
 
 /// An operator by itself; Dropout where it is known to be in training.
-[[nodiscard]] inline std::string reject_random(const lowering_site& site) {
+[[nodiscard]] inline choice_or_reason choose_random(const lowering_site& site) {
   const block_view& block = site.block;
   if (block.members.size() != 1) return "something is joined to it";
   const node& n = block.g.node_at(block.members[0]);
   if (detail::find_random(n) == nullptr) return "draws no numbers";
-  if (n.op->kind == computation_kind::random) return {};
-  const value_facts* const mode =
-      n.inputs.size() > 2 && n.inputs[2] != no_value ? &block.g.facts(n.inputs[2]) : nullptr;
-  if (mode == nullptr || !mode->is_constant() || integers_of(mode->constant).at(0) == 0) return "draws no numbers";
-  return {};
+  if (n.op->kind != computation_kind::random) {
+    const value_facts* const mode =
+        n.inputs.size() > 2 && n.inputs[2] != no_value ? &block.g.facts(n.inputs[2]) : nullptr;
+    if (mode == nullptr || !mode->is_constant() || integers_of(mode->constant).at(0) == 0) return "draws no numbers";
+  }
+  if (!bounded_count(block.g, n.outputs[0])) return "dims of the output depend on data and have no bound";
+  return choice("random_elements");
 }
 
-[[nodiscard]] inline lowered_node lower_random(const lowering_site& any) {
+[[nodiscard]] inline lowered_node emit_random(const lowering_site& any, const choice&) {
   lowering_site site = any;
   site.anchor = any.block.members[0];
   const node& n = site.anchor_node();
   lowered_node result;
-  const std::size_t stream = add_scratch(result, bounded_count(site.block.g, n.outputs[0]) + 1, 8);
+  const std::size_t stream = add_scratch(result, *bounded_count(site.block.g, n.outputs[0]) + 1, 8);
   {
     kernel_builder b(site.block, site.options.emitters);
     // A pair of numbers gives two normal ones, of which the last may not be wanted.
@@ -133,4 +135,4 @@ inline constexpr std::array random_rows{
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_RANDOM_LOWER_RANDOM_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_RANDOM_EMIT_HPP

@@ -1,29 +1,23 @@
 // Owns the kernels of NonZero, Compress and Unique: what is chosen is found and counted, the count is read, and outputs
 // of that size are computed.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_LOWER_SELECTION_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_LOWER_SELECTION_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_EMIT_SELECTION_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_EMIT_SELECTION_HPP
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/selection/selected.hpp>
 
 namespace dnnopt::codegen {
 
-[[nodiscard]] inline std::string reject_non_zero(const lowering_site& site) {
-  return reject_selection(site, "NonZero");
-}
-
-[[nodiscard]] inline lowered_node lower_non_zero(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_non_zero(const lowering_site& site, const choice&) {
   const node& n = site.anchor_node();
   const graph& g = site.block.g;
   lowered_node result;
   const auto count_of = [](const element_site& s) { return element_count(s.dims(0)); };
   const selected_places chosen = keep_chosen(
-      site, result, bounded_count(g, n.inputs[0]), count_of,
+      site, result, *bounded_count(g, n.inputs[0]), count_of,
       [](const element_site& s, const index_expr& c) { return s.read(0, s.b.index_at(s.dims(0), c)) + " != 0"; });
   result.size = computed_size{chosen.after, chosen.count, {{n.outputs[0], 1}}};
   add_output_kernel(
@@ -39,27 +33,14 @@ namespace dnnopt::codegen {
   return result;
 }
 
-/// Conditions beyond the axis may not hold, which only the reference tests.
-[[nodiscard]] inline std::string reject_compress(const lowering_site& site) {
-  if (std::string why = reject_selection(site, "Compress"); !why.empty()) return why;
-  const node& n = site.anchor_node();
-  if (!site.input(0).dims || !site.input(1).dims || site.input(1).dims->size() != 1) return "shapes are not known";
-  const shape& x = *site.input(0).dims;
-  const index_expr length =
-      n.attributes.contains("axis") ? x[normalize_axis(n.attributes.get_int("axis", 0), x.size())] : element_count(x);
-  const index_expr& conditions = site.input(1).dims->front();
-  return conditions == length || (length - conditions).range().low >= 0 ? ""
-                                                                        : "there may be more conditions than slices";
-}
-
-[[nodiscard]] inline lowered_node lower_compress(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_compress(const lowering_site& site, const choice&) {
   const node& n = site.anchor_node();
   lowered_node result;
   const bool flat = !n.attributes.contains("axis");
   const std::size_t axis = flat ? 0 : normalize_axis(n.attributes.get_int("axis", 0), site.input(0).dims->size());
   const auto count_of = [](const element_site& s) { return s.dims(1)[0]; };
   const selected_places chosen =
-      keep_chosen(site, result, bounded_count(site.block.g, n.inputs[1]), count_of,
+      keep_chosen(site, result, *bounded_count(site.block.g, n.inputs[1]), count_of,
                   [](const element_site& s, const index_expr& c) { return s.read(1, {c}) + " != 0"; });
   result.size = computed_size{chosen.after, chosen.count, {{n.outputs[0], axis}}};
   add_output_kernel(site, result, 0, "select_slices", [&](const element_site& s, const std::vector<index_expr>& at) {
@@ -71,21 +52,6 @@ namespace dnnopt::codegen {
     return s.read(0, from);
   });
   return result;
-}
-
-/// Slices are compared with each other: work grows with their number's square, which a sort on the host does not.
-inline constexpr std::int64_t most_compared_slices = 16384;
-
-[[nodiscard]] inline std::string reject_unique(const lowering_site& site) {
-  if (std::string why = reject_selection(site, "Unique"); !why.empty()) return why;
-  if (!site.input(0).dims) return "the shape is not known";
-  const node& n = site.anchor_node();
-  const shape& x = *site.input(0).dims;
-  const index_expr length =
-      n.attributes.contains("axis") ? x[normalize_axis(n.attributes.get_int("axis", 0), x.size())] : element_count(x);
-  return length.range().high > most_compared_slices
-             ? "more than " + std::to_string(most_compared_slices) + " slices are to be compared"
-             : "";
 }
 
 namespace detail {
@@ -141,14 +107,14 @@ void add_slice_kernel(const lowering_site& site, lowered_node& to, bool flat, st
 }  // namespace detail
 
 /// Each slice finds the first one that equals it; these are kept in the order of their values, or as they come.
-[[nodiscard]] inline lowered_node lower_unique(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_unique(const lowering_site& site, const choice&) {
   const node& n = site.anchor_node();
   const graph& g = site.block.g;
   lowered_node result;
   const bool flat = !n.attributes.contains("axis");
   const bool sorted = n.attributes.get_int("sorted", 1) != 0;
   const std::size_t axis = flat ? 0 : normalize_axis(n.attributes.get_int("axis", 0), site.input(0).dims->size());
-  const index_expr most = bounded_count(g, n.inputs[0]);
+  const index_expr most = *bounded_count(g, n.inputs[0]);
   const std::size_t first = add_scratch(result, most, 4);   // of each slice, the first equal one
   const std::size_t ranks = add_scratch(result, most, 4);   // of each first one, its place in the output
   const std::size_t places = add_scratch(result, most, 4);  // of each place in the output, its slice
@@ -227,4 +193,4 @@ void add_slice_kernel(const lowering_site& site, lowered_node& to, bool flat, st
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_LOWER_SELECTION_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_EMIT_SELECTION_HPP

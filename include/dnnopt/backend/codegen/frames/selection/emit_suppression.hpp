@@ -1,12 +1,11 @@
 // Owns the kernels of NonMaxSuppression: boxes are taken per image and class, counted, and written as rows.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_LOWER_SUPPRESSION_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_LOWER_SUPPRESSION_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_EMIT_SUPPRESSION_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_EMIT_SUPPRESSION_HPP
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,21 +13,12 @@
 
 namespace dnnopt::codegen {
 
-[[nodiscard]] inline std::string reject_suppression(const lowering_site& site) {
-  if (std::string why = reject_selection(site, "NonMaxSuppression"); !why.empty()) return why;
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    if (!site.input(i).dims || site.input(i).dims->size() != 3) return "other than three dims";
-    if (site.input(i).type != dtype::float32) return "computes in float32";
-  }
-  return {};
-}
-
 /// Work: for each box that is taken, all boxes of its image and class.
-[[nodiscard]] inline lowered_node lower_suppression(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_suppression(const lowering_site& site, const choice& chosen) {
   const node& n = site.anchor_node();
   const graph& g = site.block.g;
   lowered_node result;
-  const index_expr most = bounded_count(g, n.inputs[1]);
+  const index_expr most = *bounded_count(g, n.inputs[1]);
   const std::size_t left = add_scratch(result, most, 1);
   const std::size_t taken = add_scratch(result, most, 4);
   const std::size_t found = add_scratch(result, most, 4);
@@ -42,9 +32,7 @@ namespace dnnopt::codegen {
     const index_expr c = b.index("c", s.dims(1)[1]);
     const index_expr i = b.index("i", s.dims(1)[2]);
     const index_expr k = b.index("k", 4);
-    std::size_t group = 1;
-    if (site.options.device != nullptr && !site.prefers_vectors())
-      group = std::bit_floor(std::clamp<std::size_t>(site.options.device->max_work_group_size, 1, 256));
+    const auto group = static_cast<std::size_t>(chosen["group"]);
     b.define("DNNOPT_GROUP", static_cast<std::int64_t>(group));
     b.define("DNNOPT_BOXES", s.dims(1)[2]);
     b.define("DNNOPT_CLASSES", s.dims(1)[1]);
@@ -112,4 +100,4 @@ namespace dnnopt::codegen {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_LOWER_SUPPRESSION_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_SELECTION_EMIT_SUPPRESSION_HPP

@@ -1,27 +1,18 @@
 // Owns the kernel of blocks without an anchor: one work-item per output element, whose value is an element expression.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_LOWER_MAP_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_LOWER_MAP_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_EMIT_MAP_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_EMIT_MAP_HPP
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/maps/choose.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
-#include <dnnopt/backend/codegen/lowering_row.hpp>
 
 namespace dnnopt::codegen {
-
-/// An element expression of one anchor inside that of another would compute the inner one once for each use.
-[[nodiscard]] inline std::string reject_map(const lowering_site& site) {
-  std::size_t anchors = 0;
-  for (const node_id id : site.block.members) {
-    const op_info& op = *site.block.g.node_at(id).op;
-    anchors += is_element_kind(op.kind) || op.element_cost != 0 ? 0 : 1;
-  }
-  return anchors > 1 ? "more than one member needs a frame" : "";
-}
 
 /// The kernel that computes a block's output `out` texel by texel, each element by its expression.
 [[nodiscard]] inline kernel_plan lower_texel_map(const block_view& block, std::span<const emitter_row> emitters,
@@ -114,6 +105,11 @@ inline constexpr std::size_t most_outputs = 32;
   return result;
 }
 
+[[nodiscard]] inline lowered_node emit_map(const lowering_site& site, const choice& chosen) {
+  return lower_map(site.block, site.options.emitters, chosen.find("many").value_or(unbounded),
+                   chosen.find("group").value_or(64));
+}
+
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_LOWER_MAP_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_EMIT_MAP_HPP

@@ -1,8 +1,8 @@
 // Owns the kernel of recurrent layers: RNN, GRU and LSTM, all steps in one launch.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_RECURRENT_LOWER_RECURRENT_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_RECURRENT_LOWER_RECURRENT_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_RECURRENT_EMIT_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_RECURRENT_EMIT_HPP
 
-#include <bit>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
-#include <dnnopt/backend/codegen/frames/products/matrix_frame.hpp>
+#include <dnnopt/backend/codegen/frames/recurrent/choose.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 #include <dnnopt/ops/recurrent_cells.hpp>
 
@@ -46,29 +46,6 @@ namespace dnnopt::codegen {
   return "x";
 }
 
-/// States of one image are kept in local memory: at most so many hidden units.
-inline constexpr std::int64_t most_hidden_units = 2048;
-
-[[nodiscard]] inline std::string reject_recurrent(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  const recurrent_cell* const cell = n.op->domain.empty() ? find_recurrent_cell(n.op->name) : nullptr;
-  if (cell == nullptr) return "no kernel for this kind of loop";
-  if (site.block.members.size() != 1) return "something is joined to the layer";
-  // Input 4 counts steps, in integers.
-  for (std::size_t i = 0; i < n.inputs.size(); ++i)
-    if (i != 4)
-      if (std::string why = reject_input_type(site, i); !why.empty()) return why;
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}})
-    if (!site.input(i).dims || site.input(i).dims->size() != 3) return "other than three dims";
-  for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
-    for (const index_expr& dim : *site.input(i).dims)
-      if (!dim.is_constant()) return "the sizes of the weights are not known before execution";
-  const shape& r = *site.input(2).dims;
-  if (r[2].constant() < 1 || r[2].constant() > most_hidden_units)
-    return "hidden units: none, or more than " + std::to_string(most_hidden_units);
-  return {};
-}
-
 /// Defines dnnopt_f, dnnopt_g and dnnopt_h, those that the cell has. Errors: as recurrent_activations_of.
 inline void define_recurrent_activations(kernel_builder& b, const attribute_map& attributes, const recurrent_cell& cell,
                                          std::size_t directions) {
@@ -91,7 +68,7 @@ inline void define_recurrent_activations(kernel_builder& b, const attribute_map&
 }
 
 /// One work-group per image and direction. Work: steps one after the other, each reading all weights.
-[[nodiscard]] inline lowered_node lower_recurrent(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_recurrent(const lowering_site& site, const choice& chosen) {
   const node& n = site.anchor_node();
   const recurrent_cell& cell = *find_recurrent_cell(n.op->name);
   kernel_builder b(site.block, site.options.emitters);
@@ -164,12 +141,7 @@ inline void define_recurrent_activations(kernel_builder& b, const attribute_map&
   optional_store(1, "DNNOPT_STORE_STATE", "dnnopt_store_state", state, {"d", "z", "j"}, "d, z, j");
   optional_store(2, "DNNOPT_STORE_CELL", "dnnopt_store_cell", state, {"d", "z", "j"}, "d, z, j");
 
-  // Units that follow each other read the same state; a CPU's work-item takes all of them.
-  std::size_t group = 1;
-  if (site.options.device != nullptr && !site.prefers_vectors())
-    group = std::min<std::size_t>(
-        std::bit_ceil(static_cast<std::size_t>(hidden)),
-        std::bit_floor(std::clamp<std::size_t>(site.options.device->max_work_group_size, 1, 256)));
+  const auto group = static_cast<std::size_t>(chosen["group"]);
   kernel_plan plan = b.finish(kernels::prelude, kernels::recurrent_groups, "recurrent_groups");
   plan.global = {static_cast<std::int64_t>(group), batch, directions};
   plan.local = {group, 1, 1};
@@ -181,4 +153,4 @@ inline void define_recurrent_activations(kernel_builder& b, const attribute_map&
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_RECURRENT_LOWER_RECURRENT_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_RECURRENT_EMIT_HPP

@@ -1,6 +1,6 @@
 // Owns the kernels of scatter operators: a copy of the data, then updates in order along what may collide.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_LOWER_SCATTER_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_LOWER_SCATTER_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_SCATTER_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_SCATTER_HPP
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
+#include <dnnopt/backend/codegen/frames/indexed/choose.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
-#include <dnnopt/backend/codegen/lowering_row.hpp>
 
 namespace dnnopt::codegen {
 
@@ -28,7 +28,7 @@ namespace dnnopt::codegen {
 
 /// Lowers a block whose only output is that of a scatter operator; its inputs may be computed by other members. Updates
 /// that can meet in one element are made by one work-item, in order, so results repeat.
-[[nodiscard]] inline lowered_node lower_scatter(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_scatter(const lowering_site& site, const choice&) {
   const node& n = site.anchor_node();
   const value_id out = n.outputs[0];
   lowered_node result;
@@ -61,9 +61,7 @@ namespace dnnopt::codegen {
   shape lanes;
   index_expr i;
   if (by_tuple) {
-    const auto width = indices.back().as_constant();
-    if (!width) throw s.refuse("the length of index tuples is not known before execution");
-    const auto depth = static_cast<std::size_t>(*width);
+    const auto depth = static_cast<std::size_t>(indices.back().constant());
     lanes.assign(data.begin() + static_cast<std::ptrdiff_t>(depth), data.end());
     i = b.index("i", element_count(lanes));
     const std::vector<index_expr> lane = b.index_at(lanes, i);
@@ -101,17 +99,6 @@ namespace dnnopt::codegen {
   return result;
 }
 
-/// Why a block is not one scatter operator whose result is stored as it is.
-[[nodiscard]] inline std::string reject_scatter(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  if (n.op->view != nullptr) return "the operator is an index map";
-  for (const emitter_row& row : site.options.emitters)
-    if (row.name == n.op->name && row.domain == n.op->domain) return "the operator has an element expression";
-  if (site.block.outputs.size() != 1 || site.block.outputs[0] != n.outputs[0])
-    return "something follows the scatter in its block";
-  return {};
-}
-
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_LOWER_SCATTER_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_SCATTER_HPP

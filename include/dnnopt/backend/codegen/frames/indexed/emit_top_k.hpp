@@ -1,30 +1,23 @@
 // Owns the kernel of TopK: one work-item per element counts how many elements of its row come before it.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_LOWER_TOP_K_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_LOWER_TOP_K_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_TOP_K_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_TOP_K_HPP
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
+#include <dnnopt/backend/codegen/frames/indexed/choose.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
-#include <dnnopt/backend/codegen/lowering_row.hpp>
 
 namespace dnnopt::codegen {
 
-[[nodiscard]] inline std::string reject_top_k(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  if (n.op->name != "TopK") return "no kernel for this kind of selection";
-  for (const value_id out : site.block.outputs)
-    if (out != n.outputs[0] && (n.outputs.size() < 2 || out != n.outputs[1]))
-      return "something follows the selection in its block";
-  return {};
-}
-
 /// An element's place is the number of elements that come before it in the order; equal elements keep their order. Work
 /// grows with the square of the row, and every place is written once.
-[[nodiscard]] inline lowered_node lower_top_k(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_top_k(const lowering_site& site, const choice&) {
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
@@ -72,4 +65,4 @@ namespace dnnopt::codegen {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_LOWER_TOP_K_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_TOP_K_HPP

@@ -1,0 +1,140 @@
+// Owns what all kernels of convolutions share: extents, windows, and where elements of image, weights and result stand.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CONVOLUTION_SHAPE_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CONVOLUTION_SHAPE_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <dnnopt/backend/codegen/elements/convolution.hpp>
+#include <dnnopt/backend/codegen/frames/products/matrix_frame.hpp>
+#include <dnnopt/backend/codegen/frames/windows/window_axes.hpp>
+
+namespace dnnopt::codegen {
+
+/// A convolution in the kernel's symbols, its spatial dims brought to three (depth, height, width) by leading ones.
+struct convolution_shape {
+  index_expr batch;
+  std::int64_t group = 1;
+  index_expr channels;   ///< input channels per group
+  index_expr outputs;    ///< output channels per group
+  std::size_t rank = 2;  ///< spatial dims that the operator has
+  three_axes axes;
+  bool pointwise = false;  ///< windows of one element, stride 1, no padding: width counts all positions
+
+  [[nodiscard]] index_expr window() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
+  [[nodiscard]] index_expr positions() const { return axes[0].output * axes[1].output * axes[2].output; }
+};
+
+[[nodiscard]] inline convolution_shape convolution_of(const element_site& s) {
+  convolution_shape c;
+  const shape& x = s.dims(0);
+  const shape& w = s.dims(1);
+  c.batch = x[0];
+  c.group = s.attributes().get_int("group", 1);
+  c.channels = w[1];
+  c.outputs = floordiv(w[0], c.group);
+  const std::vector<window_axis> own = windows_of(s, 1);
+  c.rank = own.size();
+  c.axes = brought_to_three(own, s.out_dims());
+  c.pointwise = true;
+  for (const window_axis& axis : own)
+    c.pointwise = c.pointwise && axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == index_expr(0) &&
+                  axis.pad_end == index_expr(0);
+  if (c.pointwise) {
+    window_axis flat;
+    flat.pad_begin = 0;
+    flat.pad_end = 0;
+    flat.input = c.positions();
+    flat.output = flat.input;
+    c.axes[2] = flat;
+    for (std::size_t i = 0; i < 2; ++i) {
+      c.axes[i].input = 1;
+      c.axes[i].output = 1;
+    }
+  }
+  return c;
+}
+
+[[nodiscard]] inline std::string reject_convolution(const lowering_site& site) {
+  const node& n = site.anchor_node();
+  if (n.op->arity.most_inputs != 3 || n.op->arity.least_inputs != 2 || n.attributes.contains("output_padding") ||
+      n.op->name == "ConvTranspose")
+    return "no plain convolution";
+  if (std::string why = reject_element_types(site, 3); !why.empty()) return why;
+  const auto& dims = site.input(0).dims;
+  if (!dims || dims->size() < 3 || dims->size() > 5) return "other than one to three spatial dims";
+  const auto& w = site.input(1).dims;
+  if (!w || !(*w)[0].is_constant() || !(*w)[1].is_constant())
+    return "the numbers of channels are not known before execution";
+  return {};
+}
+
+/// Defines the windows of a convolution by the names that its frames know.
+inline void define_windows(kernel_builder& b, const convolution_shape& c) { define_axes(b, c.axes, "DNNOPT_"); }
+
+/// Defines dnnopt_load_x(z, c, d, h, w): the input element where z counts (batch, group).
+inline void define_image_load(kernel_builder& b, const element_site& s, const convolution_shape& c) {
+  const std::vector<std::string> names{"z", "c", "d", "h", "w"};
+  const index_expr z = b.index("z", c.batch * c.group);
+  const index_expr channel = b.index("c", c.channels);
+  const std::array<index_expr, 3> position{b.index("d", c.axes[0].input), b.index("h", c.axes[1].input),
+                                           b.index("w", c.axes[2].input)};
+  std::vector<index_expr> at{floordiv(z, c.group), mod(z, c.group) * c.channels + channel};
+  if (c.pointwise) {
+    const shape& x = s.dims(0);
+    for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), position[2])) at.push_back(i);
+  } else {
+    at.insert(at.end(), position.end() - static_cast<std::ptrdiff_t>(c.rank), position.end());
+  }
+  b.define_load("dnnopt_load_x", s.n().inputs[0], at, names);
+}
+
+/// The anchor's element: the sum and the bias.
+[[nodiscard]] inline std::string biased(kernel_builder& b, const element_site& s, const index_expr& channel) {
+  return s.has(2) ? b.let(compute_type::real, "value + " + s.read(2, {channel})) : std::string("value");
+}
+
+/// The index of a weight: output channel `row` of a group, and its element (channel, window element).
+[[nodiscard]] inline std::vector<index_expr> weight_index(const element_site& s, const convolution_shape& c,
+                                                          const index_expr& group, const index_expr& row,
+                                                          const index_expr& inner) {
+  std::vector<index_expr> at{group * c.outputs + row};
+  const shape& w = s.dims(1);
+  for (const index_expr& i : s.b.index_at(shape(w.begin() + 1, w.end()), inner)) at.push_back(i);
+  return at;
+}
+
+/// The index of the result at output channel `row` of the group that z counts, and position `column`; `joined`: columns
+/// count the positions of all images.
+[[nodiscard]] inline std::vector<index_expr> output_index(kernel_builder& b, const element_site& s,
+                                                          const convolution_shape& c, const index_expr& row,
+                                                          const index_expr& column, bool joined = false) {
+  const shape& out = s.out_dims();
+  const index_expr image = joined ? index_expr(0) : b.index("z", c.batch * c.group);
+  std::vector<index_expr> at{joined ? floordiv(column, c.positions()) : floordiv(image, c.group),
+                             mod(image, c.group) * c.outputs + row};
+  const index_expr place = joined ? mod(column, c.positions()) : column;
+  for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), place)) at.push_back(i);
+  return at;
+}
+
+/// Defines dnnopt_load_weight(z, m, c, kd, kh, kw).
+inline void define_plane_weights(kernel_builder& b, const element_site& s, const convolution_shape& c) {
+  const index_expr z = b.index("z", c.batch * c.group);
+  const index_expr channel = mod(z, c.group) * c.outputs + b.index("m", c.outputs);
+  const std::array<index_expr, 3> k{b.index("kd", c.axes[0].kernel), b.index("kh", c.axes[1].kernel),
+                                    b.index("kw", c.axes[2].kernel)};
+  b.define_function("dnnopt_load_weight", compute_type::real, std::vector<std::string>{"z", "m", "c", "kd", "kh", "kw"},
+                    [&] {
+                      std::vector<index_expr> at{channel, b.index("c", c.channels)};
+                      at.insert(at.end(), k.end() - static_cast<std::ptrdiff_t>(c.rank), k.end());
+                      return b.emit(s.n().inputs[1], at);
+                    });
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CONVOLUTION_SHAPE_HPP

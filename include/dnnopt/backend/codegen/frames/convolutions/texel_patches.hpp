@@ -1,0 +1,86 @@
+// Owns how convolutions read patches of an image four channels at a time, from texels.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_TEXEL_PATCHES_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_TEXEL_PATCHES_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
+
+namespace dnnopt::codegen {
+
+/// Four channels of an image: `group_first + first` and on, of which those count whose place in the group, `first` and
+/// on (`first` a multiple of four), is below `channels`.
+struct texel_channels {
+  index_expr image;
+  index_expr group_first;
+  index_expr first;
+  index_expr channels;
+};
+
+/// Declares `float4 four` and fills it with four channels of an element of a patch: that of output `position` at
+/// `window_at`; zero in padding, by the border of an image where there is one (kernel_builder::within_or_zero).
+inline void emit_texel_patch(kernel_builder& b, const element_site& s, const convolution_shape& c,
+                             const texel_channels& from, const index_expr& position,
+                             std::span<const index_expr> window_at) {
+  const value_id x = s.n().inputs[0];
+  const bool member = b.is_member_value(x);
+  const std::vector<index_expr> out_at =
+      b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output}, position);
+  b.line("float4 four = (float4)(0.0f);");
+  std::string test;
+  std::array<index_expr, 3> own;
+  std::array<bool, 3> bounded{true, true, true};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const window_axis& a = c.axes[i];
+    own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
+    kernel_builder::border_test within{kernel_builder::within(own[i], a.input)};
+    if (!c.pointwise && i + c.rank >= 3) within = b.within_or_zero(x, 2 + i + c.rank - 3, own[i]);
+    test = both(std::move(test), within.text);
+    bounded[i] = within.bounded;
+  }
+  s.when(test, [&] {
+    for (std::size_t i = 0; i < 3; ++i)
+      if (bounded[i]) own[i] = b.define_index("x", own[i], c.axes[i].input);
+    std::vector<index_expr> at{from.image, 0};
+    if (c.pointwise) {
+      const shape& d = s.dims(0);
+      for (const index_expr& i : b.index_at(shape(d.begin() + 2, d.end()), own[2])) at.push_back(i);
+    } else {
+      at.insert(at.end(), own.end() - static_cast<std::ptrdiff_t>(c.rank), own.end());
+    }
+    for (std::int64_t j = 0; j < texel_width; ++j) {
+      const index_expr channel = from.first + j;
+      at[1] = from.group_first + channel;
+      // Beyond the last channel a texel holds zeros; what is computed from them may be anything.
+      s.when(member ? kernel_builder::within(channel, from.channels) : std::string(),
+             [&] { b.line("four.s" + std::to_string(j) + " = " + s.read(0, at) + ";"); });
+    }
+  });
+}
+
+/// Defines dnnopt_load4_b(z, k, n): four channels of one element of a patch, where k counts (window element, channel).
+inline void define_texel_patches(kernel_builder& b, const element_site& s, const convolution_shape& c,
+                                 const product_extents& e) {
+  const index_expr slices = ceildiv(c.channels, texel_width);
+  b.begin();
+  const index_expr q = b.index("quarter_k", floordiv(e.inner, texel_width));
+  b.line("const int quarter_k = k >> 2;");
+  const index_expr z = b.index("z", e.batch);
+  emit_texel_patch(b, s, c,
+                   {floordiv(z, c.group), mod(z, c.group) * c.channels, mod(q, slices) * texel_width, c.channels},
+                   b.index("n", e.columns),
+                   b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, floordiv(q, slices)));
+  b.line("return four;");
+  b.add_function("static inline float4 dnnopt_load4_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) {\n" +
+                 b.take() + "}\n");
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_TEXEL_PATCHES_HPP

@@ -1,0 +1,71 @@
+// Owns the kernel of windows that slide over single planes: depthwise convolution, maximum and average pooling.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_WINDOWS_EMIT_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_WINDOWS_EMIT_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/frames/sources.hpp>
+#include <dnnopt/backend/codegen/frames/windows/choose.hpp>
+
+namespace dnnopt::codegen {
+
+[[nodiscard]] inline lowered_node emit_window_planes(const lowering_site& site, const choice& chosen) {
+  const node& n = site.anchor_node();
+  const window_family family = find_window_operator(n.op->domain, n.op->name)->family;
+  kernel_builder b(site.block, site.options.emitters);
+  const element_site s(b, site.anchor, 0, {});
+  const convolution_shape c = planes_of(s, family);
+  b.define("DNNOPT_FAMILY", static_cast<std::int64_t>(family));
+  b.define("DNNOPT_Z", c.batch * c.group);
+  b.define("DNNOPT_M", c.outputs);
+  define_windows(b, c);
+  define_image_load(b, s, c);
+  const index_expr z = b.index("z", c.batch * c.group);
+  const index_expr m = b.index("m", c.outputs);
+  const index_expr channel = mod(z, c.group) * c.outputs + m;
+  if (family == window_family::weighted_sum) define_plane_weights(b, s, c);
+  const std::optional<plane_total> total = plane_total_in(site.block);
+  const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output),
+                                    b.index("ow", c.axes[2].output)};
+  std::vector<index_expr> at{floordiv(z, c.group), channel};
+  if (c.pointwise) {
+    const shape& out = s.out_dims();
+    for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), o[2])) at.push_back(i);
+  } else {
+    at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
+  }
+  b.define_store(
+      "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real,
+      [&] {
+        if (family == window_family::weighted_sum) return biased(b, s, channel);
+        if (family == window_family::greatest) return std::string("value");
+        return b.let(compute_type::real,
+                     "value / (float)(" + pooled_count(s, pool_windows(s), std::span(at).subspan(2)) + ")");
+      },
+      total ? total->result : no_value, total ? total->planes : no_value);
+  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
+  b.define("DNNOPT_ROWS", chosen["rows"]);
+  b.define("DNNOPT_BLOCKS", chosen["blocks"]);
+  b.define("DNNOPT_PLANES", chosen["planes"]);
+  b.define("DNNOPT_UNROLL", chosen["unroll"]);
+  kernel_plan plan = b.finish(kernels::prelude, kernels::window_planes, "window_planes");
+  plan.global = {index_expr(total ? 1 : blocks_of(c.axes[1].output.constant(), chosen["rows"])),
+                 ceildiv(c.batch * c.group * c.outputs, chosen["planes"]), index_expr(1)};
+  plan.local = {1, 1, 1};
+  plan.tuning = chosen.tuning;
+  plan.flops = c.batch * c.group * c.outputs * c.positions() * c.window() * 2;
+  lowered_node result;
+  result.kernels.push_back(std::move(plan));
+  return result;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_WINDOWS_EMIT_HPP
