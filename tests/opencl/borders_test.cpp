@@ -48,9 +48,7 @@ void check_same(const model& m, session& s, const named_tensors& inputs) {
   }
 }
 
-index_expr symbol(network& n, const std::string& name) {
-  return n.g.expressions().symbol(name);
-}
+index_expr symbol(network& n, const std::string& name) { return n.g.expressions().symbol(name); }
 
 }  // namespace
 
@@ -115,14 +113,24 @@ TEST_CASE("windows that the input does not fill have no output where ceil_mode r
   }
 }
 
+TEST_CASE("windows with computed padding take an input without elements") {
+  network n;
+  const value_id in = n.input("x", {1, 1, symbol(n, "w"), 0});
+  attribute_map window;
+  window.set("kernel_shape", std::vector<std::int64_t>{3, 1});
+  window.set("auto_pad", std::string("SAME_UPPER"));
+  const model m = n.finish(n.node("AveragePool", {in}, window));
+  session s = on_device(m);
+  for (const std::int64_t width : {0, 1, 4}) check_same(m, s, {{"x", tensor(dtype::float32, {1, 1, width, 0})}});
+}
+
 TEST_CASE("Reshape of a tensor without elements by dims that are known at run time alone") {
   network n;
   const value_id in = n.input("x", {symbol(n, "a"), 0, symbol(n, "b")});
   const value_id dims = n.g.add_input("dims", dtype::int64, shape{3});
   const model m = n.finish(n.node("Reshape", {in, dims}));
   session s = on_device(m);
-  check_same(m, s,
-             {{"x", tensor(dtype::float32, {2, 0, 5})}, {"dims", tensor::of<std::int64_t>({3}, {7, 0, 9})}});
+  check_same(m, s, {{"x", tensor(dtype::float32, {2, 0, 5})}, {"dims", tensor::of<std::int64_t>({3}, {7, 0, 9})}});
 }
 
 TEST_CASE("RoiAlign of regions whose corners are exchanged has no samples") {

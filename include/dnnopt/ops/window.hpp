@@ -60,6 +60,7 @@ inline std::vector<window_axis> window_axes(const attribute_map& attributes, std
     axes[i].kernel = kernel[i];
     axes[i].stride = strides[i];
     axes[i].dilation = dilations[i];
+    axes[i].least_slack = -strides[i];
     axes[i].input = spatial[i];
   }
   return axes;
@@ -98,7 +99,7 @@ inline bool pads_automatically(const std::string& auto_pad) {
     axis.pad_end = pads[i + axes.size()];
     const index_expr slack = axis.input + axis.pad_begin + axis.pad_end - axis.extent();
     axis.output = floordiv(slack, axis.stride) + 1;
-    axis.least_slack = ceil_mode ? 1 - 2 * axis.stride : -axis.stride;
+    if (ceil_mode) axis.least_slack = 1 - 2 * axis.stride;
     if (ceil_mode && axis.stride > 1)
       axis.output = min(ceildiv(slack, axis.stride) + 1, floordiv(axis.input + axis.pad_begin - 1, axis.stride) + 1);
     if (axis.output.range().high < 0)
