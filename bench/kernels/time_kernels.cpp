@@ -29,6 +29,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower.hpp>
+#include <dnnopt/backend/measure/step_facts.hpp>
 #include <dnnopt/backend/measure/tuner.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/kernel_launch.hpp>
@@ -137,7 +138,8 @@ class bench {
                  return o;
                }()),
         ops_(standard_ops()),
-        form_(std::move(form)) {
+        form_(std::move(form)),
+        half_step_(opencl::measure_half_step(where_)) {
     std::printf("%s\n", where_.info().name.c_str());
   }
 
@@ -164,6 +166,7 @@ class bench {
     const codegen::block_view block{g, {n}, {out}};
     const device_info facts = with_form(where_.info(), find_kernel_form(form_).value_or(kernel_form::native));
     codegen::lower_options lowering = codegen::default_lower_options(&facts);
+    if (!facts.prefers_vectors()) lowering.half_step = half_step_;
     if (const char* const growth = std::getenv("DNNOPT_WEIGHT_GROWTH")) lowering.weight_growth = std::atof(growth);
     codegen::lowered_node lowered = codegen::lower(block, lowering);
     codegen::tuning_table chosen;
@@ -347,6 +350,7 @@ class bench {
   opencl::program_cache cache_;
   op_set ops_;
   std::string form_;
+  const codegen::matrix_step* half_step_;  ///< what multiplies halves on the device; null: nothing does
   std::size_t binaries_ = 0;
 };
 

@@ -62,6 +62,7 @@ class kernel_bench {
   std::vector<std::string> shape_classes;           ///< of the last run
   memory_objects memory = memory_objects::buffers;  ///< what the next runs are lowered with
   bool half_products = false;                       ///< what the next runs are lowered with
+  const codegen::matrix_step* half_step = nullptr;  ///< what the next runs are lowered with
   image_limits images;                              ///< the device's unless a test changes them
   std::uint32_t compute_units = 0;                  ///< the device's unless a test changes them
   std::uint64_t local_memory = 0;                   ///< bytes, where a test wants less than the device has
@@ -115,6 +116,7 @@ class kernel_bench {
     options.tuned = tuned;
     options.memory = memory;
     options.half_products = half_products;
+    options.half_step = half_step;
     const codegen::lowered_node lowered = codegen::lower(block, options);
     shape_classes.clear();
     for (const codegen::kernel_plan& plan : lowered.kernels)

@@ -90,7 +90,8 @@ struct session::state {
   [[nodiscard]] std::unique_ptr<opencl_executor> make_executor(const std::shared_ptr<const graph>& g,
                                                                bool require_device);
   [[nodiscard]] device_lowering lowering_of(const graph& g) const {
-    return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form);
+    return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form,
+                        options.precision);
   }
 };
 

@@ -17,6 +17,7 @@
 
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
 #include <dnnopt/backend/codegen/choice.hpp>
+#include <dnnopt/backend/codegen/matrix_step.hpp>
 #include <dnnopt/backend/codegen/tuning.hpp>
 #include <dnnopt/device_info.hpp>
 
@@ -37,6 +38,8 @@ struct lower_options {
   double weight_growth = std::numeric_limits<double>::infinity();
   /// Whether frames multiply in halves where both operands are stored in them (precision::fp16_arithmetic).
   bool half_products = false;
+  /// What multiplies halves on the device in matrix steps; null: nothing does, or nobody looked.
+  const matrix_step* half_step = nullptr;
   /// By a block's node (placed_node::id), the most work-items of its work-groups where its kernels were found to allow
   /// fewer than the device does (backend/run/refused_work_groups.hpp); null: nothing was found.
   const std::map<node_id, std::size_t>* work_group_limits = nullptr;
@@ -135,9 +138,11 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "matrix_panels_packed",
     "matrix_tiles",
     "matrix_partials",
+    "matrix_steps",
     "convolution_panels",
     "convolution_panels_packed",
     "convolution_tiles",
+    "convolution_steps",
     "convolution_texels",
     "convolution_rows",
     "convolution_shifts",

@@ -30,6 +30,7 @@
 #include <dnnopt/backend/codegen/frames/rows/emit.hpp>
 #include <dnnopt/backend/codegen/frames/selection/emit_selection.hpp>
 #include <dnnopt/backend/codegen/frames/selection/emit_suppression.hpp>
+#include <dnnopt/backend/codegen/frames/steps/emit.hpp>
 #include <dnnopt/backend/codegen/frames/windows/emit.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
 
@@ -41,6 +42,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::matrix_product, "product_chain", reject_product_chain, lower_product_chain, true},
     lowering_row{computation_kind::convolution, "vector_chain", reject_vector_chain, lower_vector_chain, true},
     lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
+    chosen_row(computation_kind::matrix_product, "matrix_steps", choose_steps, emit_steps),
     lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
     chosen_row(computation_kind::convolution, "window_planes", choose_window_planes, emit_window_planes),
     lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
@@ -50,6 +52,7 @@ inline constexpr std::array lowering_table{
                  lower_convolution_shifts},
     lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,
                  lower_convolution_panels},
+    chosen_row(computation_kind::convolution, "convolution_steps", choose_steps, emit_steps),
     lowering_row{computation_kind::convolution, "convolution_texels", reject_convolution_texels,
                  lower_convolution_texels},
     lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution_tiles, lower_convolution_tiles},

@@ -12,6 +12,7 @@
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/measure/tuning_store.hpp>
 #include <dnnopt/backend/program/texel_images.hpp>
+#include <dnnopt/storage.hpp>
 
 namespace dnnopt {
 
@@ -47,14 +48,31 @@ struct device_lowering {
          });
 }
 
-/// Of an opened device; it is measured where `g` resamples and images are wanted, and a note says so where it could not
-/// be. `exchanged` is what exchange_texels is told. Preconditions: `device` and `tuned`, which may be null, outlive the
-/// result.
+/// Whether kernels may read halves: where floats are stored so, or the graph itself declares some.
+[[nodiscard]] inline bool holds_halves(const graph& g, precision wanted) {
+  if (stores_halves(wanted)) return true;
+  for (value_id v = 0; v < g.value_count(); ++v)
+    if (g.facts(v).type == dtype::float16) return true;
+  return false;
+}
+
+/// Of an opened device; what multiplies halves on it is found out where `stored` or `g` has some and the kernels are
+/// not those for wide vectors. The device is measured where `g` resamples and images are wanted, and a note says so
+/// where it could not be. `exchanged` is what exchange_texels is told. Preconditions: `device` and `tuned`, which may
+/// be null, outlive the result.
 [[nodiscard]] inline device_lowering lowering_for(opened_device& device, const graph& g, memory_objects wanted,
                                                   const tuning_store* tuned,
                                                   const std::map<std::string, texel_layout>& exchanged = {},
-                                                  kernel_form form = kernel_form::native) {
+                                                  kernel_form form = kernel_form::native,
+                                                  precision stored = precision::fp32) {
   device_lowering result = lowering_for(device.context.info(), wanted, tuned, form);
+  if (!result.seen->prefers_vectors() && holds_halves(g, stored)) {
+    try {
+      result.options.half_step = device.half_step();
+    } catch (const error& e) {
+      result.notes.push_back(std::string("matrix steps could not be looked for: ") + e.what());
+    }
+  }
   if (wants_images(wanted, exchanged) && resamples(g)) {
     try {
       result.options.facts = &device.facts();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <dnnopt/backend/measure/device_facts.hpp>
+#include <dnnopt/backend/measure/step_facts.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/backend/opencl/program_cache.hpp>
@@ -35,6 +36,16 @@ struct opened_device {
     }
     return *facts_;
   }
+  /// What multiplies halves on the device in matrix steps, or null: from the file beside the programs, or found out now
+  /// (half_step_of in step_facts.hpp: two small kernels). Errors: those of devices. Several threads may call it.
+  [[nodiscard]] const codegen::matrix_step* half_step() {
+    const std::lock_guard lock(mutex_);
+    if (!half_step_) {
+      opencl::context measured(context.where());
+      half_step_ = opencl::half_step_of(measured, facts_folder_);
+    }
+    return *half_step_;
+  }
   /// Takes `known` for what would be measured. Precondition: nobody holds what facts() returned.
   void set_facts(const device_facts& known) {
     const std::lock_guard lock(mutex_);
@@ -46,8 +57,9 @@ struct opened_device {
     return options.on_disk ? options.folder : std::filesystem::path();
   }
 
-  std::mutex mutex_;  // guards facts_
+  std::mutex mutex_;  // guards facts_ and half_step_
   std::optional<device_facts> facts_;
+  std::optional<const codegen::matrix_step*> half_step_;
   std::filesystem::path facts_folder_;
 };
 

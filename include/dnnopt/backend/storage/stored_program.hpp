@@ -61,6 +61,9 @@ struct stored_program {
     for (const codegen::kernel_plan& plan : step.lowered.kernels) {
       made.figures.product_kernels += plan.flops == index_expr(0) ? 0 : 1;
       made.figures.half_products += plan.half_products ? 1 : 0;
+      if (plan.step.empty()) continue;
+      ++made.figures.step_kernels;
+      made.figures.step_provider = plan.step;
     }
   for (const placed_node& step : made.placed.steps)
     made.figures.notes.insert(made.figures.notes.end(), step.lowered.notes.begin(), step.lowered.notes.end());

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,7 @@ struct kernel_plan {
   std::shared_ptr<expr_context> expressions;  ///< keeps the kernel's own symbols alive
   index_expr flops = 0;                       ///< over the kernel's own symbols
   bool half_products = false;                 ///< whether products are of halves, and summed in them for a while
+  std::string_view step;                      ///< provider of the matrix steps that it multiplies in; empty: none
   std::vector<std::string> notes;             ///< what an image would have given the kernel and could not, and why
   std::string tuning;   ///< shape class that a tuning_table may hold; empty where nothing is to choose
   std::string version;  ///< name of the kernel family and version, for logs and tests

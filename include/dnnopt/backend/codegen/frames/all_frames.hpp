@@ -5,12 +5,14 @@
 #include <array>
 
 #include <dnnopt/backend/codegen/frames/rows/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/steps/parameters.hpp>
 
 namespace dnnopt::codegen {
 
 inline constexpr std::array all_frames{
     &row_items_frame,
     &row_groups_frame,
+    &matrix_steps_frame,
 };
 
 }  // namespace dnnopt::codegen

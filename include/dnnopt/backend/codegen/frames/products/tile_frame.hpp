@@ -194,6 +194,57 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
   return b.are_stored_halves(id) && !multiplies_halves(site, b);
 }
 
+/// The row of partial sums that index "m" of matrix "z" has in part "split". Rows begin at multiples of four, so that
+/// four are stored at once whatever the extent.
+[[nodiscard]] inline index_expr partial_row(kernel_builder& b, const product_extents& e, std::int64_t splits) {
+  const index_expr split = b.index("split", splits);
+  return ((split * e.batch + b.index("z", e.batch)) * e.rows + b.index("m", e.rows)) * (ceildiv(e.columns, 4) * 4);
+}
+
+/// Adds a scratch buffer for the sums of `splits` work-groups, and defines dnnopt_store_partial4(split, z, m, quarter,
+/// results), which keeps four columns of them.
+inline void define_partial_store(lowered_node& result, kernel_builder& b, const product_extents& e,
+                                 std::int64_t splits) {
+  const std::size_t number = result.scratch.size();
+  result.scratch.push_back({e.batch * e.rows * (ceildiv(e.columns, 4) * 4) * splits * 4, false});
+  const index_expr at = partial_row(b, e, splits) + b.index("quarter", ceildiv(e.columns, 4)) * 4;
+  b.add_function(
+      "static inline void dnnopt_store_partial4(DNNOPT_PARAMETERS, const int split, const int z, const int m, const "
+      "int quarter, const float4 results) {\n  *(__global float4*)(" +
+      b.scratch(number, dtype::float32, true) + " + " + index_source(at) + ") = results;\n}\n");
+}
+
+/// The kernel that adds the sums that define_partial_store kept in the last scratch buffer, and stores the results by
+/// what `define_store` defines (finish_tiles).
+template <class DefineStore>
+void add_partials(lowered_node& result, const lowering_site& site, std::int64_t splits, DefineStore&& define_store,
+                  store_direction along) {
+  kernel_builder last(site.block, site.options.emitters);
+  const product_extents own = define_store(last);
+  last.define("DNNOPT_M", own.rows);
+  last.define("DNNOPT_N", own.columns);
+  last.define("DNNOPT_SPLITS", splits);
+  last.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
+  const std::vector<std::string> names{"split", "z", "m", "n"};
+  last.define_function("dnnopt_load_partial", compute_type::real, names, [&] {
+    const index_expr at = partial_row(last, own, splits) + last.index("n", own.columns);
+    return last.let(compute_type::real,
+                    last.scratch(result.scratch.size() - 1, dtype::float32, false) + "[" + index_source(at) + "]");
+  });
+  kernel_plan sums = last.finish(kernels::prelude, kernels::matrix_partials, "matrix_partials");
+  const std::int64_t width =
+      std::min<std::int64_t>(64, site.options.device == nullptr || site.options.device->max_work_group_size == 0
+                                     ? 64
+                                     : static_cast<std::int64_t>(site.options.device->max_work_group_size));
+  const auto items = [&](const index_expr& extent, store_direction direction) {
+    return along == direction ? ceildiv(extent, 4) : extent;
+  };
+  sums.global = {ceildiv(items(own.columns, store_direction::columns), width) * width,
+                 items(own.rows, store_direction::rows), own.batch};
+  sums.local = {static_cast<std::size_t>(width), 1, 1};
+  result.kernels.push_back(std::move(sums));
+}
+
 /// Ends a kernel of the tile frame: `define_store(builder)` defines dnnopt_store(z, m, n, value), or dnnopt_store4
 /// along a direction of texels, in the symbols of that builder and returns the extents in them. Where the inner
 /// elements are split, sums go to a scratch buffer, and a second kernel adds them and stores.
@@ -214,21 +265,9 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   const bool halves = multiplies_halves(site, b);
   if (halves) b.define("DNNOPT_HALF_PRODUCTS", site.options.device == nullptr || site.options.device->fp16 ? 1 : 2);
   if (t.splits == 1) b.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
-  // Rows of partial sums begin at multiples of four, so that four are stored at once whatever the extent.
-  const auto partial_pitch = [](const product_extents& x) { return ceildiv(x.columns, 4) * 4; };
-  const auto partial_row = [&](kernel_builder& own, const product_extents& x) {
-    const index_expr split = own.index("split", t.splits);
-    return ((split * x.batch + own.index("z", x.batch)) * x.rows + own.index("m", x.rows)) * partial_pitch(x);
-  };
   if (t.splits > 1) {
     b.define("DNNOPT_SPLIT_INNER", t.split_inner);
-    const std::size_t number = result.scratch.size();
-    result.scratch.push_back({e.batch * e.rows * partial_pitch(e) * t.splits * 4, false});
-    const index_expr at = partial_row(b, e) + b.index("quarter", ceildiv(e.columns, 4)) * 4;
-    b.add_function(
-        "static inline void dnnopt_store_partial4(DNNOPT_PARAMETERS, const int split, const int z, const int m, const "
-        "int quarter, const float4 results) {\n  *(__global float4*)(" +
-        b.scratch(number, dtype::float32, true) + " + " + index_source(at) + ") = results;\n}\n");
+    define_partial_store(result, b, e, t.splits);
   } else {
     (void)define_store(b);
   }
@@ -241,31 +280,7 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   plan.half_products = halves;
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
   result.kernels.push_back(std::move(plan));
-  if (t.splits == 1) return;
-  kernel_builder last(site.block, site.options.emitters);
-  const product_extents own = define_store(last);
-  last.define("DNNOPT_M", own.rows);
-  last.define("DNNOPT_N", own.columns);
-  last.define("DNNOPT_SPLITS", t.splits);
-  last.define("DNNOPT_STORE_ALONG", static_cast<std::int64_t>(along));
-  const std::vector<std::string> names{"split", "z", "m", "n"};
-  last.define_function("dnnopt_load_partial", compute_type::real, names, [&] {
-    const index_expr at = partial_row(last, own) + last.index("n", own.columns);
-    return last.let(compute_type::real,
-                    last.scratch(result.scratch.size() - 1, dtype::float32, false) + "[" + index_source(at) + "]");
-  });
-  kernel_plan sums = last.finish(kernels::prelude, kernels::matrix_partials, "matrix_partials");
-  const std::int64_t width =
-      std::min<std::int64_t>(64, site.options.device == nullptr || site.options.device->max_work_group_size == 0
-                                     ? 64
-                                     : static_cast<std::int64_t>(site.options.device->max_work_group_size));
-  const auto items = [&](const index_expr& extent, store_direction direction) {
-    return along == direction ? ceildiv(extent, 4) : extent;
-  };
-  sums.global = {ceildiv(items(own.columns, store_direction::columns), width) * width,
-                 items(own.rows, store_direction::rows), own.batch};
-  sums.local = {static_cast<std::size_t>(width), 1, 1};
-  result.kernels.push_back(std::move(sums));
+  if (t.splits > 1) add_partials(result, site, t.splits, define_store, along);
 }
 
 }  // namespace dnnopt::codegen

@@ -1,0 +1,111 @@
+// Owns the kernels of products and convolutions in matrix steps.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_EMIT_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_EMIT_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/frames/steps/choose.hpp>
+
+namespace dnnopt::codegen {
+
+namespace detail {
+
+inline const std::array<std::vector<std::string>, 2> step_names{std::vector<std::string>{"z", "m", "k"},
+                                                                std::vector<std::string>{"z", "k", "n"}};
+
+/// Defines dnnopt_address_a(z, m, k) or dnnopt_address_b(z, k, n), where halves of an operand lie in memory.
+inline void define_step_address(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first) {
+  const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
+  const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
+  const index_expr k = b.index("k", p.extents.inner);
+  const step_address found =
+      address_of(b, p.operands[which], b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
+                 inner_first ? p.extents.inner : extent, which == 0 ? "a" : "b");
+  std::string text = "static inline __global const half* dnnopt_address_";
+  text += which == 0 ? "a" : "b";
+  text += "(DNNOPT_PARAMETERS";
+  for (const std::string& name : step_names[which]) text += ", const int " + name;
+  b.add_function(text + ") {\n" + found.statements + "  return " + b.pointer(found.stored, false) + " + " +
+                 index_source(found.offset) + ";\n}\n");
+}
+
+/// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand.
+inline void define_step_load(kernel_builder& b, const step_product& p, std::size_t which, bool bits) {
+  const step_operand& o = p.operands[which];
+  const index_expr z = b.index("z", p.extents.batch);
+  const index_expr outer = b.index(which == 0 ? "m" : "n", which == 0 ? p.extents.rows : p.extents.columns);
+  const index_expr k = b.index("k", p.extents.inner);
+  b.load_halves_as_bits(bits);
+  b.define_function(which == 0 ? "dnnopt_load_a" : "dnnopt_load_b", compute_type::real, step_names[which],
+                    [&] { return o.at ? b.emit(o.id, o.at(z, outer, k)) : o.emit(z, outer, k); });
+  b.load_halves_as_bits(false);
+}
+
+/// Defines the store of a product's results, one by one or four along a direction, and returns the extents.
+inline product_extents define_step_store(kernel_builder& b, const lowering_site& site, const choice& chosen) {
+  const step_product p = step_product_of(b, site, chosen["joined_images"] != 0);
+  const auto along = static_cast<store_direction>(chosen["store_along"]);
+  const value_id result = site.anchor_node().outputs[0];
+  const index_expr z = b.index("z", p.extents.batch);
+  if (along != store_direction::single) {
+    const four_results four =
+        results_along(b, along, p.extents.rows, p.extents.columns,
+                      [&](const index_expr& m, const index_expr& n) { return p.result_at(z, m, n); });
+    b.define_store4("dnnopt_store4", result, four, names_of_store4(along),
+                    [&](std::size_t j) { return p.finish(four.at[j]); });
+    return p.extents;
+  }
+  const std::vector<index_expr> at = p.result_at(z, b.index("m", p.extents.rows), b.index("n", p.extents.columns));
+  b.define_store("dnnopt_store", result, at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
+                 [&] { return p.finish(at); });
+  return p.extents;
+}
+
+}  // namespace detail
+
+/// The kernels of choose_steps: the product's, and that which adds the sums of splits.
+[[nodiscard]] inline lowered_node emit_steps(const lowering_site& site, const choice& chosen) {
+  const matrix_step& step = *site.options.half_step;
+  const step_tile t{chosen["wave_rows"],    chosen["wave_columns"], chosen["row_steps"],
+                    chosen["column_steps"], chosen["tile_inner"],   chosen["stages"]};
+  const std::int64_t splits = chosen["splits"];
+  kernel_builder b(site.block, site.options.emitters);
+  const step_product p = step_product_of(b, site, chosen["joined_images"] != 0);
+  const product_extents& e = p.extents;
+  for (std::size_t which = 0; which < 2; ++which) {
+    if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
+      detail::define_step_address(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0);
+    else
+      detail::define_step_load(b, p, which, chosen[which == 0 ? "a_bits" : "b_bits"] != 0);
+  }
+  b.define("DNNOPT_M", e.rows);
+  b.define("DNNOPT_N", e.columns);
+  b.define("DNNOPT_K", e.inner);
+  define_sizes(b, matrix_steps_frame, chosen);
+  lowered_node result;
+  const auto define_store = [&](kernel_builder& own) { return detail::define_step_store(own, site, chosen); };
+  if (splits > 1)
+    define_partial_store(result, b, e, splits);
+  else
+    (void)define_store(b);
+  kernel_plan plan = b.finish(std::string(kernels::prelude) + std::string(step.places) + std::string(step.text),
+                              matrix_steps_frame, chosen.version);
+  plan.global = {ceildiv(e.columns, t.columns(step)) * t.items(step), ceildiv(e.rows, t.rows(step)), e.batch * splits};
+  plan.local = {static_cast<std::size_t>(t.items(step)), 1, 1};
+  plan.tuning = chosen.tuning;
+  plan.step = step.name;
+  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
+  result.kernels.push_back(std::move(plan));
+  if (splits > 1) add_partials(result, site, splits, define_store, static_cast<store_direction>(chosen["store_along"]));
+  return result;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_EMIT_HPP

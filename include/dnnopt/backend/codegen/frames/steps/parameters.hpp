@@ -1,0 +1,89 @@
+// Owns the parameters of matrix_steps.cl: what each means, what it may be, and which of them a tuner chooses.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_PARAMETERS_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_PARAMETERS_HPP
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <dnnopt/backend/codegen/builder/frame.hpp>
+#include <dnnopt/backend/codegen/matrix_step.hpp>
+
+namespace dnnopt::kernels {
+
+inline constexpr std::string_view matrix_steps =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/matrix_steps.cl>
+    "#endif\n";
+
+}  // namespace dnnopt::kernels
+
+namespace dnnopt::codegen {
+
+inline constexpr std::array matrix_steps_parameters{
+    site_extent("DNNOPT_M", "rows of the result"),
+    site_extent("DNNOPT_N", "columns of the result"),
+    site_extent("DNNOPT_K", "inner elements, which are summed over"),
+    chosen_number("DNNOPT_WAVE_ROWS", 1, 8, "waves of a work-group, one below the other"),
+    chosen_number("DNNOPT_WAVE_COLUMNS", 1, 8, "waves of a work-group, side by side"),
+    chosen_number("DNNOPT_ROW_STEPS", 1, 4, "steps of a wave, one below the other"),
+    chosen_number("DNNOPT_COLUMN_STEPS", 1, 4, "steps of a wave, side by side"),
+    chosen_number("DNNOPT_TILE_INNER", 16, 64, "inner elements of a tile"),
+    chosen_number("DNNOPT_STAGES", 2, 8, "tiles of either operand that are there or on their way"),
+    tuned_number("DNNOPT_SPLITS", 1, 16, "work-groups that share the inner elements of a tile"),
+    chosen_number("DNNOPT_SPLIT_INNER", 16, no_bound, "inner elements of each of them").otherwise("0"),
+    chosen_number("DNNOPT_A_INNER_FIRST", 0, 1, "whether lines of the first operand's tile run along inner elements"),
+    chosen_number("DNNOPT_B_INNER_FIRST", 0, 1, "the same of the second operand"),
+    chosen_number("DNNOPT_A_COPY", 0, 8, "halves of the first operand that are copied at once; 0: single loads"),
+    chosen_number("DNNOPT_B_COPY", 0, 8, "the same of the second operand"),
+    chosen_number("DNNOPT_A_BITS", 0, 1, "whether single loads of the first operand give the bits of halves"),
+    chosen_number("DNNOPT_B_BITS", 0, 1, "the same of the second operand"),
+    chosen_number("DNNOPT_A_SATURATES", 0, 1, "whether what is computed of the first operand saturates as a half"),
+    chosen_number("DNNOPT_B_SATURATES", 0, 1, "the same of the second operand"),
+    chosen_number("DNNOPT_STORE_ALONG", 0, 2, "results stored at once: one, four of a column, four of a row"),
+    // What the provider's text before the frame defines.
+    site_macro("DNNOPT_STEP_SUM_ROW", "(lane, s)", "row of a work-item's sum in a step").otherwise(""),
+    site_macro("DNNOPT_STEP_SUM_COLUMN", "(lane, s)", "column of a work-item's sum in a step").otherwise(""),
+    site_macro("DNNOPT_MULTIPLY_STEPS", "(sum, a, b, rows, columns)", "the steps of a wave").otherwise(""),
+    site_flag("DNNOPT_STEP_EXCHANGES", "whether shares of operands pass through local memory"),
+};
+
+inline constexpr kernel_frame matrix_steps_frame{"matrix_steps", kernels::matrix_steps, matrix_steps_parameters};
+
+/// Sizes of a work-group of matrix_steps.cl.
+struct step_tile {
+  std::int64_t wave_rows = 2;
+  std::int64_t wave_columns = 2;
+  std::int64_t row_steps = 2;
+  std::int64_t column_steps = 2;
+  std::int64_t inner = 32;
+  std::int64_t stages = 2;
+
+  friend constexpr bool operator==(const step_tile&, const step_tile&) = default;
+  [[nodiscard]] constexpr std::int64_t waves() const noexcept { return wave_rows * wave_columns; }
+  [[nodiscard]] constexpr std::int64_t items(const matrix_step& s) const noexcept { return waves() * s.items; }
+  [[nodiscard]] constexpr std::int64_t rows(const matrix_step& s) const noexcept {
+    return wave_rows * row_steps * s.rows;
+  }
+  [[nodiscard]] constexpr std::int64_t columns(const matrix_step& s) const noexcept {
+    return wave_columns * column_steps * s.columns;
+  }
+  /// Bytes of local memory: the tiles, or in their place the sums of one row of steps of each wave, and what the
+  /// provider exchanges.
+  [[nodiscard]] constexpr std::int64_t local_bytes(const matrix_step& s) const noexcept {
+    const std::int64_t tiles = stages * inner * (rows(s) + columns(s)) * 2;
+    const std::int64_t kept = waves() * s.rows * (column_steps * s.columns + 8) * 4;
+    return (tiles > kept ? tiles : kept) + items(s) * (row_steps + column_steps) * s.exchange_bytes;
+  }
+};
+
+/// The tiles that are chosen among, the fat ones first.
+inline constexpr std::array step_tile_table{
+    step_tile{2, 4, 4, 4, 32, 2}, step_tile{2, 2, 4, 4, 32, 3}, step_tile{2, 2, 2, 4, 32, 3},
+    step_tile{2, 2, 2, 2, 32, 4}, step_tile{2, 2, 2, 2, 64, 3}, step_tile{2, 2, 1, 2, 64, 4},
+    step_tile{2, 2, 1, 1, 64, 4}, step_tile{1, 4, 1, 1, 64, 4},
+};
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_PARAMETERS_HPP

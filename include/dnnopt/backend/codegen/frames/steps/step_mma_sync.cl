@@ -1,0 +1,70 @@
+#ifdef __cplusplus
+R"CLC(
+#endif
+// Provider of matrix steps by inline PTX: `mma.sync`, `ldmatrix` and `cp.async` of the PTX ISA, of NVIDIA's devices from
+// compute capability 8.0 on. A step is two instructions of m16n8k16. Halves travel in words, so no arithmetic in halves is
+// needed of the compiler. Instructions on local memory want addresses within it, which fit 32 bits.
+
+#ifndef DNNOPT_STEP_SUM_ROW
+// Stand-alone.
+#include "step_places.cl"
+#endif
+typedef uint dnnopt_tiles;
+static inline dnnopt_tiles dnnopt_tiles_at(__local uint4* memory) {
+  ulong address;
+  __asm__ volatile("cvta.to.shared.u64 %0, %1;" : "=l"(address) : "l"(memory));
+  return (uint)address;
+}
+
+static inline void dnnopt_copy(const dnnopt_tiles tiles, const int place, __global const half* from, const int width) {
+  const uint to = tiles + 2 * (uint)place;
+  const int bytes = from ? 2 * width : 0;
+  // Through the first cache: work-groups of one multiprocessor often read the same rows or columns.
+  if (width == 8)
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
+  else if (width == 4)
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
+  else
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
+}
+static inline void dnnopt_end_copies(void) { __asm__ volatile("cp.async.commit_group;" : : : "memory"); }
+#define dnnopt_await_copies(stages) __asm__ volatile("cp.async.wait_group %0;" : : "n"(stages) : "memory")
+
+static inline uint4 dnnopt_step_load(const uint address) {
+  uint4 v;
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address) : "memory");
+  return v;
+}
+static inline uint4 dnnopt_step_load_across(const uint address) {
+  uint4 v;
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address) : "memory");
+  return v;
+}
+static inline uint4 dnnopt_step_a(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
+  return dnnopt_step_load(tiles + 16 * (base + dnnopt_chunk(line + lane % 16, chunk + lane / 16, chunks)));
+}
+static inline uint4 dnnopt_step_b(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
+  return dnnopt_step_load(tiles + 16 * (base + dnnopt_chunk(line + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2, chunks)));
+}
+static inline uint4 dnnopt_step_a_across(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
+  return dnnopt_step_load_across(tiles + 16 * (base + dnnopt_chunk(line + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2, chunks)));
+}
+static inline uint4 dnnopt_step_b_across(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
+  return dnnopt_step_load_across(tiles + 16 * (base + dnnopt_chunk(line + lane % 16, chunk + lane / 16, chunks)));
+}
+
+#define DNNOPT_STEP_HALF(sum, first, a, b0, b1)                                                                         \
+  __asm__("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+          : "+f"((sum)[(first)]), "+f"((sum)[(first) + 1]), "+f"((sum)[(first) + 2]), "+f"((sum)[(first) + 3])          \
+          : "r"((a).x), "r"((a).y), "r"((a).z), "r"((a).w), "r"(b0), "r"(b1));
+#define DNNOPT_STEP_EXCHANGES 0
+#define DNNOPT_MULTIPLY_STEPS(sum, a, b, rows, columns)                   \
+  _Pragma("unroll") for (int i = 0; i < (rows); ++i) {                    \
+    _Pragma("unroll") for (int j = 0; j < (columns); ++j) {               \
+      DNNOPT_STEP_HALF(sum[i][j], 0, a[i], b[j].x, b[j].y)                \
+      DNNOPT_STEP_HALF(sum[i][j], 4, a[i], b[j].z, b[j].w)                \
+    }                                                                     \
+  }
+#ifdef __cplusplus
+)CLC"
+#endif

@@ -1,0 +1,179 @@
+// Owns what products of matrices and convolutions are to the frame of matrix steps: two operands, their memory, a
+// store.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_STEP_PRODUCT_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_STEP_PRODUCT_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/frames/products/lower_matrix_product.hpp>
+
+namespace dnnopt::codegen {
+
+/// An operand of a product in the symbols of one kernel. The outer index is the row of the first operand, the column of
+/// the second.
+struct step_operand {
+  value_id id = no_value;
+  bool inner_first = false;  ///< whether its neighbours are inner elements where it is loaded singly
+  /// The index of an element at (matrix, outer, inner); empty where no element stands for zero or another computation.
+  std::function<std::vector<index_expr>(const index_expr&, const index_expr&, const index_expr&)> at;
+  /// Emits an element and returns its name; used where `at` is empty.
+  std::function<std::string(const index_expr&, const index_expr&, const index_expr&)> emit;
+};
+
+/// A product in the symbols of one kernel.
+struct step_product {
+  product_extents extents;
+  std::array<step_operand, 2> operands;
+  /// The index of the anchor's element at (matrix, row, column), and that element made of the sum `value`.
+  std::function<std::vector<index_expr>(const index_expr&, const index_expr&, const index_expr&)> result_at;
+  std::function<std::string(std::span<const index_expr>)> finish;
+};
+
+/// A matrix product's. Precondition: reject_matrix_product(site) is empty. `b` outlives the result.
+[[nodiscard]] inline step_product matrix_step_product(kernel_builder& b, const lowering_site& site) {
+  const contraction c = contraction_of(b, site).value();
+  step_product p;
+  p.extents = {element_count(c.extents_of(c.batch)), element_count(c.extents_of(c.rows)),
+               element_count(c.extents_of(c.columns)), element_count(c.extents_of(c.inner))};
+  for (std::size_t which = 0; which < 2; ++which) {
+    step_operand& o = p.operands[which];
+    o.id = site.anchor_node().inputs[c.slots[which]];
+    o.inner_first = inner_first(c, which);
+    o.at = [&b, c, which](const index_expr& z, const index_expr& outer, const index_expr& k) {
+      return c.operand_index(b, which, z, outer, k);
+    };
+  }
+  p.result_at = [&b, c](const index_expr& z, const index_expr& m, const index_expr& n) {
+    return c.output_index(b, z, m, n);
+  };
+  p.finish = [&b, &site](std::span<const index_expr> at) { return finished_product(b, site, {at.begin(), at.end()}); };
+  return p;
+}
+
+/// A convolution's: weights times patches of the image, per image and group, or of all images where `joined`.
+[[nodiscard]] inline step_product convolution_step_product(kernel_builder& b, const lowering_site& site, bool joined) {
+  const element_site s(b, site.anchor, 0, {});
+  const convolution_shape c = convolution_of(s);
+  step_product p;
+  p.extents = {c.batch * c.group, c.outputs, c.positions(), c.channels * c.window()};
+  if (joined) p.extents = joined_images(c, p.extents);
+  p.operands[0].id = site.anchor_node().inputs[1];
+  p.operands[0].inner_first = true;
+  p.operands[0].at = [s, c](const index_expr& z, const index_expr& row, const index_expr& k) {
+    return weight_index(s, c, mod(z, c.group), row, k);
+  };
+  step_operand& image = p.operands[1];
+  image.id = site.anchor_node().inputs[0];
+  if (c.pointwise) {
+    image.at = [&b, s, c, joined](const index_expr& z, const index_expr& column, const index_expr& k) {
+      const shape& x = s.dims(0);
+      std::vector<index_expr> at{joined ? floordiv(column, c.positions()) : floordiv(z, c.group),
+                                 mod(z, c.group) * c.channels + k};
+      const index_expr place = joined ? mod(column, c.positions()) : column;
+      for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), place)) at.push_back(i);
+      return at;
+    };
+  } else {
+    image.emit = [&b, s, c, joined](const index_expr& z, const index_expr& column, const index_expr& k) {
+      return emit_patch_element(b, s, c, z, k, column, joined);
+    };
+  }
+  p.result_at = [&b, s, c, joined](const index_expr&, const index_expr& m, const index_expr& n) {
+    return output_index(b, s, c, m, n, joined);
+  };
+  p.finish = [&b, s](std::span<const index_expr> at) { return biased(b, s, at[1]); };
+  return p;
+}
+
+/// The product that the anchor of a site computes; `joined` as above.
+[[nodiscard]] inline step_product step_product_of(kernel_builder& b, const lowering_site& site, bool joined) {
+  return site.anchor_node().op->kind == computation_kind::convolution ? convolution_step_product(b, site, joined)
+                                                                      : matrix_step_product(b, site);
+}
+
+/// Why an operand is not one of halves: what it is computed of is stored in halves but for small constants, which bound
+/// nothing that halves would cut, so that to round it to halves is no more than to have stored it. Empty where it is.
+/// O(members).
+[[nodiscard]] inline std::string reject_operand(const block_view& block, value_id id) {
+  bool halves = false;
+  const std::function<std::string(value_id)> walk = [&](value_id v) -> std::string {
+    const value& one = block.g.value_at(v);
+    const bool member = one.producer != no_node &&
+                        std::find(block.members.begin(), block.members.end(), one.producer) != block.members.end();
+    if (one.facts.texels) return "'" + one.name + "' holds texels";
+    if (one.facts.type == dtype::float16) {
+      halves = true;
+      if (!one.facts.narrowed || !member) return {};
+    }
+    const c_type_row* row = find_c_type(one.facts.type);
+    if (!member) {
+      // narrow_storage leaves constants of fewer elements as they are.
+      constexpr std::int64_t small = 256;
+      const bool few = one.facts.is_constant() && one.facts.constant.size() < small;
+      if (one.facts.type == dtype::float16 || few || row == nullptr || row->compute == compute_type::integer) return {};
+      return "'" + one.name + "' is stored as " + std::string(dnnopt::name_of(one.facts.type));
+    }
+    for (const value_id in : block.g.node_at(one.producer).inputs)
+      if (in != no_value)
+        if (std::string why = walk(in); !why.empty()) return why;
+    return {};
+  };
+  if (std::string why = walk(id); !why.empty()) return why;
+  return halves ? std::string() : "'" + block.g.value_at(id).name + "' is computed of no halves";
+}
+
+/// Where neighbours of an operand lie side by side in memory as halves.
+struct step_address {
+  int width = 1;  ///< 8, 4 or 2 neighbours that begin at multiples of as many bytes; 1: none
+  value_id stored = no_value;
+  index_expr offset;       ///< of the element, in halves
+  std::string statements;  ///< that name parts of `offset`
+};
+
+/// The address of an operand's element at (matrix, outer, inner), of which `running` counts neighbours below `extent`.
+[[nodiscard]] inline step_address address_of(kernel_builder& b, const step_operand& o, const index_expr& z,
+                                             const index_expr& outer, const index_expr& k, const index_expr& running,
+                                             const index_expr& extent, std::string_view name) {
+  step_address found;
+  if (!o.at || !b.are_stored_halves(o.id)) return found;
+  // What one element is loaded from, behind views that only move it: one load that no test guards.
+  const std::size_t before = b.loads().size();
+  b.begin();
+  (void)b.emit(o.id, o.at(z, outer, k));
+  found.statements = b.take();
+  if (b.loads().size() != before + 1) return found;
+  const element_load& load = b.loads().back();
+  if (load.depth != 1) return found;
+  found.stored = load.id;
+  found.offset = b.offset_of(load.id, load.index);
+  if (!fits_int(found.offset.range())) return found;
+  for (const std::int64_t width : {8, 4, 2}) {
+    if (!(mod(extent, width) == index_expr(0))) continue;
+    const index_expr part = b.index("part_" + std::string(name) + std::to_string(width), floordiv(extent, width));
+    const auto at = [&](std::int64_t j) {
+      return substitute(found.offset,
+                        [&](const index_expr& symbol) { return symbol == running ? part * width + j : symbol; });
+    };
+    const index_expr first = at(0);
+    bool side_by_side = mod(first, width) == index_expr(0);
+    for (std::int64_t j = 1; side_by_side && j < width; ++j) side_by_side = at(j) == first + j;
+    if (!side_by_side) continue;
+    found.width = static_cast<int>(width);
+    return found;
+  }
+  return found;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_STEP_PRODUCT_HPP

@@ -1,0 +1,347 @@
+// Products and convolutions of halves in matrix steps, with the provider in plain OpenCL C, against the reference.
+#include "block_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dnnopt/backend/codegen/frames/steps/emit.hpp>
+#include <dnnopt/backend/measure/step_facts.hpp>
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+namespace {
+
+tensor f16(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float16, std::move(dims), seed); }
+
+/// The largest difference over the largest magnitude of all that is wanted. (relative_difference looks at those that
+/// differ alone, of which sums that cancel may be the only ones.)
+double largest_difference(const tensor& got, const tensor& want) {
+  double top = 1e-30;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(want.size()); ++i)
+    top = std::max(top, std::fabs(codegen::number_at(want, i)));
+  double worst = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(want.size()); ++i) {
+    const double difference = std::fabs(codegen::number_at(got, i) - codegen::number_at(want, i));
+    worst = difference <= worst ? worst : difference;
+  }
+  return worst / top;
+}
+
+struct steps : kernel_bench {
+  steps() {
+    work_group = 256;
+    half_step = &codegen::plain_step;
+  }
+  /// Runs the case and compares; the last kernel is of that version, or adds the sums of one that is.
+  void check(const node_case& c, const std::string& version) {
+    const std::vector<tensor> want = expect(c);
+    const kernel_run got = run(c, device_form::groups, want);
+    std::vector<std::string> ran = got.versions;
+    if (ran.size() > 1 && ran.back() == "matrix_partials") ran.pop_back();
+    REQUIRE_FALSE(ran.empty());
+    CHECK(ran.back() == version);
+    CHECK(largest_difference(got.outputs[0], want[0]) <= tolerance_of(want[0].type()));
+  }
+  void check_tuned(const node_case& c, const std::string& shape, std::vector<std::int64_t> values,
+                   const std::string& version) {
+    codegen::tuning_table table;
+    table.set(shape, std::move(values));
+    tuned = &table;
+    check(c, version);
+    tuned = nullptr;
+  }
+};
+
+node_case matmul(dim_list a, dim_list b, bool constant = false) {
+  return {"MatMul", {f16(std::move(a), 1), f16(std::move(b), 2)}, {false, constant}, {}, 1};
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatever their extents") {
+  const std::vector<std::pair<dim_list, dim_list>> shapes{
+      {{1, 1}, {1, 1}},       {{13, 7}, {7, 1}},      {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{3, 1, 5, 7}, {2, 7, 5}},
+      {{7}, {7, 5}},          {{5, 7}, {7}},          {{68, 64}, {64, 132}},         {{2, 36, 24}, {2, 24, 72}},
+      {{130, 12}, {12, 130}}, {{25, 700}, {700, 37}}, {{17, 40}, {40, 16}},          {{2, 3, 5, 7}, {7, 13}},
+  };
+  for (const auto& [a, b] : shapes)
+    for (const bool constant : {false, true}) {
+      CAPTURE(a, b, constant);
+      check(matmul(a, b, constant), "matrix_steps");
+      CHECK(plans.front().step == "plain");
+    }
+}
+
+TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the reference") {
+  const std::vector<std::pair<node_case, std::string>> products{
+      {matmul({36, 96}, {96, 72}), "matrix_steps 1 36 72 96"},
+      {matmul({2, 17, 77}, {2, 77, 35}), "matrix_steps 2 17 35 77"}};
+  for (const auto& [product, shape] : products)
+    for (std::int64_t tile = 0; tile < 8; ++tile)
+      for (const std::int64_t splits : {1, 3}) {
+        // Fat tiles take a processor's compiler seconds.
+        if (tile < 3 && (splits == 3 || product.inputs[0].rank() == 3)) continue;
+        const codegen::step_tile& sizes = codegen::step_tile_table[static_cast<std::size_t>(tile)];
+        CAPTURE(shape, tile, splits);
+        check_tuned(product, shape, {tile, splits}, "matrix_steps");
+        const bool taken =
+            static_cast<std::uint64_t>(sizes.local_bytes(codegen::plain_step)) <= where().info().local_memory_bytes;
+        if (taken) CHECK(plans.front().local[0] == static_cast<std::size_t>(sizes.items(codegen::plain_step)));
+      }
+}
+
+TEST_CASE_METHOD(steps,
+                 "operands of products in steps are read along either index, several at once where they may be") {
+  for (const bool first : {false, true})
+    for (const bool second : {false, true})
+      for (const std::int64_t m : {16, 20, 34, 7})
+        for (const std::int64_t k : {48, 36, 22, 9}) {
+          CAPTURE(first, second, m, k);
+          node_case c{"Gemm",
+                      {f16(first ? dim_list{k, m} : dim_list{m, k}, 1),
+                       f16(second ? dim_list{40, k} : dim_list{k, 40}, 2), f16({40}, 3)},
+                      {false, true, true},
+                      {},
+                      1};
+          c.attributes.set("transA", std::int64_t{first ? 1 : 0});
+          c.attributes.set("transB", std::int64_t{second ? 1 : 0});
+          c.attributes.set("alpha", 0.5f);
+          check(c, "matrix_steps");
+          const std::string source = std::string(plans.front().source);
+          const std::int64_t along = first ? m : k;
+          const std::int64_t width = along % 8 == 0 ? 8 : along % 4 == 0 ? 4 : along % 2 == 0 ? 2 : 0;
+          CHECK(source.find("#define DNNOPT_A_COPY " + std::to_string(width) + "\n") != std::string::npos);
+          // Single loads follow the operand's last dim, which Gemm's transposition moves.
+          const std::string direction = "#define DNNOPT_A_INNER_FIRST " + std::string(first ? "0" : "1") + "\n";
+          CHECK(source.find(direction) != std::string::npos);
+        }
+}
+
+TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference") {
+  struct shape_row {
+    dim_list x, w;
+    std::int64_t pad, stride, dilation, group;
+  };
+  const std::vector<shape_row> rows{
+      {{1, 16, 9, 11}, {20, 16, 1, 1}, 0, 1, 1, 1}, {{2, 5, 13, 13}, {25, 5, 3, 3}, 1, 1, 1, 1},
+      {{1, 64, 7, 7}, {16, 64, 3, 3}, 1, 2, 1, 1},  {{3, 8, 8, 8}, {24, 8, 1, 1}, 0, 1, 1, 1},
+      {{1, 8, 12, 9}, {16, 4, 3, 3}, 2, 1, 2, 2},   {{2, 12, 7, 7}, {36, 12, 1, 1}, 0, 2, 1, 1},
+      {{1, 3, 21, 17}, {18, 3, 7, 7}, 3, 2, 1, 1},
+  };
+  for (const shape_row& r : rows)
+    for (const bool constant : {true, false}) {
+      CAPTURE(r.x, r.w, constant);
+      node_case c{"Conv", {f16(r.x, 1), f16(r.w, 2), f16({r.w[0]}, 3)}, {false, constant, true}, {}, 1};
+      c.attributes.set("pads", std::vector<std::int64_t>{r.pad, r.pad, r.pad, r.pad});
+      c.attributes.set("strides", std::vector<std::int64_t>{r.stride, r.stride});
+      c.attributes.set("dilations", std::vector<std::int64_t>{r.dilation, r.dilation});
+      c.attributes.set("group", r.group);
+      check(c, "convolution_steps");
+    }
+  node_case line{"Conv", {f16({2, 8, 37}, 1), f16({12, 8, 5}, 2)}, {false, true}, {}, 1};
+  check(line, "convolution_steps");
+}
+
+TEST_CASE_METHOD(steps, "products that hold no halves, or on other devices, run without steps") {
+  const node_case wide{
+      "MatMul", {random_tensor(dtype::float32, {20, 24}, 1), random_tensor(dtype::float32, {24, 28}, 2)}, {}, {}, 1};
+  check(wide, "matrix_tiles");
+  const node_case mixed{"MatMul", {f16({20, 24}, 1), f16({24, 28}, 2)}, {}, {}, 1};
+  check(mixed, "matrix_steps");
+  const std::vector<tensor> want = expect(mixed);
+  CHECK(run(mixed, device_form::vectors, want).versions.back() == "matrix_panels");
+  half_step = nullptr;
+  check(mixed, "matrix_tiles");
+  half_step = &codegen::plain_step;
+  work_group = 64;
+  check(mixed, "matrix_tiles");
+}
+
+namespace {
+
+/// A graph of floats whose values are stored in halves where `narrow_storage` would.
+struct stepped_blocks : blocks {
+  stepped_blocks() {
+    work_group = 256;
+    half_step = &codegen::plain_step;
+  }
+  /// Stores a value in halves, and gives every input and constant elements that halves hold.
+  void narrow(value_id v) {
+    value_facts& facts = g.facts(v);
+    if (facts.is_constant()) {
+      tensor half(dtype::float16, facts.constant.dims());
+      std::transform(facts.constant.data<float>().begin(), facts.constant.data<float>().end(),
+                     half.mutable_data<float16>().begin(), [](float x) { return float16(x); });
+      facts.constant = std::move(half);
+    }
+    facts.type = dtype::float16;
+    facts.narrowed = true;
+  }
+  /// Runs the only block with inputs, weights and result in halves; returns the largest difference to the reference.
+  double difference(const std::vector<value_id>& narrowed, const std::string& version) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (float& x : inputs[i].mutable_data<float>()) x = static_cast<float>(float16(x));
+    for (value_id v = 0; v < g.value_count(); ++v)
+      if (g.facts(v).is_constant() && g.facts(v).constant.type() == dtype::float32)
+        for (float& x : g.facts(v).constant.mutable_data<float>()) x = static_cast<float>(float16(x));
+    rdp{}.run(g);
+    fuse_blocks{}.run(g);
+    REQUIRE(g.blocks().size() == 1);
+    const std::vector<tensor> all = evaluate_all();
+    for (const value_id v : narrowed) narrow(v);
+    const fused_block& block = g.blocks()[0];
+    std::vector<std::pair<value_id, tensor>> values;
+    for (value_id v = 0; v < g.value_count(); ++v) {
+      if (all[v].empty()) continue;
+      const bool out = std::find(block.outputs.begin(), block.outputs.end(), v) != block.outputs.end();
+      tensor held = all[v];
+      if (g.facts(v).type == dtype::float16 && all[v].type() == dtype::float32) {
+        held = tensor(dtype::float16, all[v].dims());
+        std::transform(all[v].data<float>().begin(), all[v].data<float>().end(), held.mutable_data<float16>().begin(),
+                       [](float x) { return float16(x); });
+      }
+      values.emplace_back(v, out ? tensor(held.type(), held.dims()) : held);
+    }
+    const std::vector<std::string> ran =
+        run({g, block.members, block.outputs, block.anchor}, device_form::groups, values, symbols);
+    CHECK(std::find(ran.begin(), ran.end(), version) != ran.end());
+    double worst = 0;
+    for (const auto& [v, content] : values)
+      if (std::find(block.outputs.begin(), block.outputs.end(), v) != block.outputs.end())
+        worst = std::max(worst, largest_difference(content, all[v]));
+    return worst;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(stepped_blocks, "what stands around a product in steps runs in its kernel") {
+  // Before it an activation and a scale, behind it a bias, a residual and heads.
+  const value_id x = input({2, 24, 48});
+  const value_id r = input({2, 24, 64});
+  const value_id w = constant({48, 64});
+  const value_id bias = constant({64});
+  const value_id before = add("Mul", {add("Relu", {x}), constant({48})});
+  const value_id y = add("Add", {add("Add", {add("MatMul", {before, w}), bias}), r});
+  const value_id heads = add("Reshape", {y, integers({2, 24, 4, 16})});
+  const value_id out = add("Transpose", {heads}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3}));
+  g.add_output(out);
+  CHECK(difference({x, r, w, out}, "matrix_steps") <= tolerance_of(dtype::float16));
+}
+
+TEST_CASE_METHOD(stepped_blocks, "heads are read through the views that part them, several halves at once") {
+  const value_id x = input({2, 24, 64});
+  const value_id y = input({2, 24, 64});
+  const auto heads = [&](value_id v) {
+    return add("Transpose", {add("Reshape", {v, integers({2, 24, 4, 16})})},
+               with("perm", std::vector<std::int64_t>{0, 2, 1, 3}));
+  };
+  const value_id across = add("Transpose", {heads(y)}, with("perm", std::vector<std::int64_t>{0, 1, 3, 2}));
+  const value_id out = add("MatMul", {heads(x), across});
+  g.add_output(out);
+  CHECK(difference({x, y, out}, "matrix_steps") <= tolerance_of(dtype::float16));
+  const std::string source = std::string(plans.front().source);
+  CHECK(source.find("#define DNNOPT_A_COPY 8\n") != std::string::npos);
+  CHECK(source.find("#define DNNOPT_B_COPY 8\n") != std::string::npos);
+  CHECK(source.find("#define DNNOPT_B_INNER_FIRST 1\n") != std::string::npos);
+}
+
+TEST_CASE_METHOD(stepped_blocks, "what is computed before a product in steps saturates as a store would") {
+  const value_id x = input({16, 32});
+  inputs[0].mutable_data<float>()[5] = 60000.0f;
+  const value_id w = constant({32, 16});
+  const value_id out = add("MatMul", {add("Mul", {x, constant({32})}), w});
+  g.add_output(out);
+  (void)difference({x, w}, "matrix_steps");
+  CHECK(std::string(plans.front().source).find("#define DNNOPT_A_SATURATES 1\n") != std::string::npos);
+}
+
+TEST_CASE_METHOD(stepped_blocks, "an operand of floats is not rounded to halves") {
+  const value_id x = input({16, 32});
+  const value_id w = constant({32, 16});
+  const value_id out = add("MatMul", {x, w});
+  g.add_output(out);
+  CHECK(difference({w}, "matrix_tiles") <= tolerance_of(dtype::float32));
+}
+
+TEST_CASE_METHOD(stepped_blocks, "products in steps take extents that a run tells") {
+  const index_expr rows = g.expressions().symbol("rows");
+  const index_expr inner = g.expressions().symbol("inner");
+  inputs.push_back(random_tensor(dtype::float32, {3, 37, 50}, 1));
+  const value_id x = g.add_input("x", dtype::float32, shape{3, rows, inner});
+  inputs.push_back(random_tensor(dtype::float32, {3, 50, 24}, 2));
+  const value_id y = g.add_input("y", dtype::float32, shape{3, inner, 24});
+  symbols.bind(*rows.as_symbol(), 37);
+  symbols.bind(*inner.as_symbol(), 50);
+  const value_id out = add("MatMul", {x, y});
+  g.add_output(out);
+  CHECK(difference({x, y, out}, "matrix_steps") <= tolerance_of(dtype::float16));
+}
+
+TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit what the frame asks for") {
+  CHECK(codegen::find_matrix_step("plain") == &codegen::plain_step);
+  CHECK(codegen::find_matrix_step("none") == nullptr);
+  for (const codegen::matrix_step& step : codegen::matrix_step_table)
+    for (const codegen::step_tile& tile : codegen::step_tile_table) {
+      CHECK(tile.stages >= 2);
+      CHECK(tile.inner % step.inner == 0);
+      // Lines of a tile are powers of two, by which chunks are exchanged.
+      for (const std::int64_t extent : {tile.rows(step), tile.columns(step), tile.inner})
+        CHECK((extent & (extent - 1)) == 0);
+      if (step.exchange_bytes == 0) CHECK(tile.local_bytes(step) <= 49152);
+    }
+}
+
+TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one that does not") {
+  CHECK(opencl::step_works(where(), codegen::plain_step));
+  // The extension of another device's compiler.
+  codegen::matrix_step other = codegen::plain_step;
+  other.extension = "cl_nobody_has_this";
+  CHECK_FALSE(opencl::step_works(where(), other));
+  // A text that does not build, and one that multiplies what it should not.
+  other.extension = "";
+  other.text = "this is no OpenCL C";
+  CHECK_FALSE(opencl::step_works(where(), other));
+  std::string wrong(codegen::plain_step.text);
+  const std::size_t at = wrong.find("column < 8 ? from_b.x");
+  REQUIRE(at != std::string::npos);
+  wrong.replace(at, 21, "column < 9 ? from_b.x");
+  other.text = wrong;
+  CHECK_FALSE(opencl::step_works(where(), other));
+}
+
+TEST_CASE("what multiplies halves on a device is kept in a file beside its programs") {
+  opencl::context where(opencl::select_device("opencl"));
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "dnnopt_step_facts";
+  std::filesystem::remove_all(folder);
+  const codegen::matrix_step* found = opencl::half_step_of(where, folder);
+  CHECK(found == opencl::measure_half_step(where));
+  REQUIRE(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()) == 1);
+  const std::filesystem::path file = std::filesystem::directory_iterator(folder)->path();
+  // What the file says is believed; a damaged one is measured anew.
+  std::string text;
+  {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream whole;
+    whole << in.rdbuf();
+    text = whole.str();
+  }
+  const std::string identity = text.substr(0, text.rfind('\n', text.size() - 2) + 1);
+  std::ofstream(file, std::ios::binary) << identity << "plain\n";
+  CHECK(opencl::half_step_of(where, folder) == &codegen::plain_step);
+  std::ofstream(file, std::ios::binary) << identity << "pla";
+  CHECK(opencl::half_step_of(where, folder) == found);
+  std::filesystem::remove_all(folder);
+}
