@@ -274,6 +274,9 @@ std::vector<bad_input> bad_inputs() {
        model(graph({node("Relu", {"x"}, {"y"}, {message{}.text(1, "a").number(20, 55)})}, {info("x")}, {info("y")}))
            .data,
        errc::bad_attribute, "55"},
+      {"axes of a reduction as an attribute where they are an input",
+       model(graph({node("ReduceSum", {"x"}, {"y"}, {ints_attribute("axes", {0})})}, {info("x")}, {untyped("y")})).data,
+       errc::bad_attribute, "axes"},
       {"a required attribute missing",
        model(graph({node("Concat", {"x", "x"}, {"y"})}, {info("x")}, {untyped("y")})).data, errc::bad_attribute,
        "axis"},

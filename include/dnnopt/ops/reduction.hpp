@@ -36,7 +36,11 @@ namespace dnnopt::ops {
 }
 
 /// The axes that input 1 of a reduction names as numbers; empty where it is absent; nothing where it is not known yet.
+/// Errors: bad_attribute where an attribute names them, as it did up to opset 17 (the importer makes an input of it
+/// there).
 [[nodiscard]] inline std::optional<std::vector<std::int64_t>> axes_of(const node_facts& facts) {
+  if (facts.attributes->contains("axes"))
+    throw error(errc::bad_attribute, "axes of a reduction are its input 1, not an attribute, in this opset");
   if (!facts.has(1)) return std::vector<std::int64_t>{};
   return facts.integers(1);
 }

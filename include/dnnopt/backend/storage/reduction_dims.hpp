@@ -74,9 +74,7 @@ namespace detail {
       if (slot != 0) return {};
       if (n.op->reduces_planes) return rank > 2 ? from(2) : std::vector<std::size_t>();
       std::vector<std::int64_t> axes;
-      if (n.attributes.contains("axes")) {
-        axes = n.attributes.get_ints("axes");
-      } else if (n.inputs.size() > 1 && n.inputs[1] != no_value) {
+      if (n.inputs.size() > 1 && n.inputs[1] != no_value) {
         if (!g.facts(n.inputs[1]).is_constant()) return {};
         axes = integers_of(g.facts(n.inputs[1]).constant);
       }

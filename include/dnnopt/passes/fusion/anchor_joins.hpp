@@ -283,10 +283,7 @@ class anchor_joins {
     if (n.op->kind != computation_kind::reduction || !g.facts(n.inputs[0]).dims) return false;
     const facts_of_node facts(g, id);
     std::optional<std::vector<std::int64_t>> axes;
-    if (n.attributes.contains("axes"))
-      axes = n.attributes.get_ints("axes");
-    else if (facts->has(1))
-      axes = facts->integers(1);
+    if (facts->has(1)) axes = facts->integers(1);
     if (!axes) return false;
     const std::size_t rank = g.facts(n.inputs[0]).dims->size();
     if (rank < 3 || axes->size() != rank - 2) return false;

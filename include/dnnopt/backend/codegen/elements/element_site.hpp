@@ -89,11 +89,9 @@ class element_site {
                                 " : " + index_source(group),
                             channel.range());
   }
-  /// The integers of an input known before execution, or of an attribute. Errors: unsupported where the input is not
-  /// known.
-  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i,
-                                                                  std::string_view attribute_name = {}) const {
-    if (!attribute_name.empty() && attributes().contains(attribute_name)) return attributes().get_ints(attribute_name);
+  /// The integers of an input known before execution; nothing where it is left out. Errors: unsupported where the input
+  /// is not known.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::size_t i) const {
     if (!has(i)) return std::nullopt;
     std::vector<const value_facts*> storage;
     const node_facts facts = b.facts_of(id, storage);

@@ -87,7 +87,7 @@ inline constexpr std::array reduction_table{
 [[nodiscard]] inline std::vector<bool> reduced_axes(const element_site& s) {
   const std::size_t rank = s.dims(0).size();
   std::vector<bool> reduced(rank, false);
-  const auto axes = s.integers(1, "axes");
+  const auto axes = s.integers(1);
   if (!axes || axes->empty()) {
     if (s.attributes().get_int("noop_with_empty_axes", 0) == 0) reduced.assign(rank, true);
     return reduced;
