@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_shifts.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/emit_shifts.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;
@@ -252,8 +252,9 @@ TEST_CASE_METHOD(blocks, "an image is staged so that little is computed between 
   facts.compute_units = 2;
   facts.local_memory_bytes = 1048576;
   // Winograd's tiles are expected to end before.
-  const codegen::lowering_row staged{computation_kind::convolution, "convolution_shifts",
-                                     codegen::reject_convolution_shifts, codegen::lower_convolution_shifts};
+  const codegen::lowering_row staged =
+      codegen::chosen_row(computation_kind::convolution, "convolution_shifts", codegen::choose_convolution_shifts,
+                          codegen::emit_convolution_shifts);
   codegen::lower_options options = codegen::default_lower_options(&facts);
   options.rows = std::span(&staged, 1);
   const codegen::lowered_node lowered = codegen::lower({g, block.members, block.outputs, block.anchor}, options);

@@ -209,3 +209,149 @@ TEST_CASE("recurrent layers: a work-item for each hidden unit of devices that ru
   c.device = gpu_device();
   CHECK(c.told(out, "recurrent_groups") == (hidden == 100 ? "recurrent_groups group=128" : refused));
 }
+
+TEST_CASE("attention: blocks for processors, tiles or a query for each work-group else") {
+  chooser c;
+  const index_expr heads = GENERATE(true, false) ? index_expr(12) : c.symbol("heads");
+  const std::int64_t keys = heads.is_constant() ? 197 : 64;
+  const value_id q = c.input({1, heads, keys, 64});
+  const value_id out = c.add("Attention", {q, c.input({1, heads, keys, 64}), c.input({1, heads, keys, 64})});
+  CAPTURE(heads.is_constant());
+  const codegen::choice_or_reason items = c.choose(out, "attention_items");
+  REQUIRE(items);
+  CHECK((*items)["rows"] == 12);
+  CHECK((*items)["keys"] == (keys == 197 ? 224 : 64));
+  CHECK(items->local_bytes <= c.device.local_memory_bytes);
+  CHECK(items->tuning == (keys == 197 ? "attention_items 12 197 197 64 64" : "attention_items s 64 64 64 64"));
+  c.device.local_memory_bytes = 4096;
+  CHECK(c.told(out, "attention_items") == "a block of keys takes more than the local memory");
+  c.device = gpu_device();
+  CHECK(c.told(out, "attention_items") == "the device does not prefer wide vectors");
+  const codegen::choice_or_reason tiles = c.choose(out, "attention_tiles");
+  REQUIRE(tiles);
+  CHECK((*tiles)["rows"] == 16);
+  CHECK((*tiles)["rows"] * 2 * (*tiles)["splits"] <= 1024);
+  CHECK(tiles->local_bytes <= c.device.local_memory_bytes);
+  c.device.max_work_group_size = 16;
+  CHECK(c.told(out, "attention_tiles") == "a block takes more than the local memory or work-groups");
+  CHECK(c.told(out, "attention_groups") == "attention_groups group=16, 320 bytes of local memory");
+}
+
+TEST_CASE("products of processors pack a constant in panels, and say what it takes") {
+  chooser c;
+  const bool known = GENERATE(true, false);
+  const value_id x = c.input({known ? index_expr(128) : c.symbol("n"), 768});
+  const value_id out = c.add("MatMul", {x, c.constant({768, 1000})});
+  const codegen::choice_or_reason panels = c.choose(out, "matrix_panels");
+  REQUIRE(panels);
+  CHECK(panels->version == "matrix_panels_packed");
+  CHECK(panels->form_of(1) == codegen::operand_form::packed);
+  CHECK(panels->tuning == (known ? "matrix_panels 1 128 1000 768 b" : "matrix_panels 1 s 1000 768 b"));
+  const std::int64_t width = (*panels)["vector"] * (*panels)["vectors"];
+  const std::int64_t padded = (1000 + width - 1) / width * width;
+  CHECK(panels->kept_bytes == static_cast<std::uint64_t>(4 * 768 * padded));
+  CHECK(panels->weight_growth == Approx(static_cast<double>(padded) / 1000));
+  CHECK(panels->local_bytes <= c.device.local_memory_bytes);
+  c.tuned.set(panels->tuning, {4, 1, 96, 128, 256});
+  CHECK((*c.choose(out, "matrix_panels"))["rows"] == 4);
+  c.device = gpu_device();
+  CHECK(c.told(out, "matrix_panels") == "the device does not prefer wide vectors");
+  const codegen::choice_or_reason tiles = c.choose(out, "matrix_tiles");
+  REQUIRE(tiles);
+  CHECK(tiles->taken.empty());
+  CHECK((known || (*tiles)["splits"] == 1));
+  c.memory = memory_objects::packed;
+  CHECK(c.choose(out, "matrix_tiles")->form_of(1) == codegen::operand_form::texels);
+}
+
+TEST_CASE("an operand that no constant is stays where it is, and what no product is has a reason") {
+  chooser c;
+  const value_id out = c.add("MatMul", {c.input({4, 8}), c.input({8, 16})});
+  const codegen::choice_or_reason panels = c.choose(out, "matrix_panels");
+  REQUIRE(panels);
+  CHECK(panels->version == "matrix_panels");
+  CHECK(panels->kept_bytes == 0);
+  chooser integers;
+  const value_id whole =
+      integers.add("MatMul", {integers.input({4, 8}, dtype::int32), integers.input({8, 16}, dtype::int32)});
+  CHECK(integers.told(whole, "matrix_panels") == "computes in float, input 0 is int32");
+}
+
+TEST_CASE("two products of one vector: only where the weights are few, or the device takes vectors one by one") {
+  chooser c;
+  const std::int64_t hidden = GENERATE(16, 256);
+  const value_id x = c.input({1, 256});
+  const value_id between = c.add("Relu", {c.add("Gemm", {x, c.constant({256, hidden})})});
+  const value_id out = c.add("Gemm", {between, c.constant({hidden, 256})});
+  CHECK(c.choose(out, "vector_chain"));
+  CHECK((*c.choose(out, "vector_chain"))["group"] == 1);
+  c.device = gpu_device();
+  CHECK(c.told(out, "vector_chain") == (hidden == 16 ? "vector_chain group=1024 team=32, 5184 bytes of local memory"
+                                                     : "one work-group would read 524288 bytes of weights alone"));
+  CHECK(c.told(out, "matrix_tiles") == "one product at a time");
+}
+
+namespace {
+
+value_id convolution(chooser& c, shape x, dim_list w, std::int64_t pad, std::int64_t group = 1) {
+  attribute_map a = attribute_of("pads", std::vector<std::int64_t>{pad, pad, pad, pad});
+  a.set("kernel_shape", std::vector<std::int64_t>{w[2], w[3]});
+  a.set("group", group);
+  return c.add("Conv", {c.input(std::move(x)), c.constant(std::move(w))}, a);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions of 3 x 3: tiles while weights may grow, else shifts, else patches") {
+  chooser c;
+  const value_id out = convolution(c, {1, 128, 28, 28}, {128, 128, 3, 3}, 1);
+  const codegen::choice_or_reason tiles = c.choose(out, "convolution_winograd");
+  REQUIRE(tiles);
+  CHECK((*tiles)["tile"] == 4);
+  CHECK(tiles->form_of(1) == codegen::operand_form::packed);
+  CHECK(tiles->weight_growth >= 4);
+  CHECK(tiles->local_bytes <= c.device.local_memory_bytes);
+  c.weight_growth = 3;
+  CHECK((*c.choose(out, "convolution_winograd"))["tile"] == 2);
+  c.weight_growth = 1.5;
+  CHECK(c.told(out, "convolution_winograd") == "the memory limit has no room for transformed weights");
+  const codegen::choice_or_reason shifts = c.choose(out, "convolution_shifts");
+  REQUIRE(shifts);
+  CHECK(shifts->weight_growth < 1.2);
+  c.device.local_memory_bytes = 256;
+  CHECK(c.told(out, "convolution_shifts") == "what a block reads of the image takes more than the local memory");
+  c.device = gpu_device();
+  for (const std::string_view version : {"convolution_winograd", "convolution_shifts", "convolution_panels"})
+    CHECK(c.told(out, version) == "the device does not prefer wide vectors");
+  CHECK(c.choose(out, "convolution_tiles"));
+}
+
+TEST_CASE("convolutions of symbolic images have patches") {
+  chooser c;
+  const value_id out = convolution(c, {1, 64, c.symbol("h"), c.symbol("w")}, {64, 64, 3, 3}, 1);
+  CHECK(c.told(out, "convolution_winograd") == "extents that are not known before execution");
+  CHECK(c.told(out, "convolution_shifts") == "extents that are not known before execution");
+  const codegen::choice_or_reason panels = c.choose(out, "convolution_panels");
+  REQUIRE(panels);
+  CHECK(panels->tuning == "matrix_panels 1 64 s 576 a");
+  CHECK(panels->form_of(0) == codegen::operand_form::elements);
+}
+
+TEST_CASE("rows of a pointwise convolution's image are read where they are") {
+  chooser c;
+  const value_id out = convolution(c, {1, 64, 28, 28}, {128, 64, 1, 1}, 0);
+  const codegen::choice_or_reason panels = c.choose(out, "convolution_panels");
+  REQUIRE(panels);
+  CHECK(panels->form_of(0) == codegen::operand_form::straight);
+  CHECK(panels->form_of(1) == codegen::operand_form::packed);
+  CHECK((*panels)["block_inner"] == 64);
+  CHECK(c.told(out, "convolution_shifts") == "a window of one element needs no shifts");
+}
+
+TEST_CASE("convolutions of single channels go by rows, and have no tiles") {
+  chooser c;
+  const value_id out = convolution(c, {1, 32, 40, 40}, {32, 1, 3, 3}, 1, 32);
+  CHECK(c.told(out, "convolution_rows") == "convolution_rows run=32 rows=40");
+  CHECK(c.told(out, "convolution_tiles") == "fewer than four output channels per group");
+  CHECK(c.told(out, "convolution_texels") == "what it reads are no texels");
+}

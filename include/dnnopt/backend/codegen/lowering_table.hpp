@@ -11,20 +11,20 @@
 #include <string>
 
 #include <dnnopt/backend/codegen/elements/all.hpp>
-#include <dnnopt/backend/codegen/frames/attention/lower_attention.hpp>
-#include <dnnopt/backend/codegen/frames/attention/lower_linear_attention.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_shifts.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_texels.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution_winograd.hpp>
+#include <dnnopt/backend/codegen/frames/attention/emit.hpp>
+#include <dnnopt/backend/codegen/frames/attention/emit_linear_attention.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/emit_patches.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/emit_shifts.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/emit_thin.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/emit_winograd.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/emit_scatter.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/emit_top_k.hpp>
 #include <dnnopt/backend/codegen/frames/maps/emit_map.hpp>
 #include <dnnopt/backend/codegen/frames/maps/emit_row_map.hpp>
 #include <dnnopt/backend/codegen/frames/maps/emit_transposed_map.hpp>
-#include <dnnopt/backend/codegen/frames/products/lower_matrix_product.hpp>
-#include <dnnopt/backend/codegen/frames/products/lower_product_chain.hpp>
-#include <dnnopt/backend/codegen/frames/products/lower_vector_chain.hpp>
+#include <dnnopt/backend/codegen/frames/products/emit.hpp>
+#include <dnnopt/backend/codegen/frames/products/emit_product_chain.hpp>
+#include <dnnopt/backend/codegen/frames/products/emit_vector_chain.hpp>
 #include <dnnopt/backend/codegen/frames/random/emit.hpp>
 #include <dnnopt/backend/codegen/frames/recurrent/emit.hpp>
 #include <dnnopt/backend/codegen/frames/rows/emit.hpp>
@@ -38,28 +38,25 @@ namespace dnnopt::codegen {
 
 /// The lowerings that dnnopt brings, best first. The last one takes every block whose elements are expressions.
 inline constexpr std::array lowering_table{
-    lowering_row{computation_kind::matrix_product, "vector_chain", reject_vector_chain, lower_vector_chain, true},
-    lowering_row{computation_kind::matrix_product, "product_chain", reject_product_chain, lower_product_chain, true},
-    lowering_row{computation_kind::convolution, "vector_chain", reject_vector_chain, lower_vector_chain, true},
-    lowering_row{computation_kind::matrix_product, "matrix_panels", reject_product_panels, lower_product_panels},
+    chosen_row(computation_kind::matrix_product, "vector_chain", choose_vector_chain, emit_vector_chain, true),
+    chosen_row(computation_kind::matrix_product, "product_chain", choose_product_chain, emit_product_chain, true),
+    chosen_row(computation_kind::convolution, "vector_chain", choose_vector_chain, emit_vector_chain, true),
+    chosen_row(computation_kind::matrix_product, "matrix_panels", choose_product_panels, emit_product_panels),
     chosen_row(computation_kind::matrix_product, "matrix_steps", choose_steps, emit_steps),
-    lowering_row{computation_kind::matrix_product, "matrix_tiles", reject_matrix_product, lower_product_tiles},
+    chosen_row(computation_kind::matrix_product, "matrix_tiles", choose_product_tiles, emit_product_tiles),
     chosen_row(computation_kind::convolution, "window_planes", choose_window_planes, emit_window_planes),
-    lowering_row{computation_kind::convolution, "convolution_rows", reject_convolution_rows, lower_convolution_rows},
-    lowering_row{computation_kind::convolution, "convolution_winograd", reject_convolution_winograd,
-                 lower_convolution_winograd},
-    lowering_row{computation_kind::convolution, "convolution_shifts", reject_convolution_shifts,
-                 lower_convolution_shifts},
-    lowering_row{computation_kind::convolution, "convolution_panels", reject_convolution_panels,
-                 lower_convolution_panels},
+    chosen_row(computation_kind::convolution, "convolution_rows", choose_convolution_rows, emit_convolution_rows),
+    chosen_row(computation_kind::convolution, "convolution_winograd", choose_convolution_winograd,
+               emit_convolution_winograd),
+    chosen_row(computation_kind::convolution, "convolution_shifts", choose_convolution_shifts, emit_convolution_shifts),
+    chosen_row(computation_kind::convolution, "convolution_panels", choose_convolution_panels, emit_convolution_panels),
     chosen_row(computation_kind::convolution, "convolution_steps", choose_steps, emit_steps),
-    lowering_row{computation_kind::convolution, "convolution_texels", reject_convolution_texels,
-                 lower_convolution_texels},
-    lowering_row{computation_kind::convolution, "convolution_tiles", reject_convolution_tiles, lower_convolution_tiles},
-    lowering_row{computation_kind::attention, "attention_items", reject_attention_items, lower_attention_items},
-    lowering_row{computation_kind::attention, "attention_tiles", reject_attention, lower_attention_tiles},
-    lowering_row{computation_kind::attention, "attention_groups", reject_attention, lower_attention_groups},
-    lowering_row{computation_kind::attention, "linear_attention", reject_linear_attention, lower_linear_attention},
+    chosen_row(computation_kind::convolution, "convolution_texels", choose_convolution_texels, emit_convolution_texels),
+    chosen_row(computation_kind::convolution, "convolution_tiles", choose_convolution_tiles, emit_convolution_tiles),
+    chosen_row(computation_kind::attention, "attention_items", choose_attention_items, emit_attention_items),
+    chosen_row(computation_kind::attention, "attention_tiles", choose_attention_tiles, emit_attention_tiles),
+    chosen_row(computation_kind::attention, "attention_groups", choose_attention_groups, emit_attention_groups),
+    chosen_row(computation_kind::attention, "linear_attention", choose_linear_attention, emit_linear_attention),
     chosen_row(computation_kind::softmax, "row_items", choose_row_items, emit_row_items),
     chosen_row(computation_kind::softmax, "row_groups", choose_row_groups, emit_row_groups),
     chosen_row(computation_kind::normalization, "row_items", choose_row_items, emit_row_items),

@@ -135,6 +135,22 @@ inline void define_plane_weights(kernel_builder& b, const element_site& s, const
                     });
 }
 
+/// Packs constant weights once in panels of `rows` output channels, and defines DNNOPT_A and DNNOPT_A_BATCH, where the
+/// frames read them. Precondition: the numbers of channels are known, and nothing else takes scratch memory.
+inline void define_packed_weights(lowered_node& result, kernel_builder& b, const lowering_site& site,
+                                  const convolution_shape& c, std::int64_t rows) {
+  const std::int64_t inner = c.channels.constant() * c.window().constant();
+  result.scratch.push_back({c.group * round_up(c.outputs.constant(), rows) * inner * 4, true});
+  result.prepare.push_back(
+      pack_kernel(site, 0, c.group, c.outputs.constant(), inner, rows,
+                  [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& k) {
+                    const element_site s(own, site.anchor, 0, {});
+                    return own.emit(site.anchor_node().inputs[1], weight_index(s, convolution_of(s), group, row, k));
+                  }));
+  b.define("DNNOPT_A", b.scratch(0, dtype::float32, false));
+  b.define("DNNOPT_A_BATCH", c.group == 1 ? std::string("0") : "(z % " + std::to_string(c.group) + ")");
+}
+
 }  // namespace dnnopt::codegen
 
 #endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CONVOLUTION_SHAPE_HPP

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <optional>
 
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
 #include <dnnopt/backend/codegen/frames/windows/window_totals.hpp>
 
 namespace dnnopt::codegen {

@@ -1,4 +1,4 @@
-// Owns how convolutions read patches of an image four channels at a time, from texels.
+// Owns how convolutions read patches of an image: one element, or four channels at a time from texels.
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_TEXEL_PATCHES_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_TEXEL_PATCHES_HPP
 
@@ -13,6 +13,39 @@
 #include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
 
 namespace dnnopt::codegen {
+
+/// The element of the patch of output `position` that is number `k` of (channel, window element), of the image and
+/// group that `z` counts; `joined`: positions count those of all images. Zero in padding.
+[[nodiscard]] inline std::string emit_patch_element(kernel_builder& b, const element_site& s,
+                                                    const convolution_shape& c, const index_expr& z,
+                                                    const index_expr& k, const index_expr& position, bool joined) {
+  const std::int64_t window = c.window().constant();
+  const std::vector<index_expr> window_at =
+      b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, mod(k, window));
+  const std::vector<index_expr> out_at = b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output},
+                                                    joined ? mod(position, c.positions()) : position);
+  const std::string element = b.variable(compute_type::real, "0");
+  std::vector<index_expr> at{joined ? floordiv(position, c.positions()) : floordiv(z, c.group),
+                             mod(z, c.group) * c.channels + floordiv(k, window)};
+  std::string test;
+  std::array<index_expr, 3> own;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const window_axis& a = c.axes[i];
+    own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
+    test = both(std::move(test), kernel_builder::within(own[i], a.input));
+  }
+  s.when(test, [&] {
+    for (std::size_t i = 0; i < 3; ++i) own[i] = b.define_index("x", own[i], c.axes[i].input);
+    if (c.pointwise) {
+      const shape& x = s.dims(0);
+      for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), own[2])) at.push_back(i);
+    } else {
+      at.insert(at.end(), own.end() - static_cast<std::ptrdiff_t>(c.rank), own.end());
+    }
+    b.line(element + " = " + s.read(0, at) + ";");
+  });
+  return element;
+}
 
 /// Four channels of an image: `group_first + first` and on, of which those count whose place in the group, `first` and
 /// on (`first` a multiple of four), is below `channels`.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/shifted_image.hpp>
 
 namespace dnnopt::codegen {

@@ -286,11 +286,11 @@ inline void read_straight(panel_sizes& p, const lowering_site& site, const produ
   p.block_columns = blocks.columns * p.columns();
 }
 
-/// Widens blocks to all columns, for a frame that reduces whole rows of the result. Errors: unsupported where that
-/// takes more than the local memory.
-inline void cover_columns(panel_sizes& p, const lowering_site& site, const product_extents& e, bool a_packed,
-                          bool b_packed) {
-  if (!e.columns.is_constant()) throw error(errc::unsupported, "the extent of planes is not known before execution");
+/// Widens blocks to all columns, for a frame that reduces whole rows of the result. Returns why they cannot be; empty
+/// where they can.
+[[nodiscard]] inline std::string cover_columns(panel_sizes& p, const lowering_site& site, const product_extents& e,
+                                               bool a_packed, bool b_packed) {
+  if (!e.columns.is_constant()) return "the extent of planes is not known before execution";
   p.block_columns = round_up(e.columns.constant(), p.columns());
   const std::int64_t k = e.inner.as_constant().value_or(std::int64_t{1} << 30);
   const auto bytes = [&] { return panel_bytes(p, k, a_packed, b_packed); };
@@ -300,14 +300,16 @@ inline void cover_columns(panel_sizes& p, const lowering_site& site, const produ
     else if (p.block_rows > p.rows)
       p.block_rows = round_up(p.block_rows / 2, p.rows);
     else
-      throw error(errc::unsupported, "planes take more than the local memory");
+      return "planes take more than the local memory";
   }
+  return {};
 }
 
 /// Widens blocks to all rows, for a frame that computes each column once, when it packs it; few columns where all cores
-/// would not have some otherwise. Errors: unsupported where that takes more than the local memory.
-inline void cover_rows(panel_sizes& p, const lowering_site& site, const product_extents& e, bool a_packed) {
-  if (!e.rows.is_constant()) throw error(errc::unsupported, "the number of rows is not known before execution");
+/// would not have some otherwise. Returns why they cannot be; empty where they can.
+[[nodiscard]] inline std::string cover_rows(panel_sizes& p, const lowering_site& site, const product_extents& e,
+                                            bool a_packed) {
+  if (!e.rows.is_constant()) return "the number of rows is not known before execution";
   p.block_rows = round_up(e.rows.constant(), p.rows);
   const std::int64_t large = std::int64_t{1} << 30;
   const std::int64_t k = e.inner.as_constant().value_or(large);
@@ -322,9 +324,10 @@ inline void cover_rows(panel_sizes& p, const lowering_site& site, const product_
   }
   while (panel_bytes(p, k, a_packed, false) > site.local_memory()) {
     if (narrow()) continue;
-    if (p.block_inner <= 32) throw error(errc::unsupported, "all rows take more than the local memory");
+    if (p.block_inner <= 32) return "all rows take more than the local memory";
     p.block_inner = std::max<std::int64_t>(32, p.block_inner / 2);
   }
+  return {};
 }
 
 /// Whether a value is a constant or computed from constants alone by members of the block.
@@ -372,6 +375,22 @@ template <class Read>
   return plan;
 }
 
+/// The panel frame's sizes as a choice's, and back.
+inline void settle_panels(choice& made, const panel_sizes& p, const product_extents& e, bool a_packed, bool b_packed) {
+  made.with("rows", p.rows).with("vector", p.vector).with("vectors", p.vectors);
+  made.with("block_rows", p.block_rows).with("block_columns", p.block_columns).with("block_inner", p.block_inner);
+  made.local_bytes = panel_bytes(p, e.inner.as_constant().value_or(std::int64_t{1} << 30), a_packed, b_packed);
+}
+[[nodiscard]] inline panel_sizes panels_of(const choice& chosen) {
+  return {chosen["rows"],       chosen["vector"],        chosen["vectors"],
+          chosen["block_rows"], chosen["block_columns"], chosen["block_inner"]};
+}
+/// What a constant of `extent` rows takes that is kept as `padded` ones, of `inner` floats in all matrices together.
+inline void settle_kept(choice& made, std::int64_t inner, std::int64_t extent, std::int64_t padded) {
+  made.kept_bytes = static_cast<std::uint64_t>(4 * inner * padded);
+  made.weight_growth = static_cast<double>(padded) / static_cast<double>(std::max<std::int64_t>(extent, 1));
+}
+
 /// Adds the definitions of the panel frame and gives the plan its launch.
 inline void define_panels(kernel_builder& b, const panel_sizes& p, const product_extents& e) {
   b.define("DNNOPT_M", e.rows);
@@ -385,9 +404,7 @@ inline void define_panels(kernel_builder& b, const panel_sizes& p, const product
   b.define("DNNOPT_BLOCK_INNER", p.block_inner);
   b.define("DNNOPT_ONE_INNER_BLOCK", e.inner.range().high <= p.block_inner ? 1 : 0);
 }
-inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product_extents& e, bool a_packed,
-                          bool b_packed) {
-  plan.tuning = shape_of_panels(e, a_packed, b_packed);
+inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product_extents& e) {
   plan.global = {ceildiv(e.columns, p.block_columns), ceildiv(e.rows, p.block_rows), e.batch};
   plan.local = {1, 1, 1};
   plan.flops = e.batch * e.rows * e.columns * e.inner * 2;

@@ -150,6 +150,22 @@ inline constexpr std::array<std::int64_t, 3> team_counts{1, 2, 4};
                                                                          : store_direction::single;
 }
 
+/// The tile frame's sizes as a choice's, and back. `split_inner` is that of splits alone.
+inline void settle_tiles(choice& made, const tile_sizes& t) {
+  made.with("group_rows", t.group_rows).with("group_columns", t.group_columns);
+  made.with("item_rows", t.item_rows).with("item_columns", t.item_columns).with("tile_inner", t.inner);
+  made.with("teams", t.teams).with("splits", t.splits).with("split_inner", t.split_inner);
+  made.local_bytes = static_cast<std::uint64_t>(t.local_bytes());
+}
+[[nodiscard]] inline tile_sizes tiles_of(const choice& chosen) {
+  tile_sizes t{chosen["group_rows"], chosen["group_columns"], chosen["item_rows"], chosen["item_columns"],
+               chosen["tile_inner"]};
+  t.teams = chosen["teams"];
+  t.splits = chosen["splits"];
+  t.split_inner = chosen["split_inner"];
+  return t;
+}
+
 /// Four neighbours at once: `offset` in the buffer of `id` as `index` runs, where `index` (a symbol of `extent` values)
 /// counts neighbours in memory that start at multiples of four. Defines `name`(names...) and returns 4, or 1. The
 /// function returns a float4; of a float16 value, where `as_bits`, its elements' bits, two in each of a uint2.

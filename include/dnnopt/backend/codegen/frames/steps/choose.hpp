@@ -144,7 +144,8 @@ namespace detail {
   for (std::size_t i = 0; i < 2; ++i)
     if (std::string why = reject_operand(site.block, n.inputs[i]); !why.empty()) return why;
   if (row_normalization_in(site.block) != no_node) return "tiles do not normalize rows";
-  if (plane_total_in(site.block) || (convolution && (window_total_in(site) || staged_windows_in(site) != no_node)))
+  if (plane_total_in(site.block) ||
+      (convolution && (window_total_node(site) != no_node || staged_windows_in(site) != no_node)))
     return "tiles reduce and stage nothing beside the product";
   for (const value_id out : site.block.outputs)
     if (site.block.g.facts(out).texels) return "'" + site.block.g.value_at(out).name + "' holds texels";

@@ -14,8 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
-#include <dnnopt/backend/codegen/frames/products/lower_matrix_product.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/texel_patches.hpp>
+#include <dnnopt/backend/codegen/frames/products/choose.hpp>
 
 namespace dnnopt::codegen {
 

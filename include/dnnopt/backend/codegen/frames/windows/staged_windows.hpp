@@ -29,6 +29,13 @@ namespace dnnopt::codegen {
   return no_node;
 }
 
+/// Why no frame reduces windows that a convolution reads; empty where panels may.
+[[nodiscard]] inline std::string reject_staged_windows(const lowering_site& site, node_id pool) {
+  kernel_builder b(site.block, site.options.emitters);
+  const element_site s(b, pool, 0, {});
+  return s.input_compute() != compute_type::real || s.compute() != compute_type::real ? "the frame reduces floats" : "";
+}
+
 /// Defines what the panel frame calls to fill columns with what member `pool` reduces: DNNOPT_STAGED, its windows as
 /// define_axes with prefix DNNOPT_POOL_, what define_taking defines, dnnopt_load_window(z, c, d, h, w), the element of
 /// its planes, and dnnopt_finish_window(z, c, od, oh, ow, value), the element that the anchor reads there, made from
@@ -36,8 +43,6 @@ namespace dnnopt::codegen {
 /// pool and the anchor.
 inline void define_staged_windows(kernel_builder& b, node_id pool, node_id anchor) {
   const element_site s(b, pool, 0, {});
-  if (s.input_compute() != compute_type::real || s.compute() != compute_type::real)
-    throw s.refuse("the frame reduces floats");
   const shape x = s.dims(0);
   const std::vector<window_axis> own = pool_windows(s);
   const three_axes axes = brought_to_three(own, s.out_dims());

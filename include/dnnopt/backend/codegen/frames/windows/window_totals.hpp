@@ -30,27 +30,48 @@ struct window_total {
   [[nodiscard]] std::int64_t positions() const noexcept { return run_rows * run_width; }  ///< in one row of all windows
 };
 
-/// The reduction of windows in a block with a convolution as its anchor; nothing where there is none.
-[[nodiscard]] inline std::optional<window_total> window_total_in(const lowering_site& site) {
-  const block_view& block = site.block;
-  for (const node_id id : block.members) {
-    const node& n = block.g.node_at(id);
-    if (n.op->window_reduction.empty() || !stands_behind(block, n.inputs[0], site.anchor_node().outputs[0])) continue;
-    const auto kernel = n.attributes.require<std::vector<std::int64_t>>("kernel_shape");
-    const shape& out = *block.g.facts(n.outputs[0]).dims;
-    if (kernel.size() != 2 || !out[2].is_constant() || !out[3].is_constant())
-      throw error(errc::unsupported, "windows of other than two dims, or in planes whose extents are not known");
-    return window_total{n.inputs[0], n.outputs[0],      n.op->window_reduction,       kernel[0],
-                        kernel[1],   out[2].constant(), out[3].constant() * kernel[1]};
+/// The member that reduces windows of what a block's anchor computes; no_node where there is none.
+[[nodiscard]] inline node_id window_total_node(const lowering_site& site) {
+  for (const node_id id : site.block.members) {
+    const node& n = site.block.g.node_at(id);
+    if (!n.op->window_reduction.empty() && stands_behind(site.block, n.inputs[0], site.anchor_node().outputs[0]))
+      return id;
   }
-  return std::nullopt;
+  return no_node;
 }
 
-/// Makes blocks of panels hold as many columns of each row of windows. Errors: unsupported where windows do not divide
-/// a panel, or take more than the local memory.
-inline void cover_windows(panel_sizes& p, const lowering_site& site, const product_extents& e, bool a_packed,
-                          const window_total& windows) {
-  if (p.columns() % windows.columns != 0) throw error(errc::unsupported, "windows do not divide a panel of columns");
+/// Why no frame of convolutions reduces the block's windows; empty where frames may, or where there are none.
+[[nodiscard]] inline std::string reject_window_total(const lowering_site& site) {
+  const node_id id = window_total_node(site);
+  if (id == no_node) return {};
+  const block_view& block = site.block;
+  const node& n = block.g.node_at(id);
+  const shape& out = *block.g.facts(n.outputs[0]).dims;
+  if (n.attributes.require<std::vector<std::int64_t>>("kernel_shape").size() != 2 || !out[2].is_constant() ||
+      !out[3].is_constant())
+    return "windows of other than two dims, or in planes whose extents are not known";
+  for (const value_id stored : block.outputs)
+    if (!stands_behind(block, stored, n.outputs[0])) return "what is reduced in windows is stored too";
+  return {};
+}
+
+/// The reduction of windows in a block with a convolution as its anchor; nothing where there is none. Precondition:
+/// reject_window_total is empty.
+[[nodiscard]] inline std::optional<window_total> window_total_in(const lowering_site& site) {
+  const node_id id = window_total_node(site);
+  if (id == no_node) return std::nullopt;
+  const node& n = site.block.g.node_at(id);
+  const auto kernel = n.attributes.require<std::vector<std::int64_t>>("kernel_shape");
+  const shape& out = *site.block.g.facts(n.outputs[0]).dims;
+  return window_total{n.inputs[0], n.outputs[0],      n.op->window_reduction,       kernel[0],
+                      kernel[1],   out[2].constant(), out[3].constant() * kernel[1]};
+}
+
+/// Makes blocks of panels hold as many columns of each row of windows, which take `local` bytes then. Returns why they
+/// cannot; empty where they can.
+[[nodiscard]] inline std::string cover_windows(panel_sizes& p, const lowering_site& site, const product_extents& e,
+                                               bool a_packed, const window_total& windows, std::uint64_t& local) {
+  if (p.columns() % windows.columns != 0) return "windows do not divide a panel of columns";
   std::int64_t span = round_up(std::min(p.block_columns / windows.rows, windows.positions()), p.columns());
   span = std::max(span, p.columns());
   const std::int64_t k = e.inner.as_constant().value_or(std::int64_t{1} << 30);
@@ -68,22 +89,20 @@ inline void cover_windows(panel_sizes& p, const lowering_site& site, const produ
     else if (p.block_rows > p.rows)
       p.block_rows = round_up(p.block_rows / 2, p.rows);
     else
-      throw error(errc::unsupported, "windows take more than the local memory");
+      return "windows take more than the local memory";
   }
   p.block_columns = span * windows.rows;
+  local = bytes();
+  return {};
 }
 
 /// Defines what the panel frame calls to reduce windows: how the windows lie, what define_taking defines,
 /// dnnopt_store(names..., value), which gives the element of the planes made from the anchor's, and
 /// dnnopt_store_window(z, m, window, value), which stores what the block makes of a window. `at` is the anchor's index,
-/// (batch, channel, ...), and `finish()` its element made from `value`. Errors: unsupported where the block stores what
-/// stands before the windows.
+/// (batch, channel, ...), and `finish()` its element made from `value`.
 template <class Finish>
 void define_window_total(kernel_builder& b, const window_total& total, value_id anchor,
                          const std::vector<index_expr>& at, const std::vector<std::string>& names, Finish&& finish) {
-  for (const value_id out : b.block().outputs)
-    if (!stands_behind(b.block(), out, total.result))
-      throw error(errc::unsupported, "what is reduced in windows is stored too");
   b.define("DNNOPT_WINDOW_ROWS", total.rows);
   b.define("DNNOPT_WINDOW_COLUMNS", total.columns);
   b.define("DNNOPT_RUN_ROWS", total.run_rows);

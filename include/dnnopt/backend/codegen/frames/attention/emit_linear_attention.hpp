@@ -1,6 +1,6 @@
 // Owns the kernel of linear attention: one work-item per column of a head's state goes through all positions.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_ATTENTION_LOWER_LINEAR_ATTENTION_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_ATTENTION_LOWER_LINEAR_ATTENTION_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_ATTENTION_EMIT_LINEAR_ATTENTION_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_ATTENTION_EMIT_LINEAR_ATTENTION_HPP
 
 #include <algorithm>
 #include <cmath>
@@ -10,34 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/elements/element_site.hpp>
+#include <dnnopt/backend/codegen/frames/attention/choose.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
-#include <dnnopt/backend/codegen/lowering_row.hpp>
 
 namespace dnnopt::codegen {
 
-/// A column of the state is kept in private memory: at most so many key elements.
-inline constexpr std::int64_t most_key_elements = 1024;
-
-[[nodiscard]] inline std::string reject_linear_attention(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  if (n.op->name != "LinearAttention" || !n.op->domain.empty()) return "no kernel for this kind of attention";
-  if (site.block.members.size() != 1) return "something is joined to it";
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}})
-    if (!site.input(i).dims || site.input(i).dims->size() != 3) return "other than three dims";
-  if (!site.input(0).dims->back().is_constant() || !site.input(2).dims->back().is_constant())
-    return "the heads' sizes are not known before execution";
-  const std::int64_t size = site.input(0).dims->back().constant() / n.attributes.get_int("q_num_heads", 1);
-  if (size < 1 || size > most_key_elements)
-    return "key elements: none, or more than " + std::to_string(most_key_elements);
-  if (!site.has_input(4)) return {};
-  const auto& decay = site.input(4).dims;
-  return !decay || decay->size() != 3 || !decay->back().is_constant() ? "the decay's shape is not known" : "";
-}
-
 /// Columns of a state do not depend on each other: column j takes value element j of each position, and gives element j
 /// of its results. Work: as in the recurrence, key elements times value elements for each position and head.
-[[nodiscard]] inline lowered_node lower_linear_attention(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_linear_attention(const lowering_site& site, const choice&) {
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
@@ -111,4 +91,4 @@ inline constexpr std::int64_t most_key_elements = 1024;
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_ATTENTION_LOWER_LINEAR_ATTENTION_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_ATTENTION_EMIT_LINEAR_ATTENTION_HPP

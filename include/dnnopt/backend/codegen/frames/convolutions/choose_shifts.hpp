@@ -1,18 +1,15 @@
-// Owns the kernel of convolutions on devices with wide vectors that stages the image once and reads it shifted.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_LOWER_CONVOLUTION_SHIFTS_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_LOWER_CONVOLUTION_SHIFTS_HPP
+// Owns the sizes of the kernel that stages the image once and reads it shifted: register tile, blocks, way to stage.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_SHIFTS_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_SHIFTS_HPP
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/shifted_image.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/winograd_shape.hpp>
 
 namespace dnnopt::codegen {
@@ -132,12 +129,14 @@ struct shift_sizes {
   return best;
 }
 
-[[nodiscard]] inline std::string reject_convolution_shifts(const lowering_site& site) {
-  if (std::string why = reject_convolution_panels(site); !why.empty()) return why;
+/// Blocks over an image that is staged once and read shifted. Sizes `blocks`: along the positions.
+[[nodiscard]] inline choice_or_reason choose_convolution_shifts(const lowering_site& site) {
+  if (!site.prefers_vectors()) return "the device does not prefer wide vectors";
+  if (std::string why = reject_convolution(site); !why.empty()) return why;
+  if (std::string why = reject_window_total(site); !why.empty()) return why;
   if (!packs_constant(site.block, site.anchor_node().inputs[1])) return "weights are computed or stored in fp16";
   kernel_builder b(site.block, site.options.emitters);
-  const element_site s(b, site.anchor, 0, {});
-  const convolution_shape c = convolution_of(s);
+  const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
   if (c.pointwise) return "a window of one element needs no shifts";
   const std::optional<std::int64_t> useful = useful_positions(c);
   if (!useful) return "extents that are not known before execution";
@@ -146,53 +145,19 @@ struct shift_sizes {
     return "padded rows are more than twice as long as rows";
   const shift_sizes sizes = choose_shifts(site, c, plane_total_in(site.block).has_value(), window_total_in(site));
   if (sizes.block_channels == 0) return "what a block reads of the image takes more than the local memory";
-  if (sizes.image.reach > 4 * sizes.panels.block_columns) return "windows reach far beyond a block of positions";
-  return {};
-}
-
-[[nodiscard]] inline lowered_node lower_convolution_shifts(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  kernel_builder b(site.block, site.options.emitters);
-  const element_site s(b, site.anchor, 0, {});
-  const convolution_shape c = convolution_of(s);
-  const std::optional<plane_total> total = plane_total_in(site.block);
-  const std::optional<window_total> windows = window_total_in(site);
-  const shift_sizes sizes = choose_shifts(site, c, total.has_value(), windows);
   const panel_sizes& p = sizes.panels;
-  lowered_node result;
-  b.define("DNNOPT_M", c.outputs);
-  b.define("DNNOPT_C", c.channels);
-  b.define("DNNOPT_ROWS", p.rows);
-  b.define("DNNOPT_VECTOR", p.vector);
-  b.define("DNNOPT_VECTORS", p.vectors);
-  b.define("DNNOPT_BLOCK_ROWS", p.block_rows);
-  b.define("DNNOPT_BLOCK_COLUMNS", p.block_columns);
-  b.define("DNNOPT_BLOCK_CHANNELS", sizes.block_channels);
-  b.define("DNNOPT_SPAN", sizes.span);
-  b.define("DNNOPT_ROW_VECTORS", sizes.image.row_vectors);
-  b.define("DNNOPT_COLUMNS_APART", sizes.image.columns_apart ? 1 : 0);
-  define_windows(b, c);
-  define_image_load(b, s, c);
-  define_packed_weights(result, b, site, c, p.rows);
-  const std::vector<index_expr> at = output_index(b, s, c, b.index("m", c.outputs), b.index("n", c.positions()));
-  const std::vector<std::string> names{"z", "m", "n"};
-  if (windows) {
-    define_window_total(b, *windows, n.outputs[0], at, names, [&] { return biased(b, s, at[1]); });
-  } else {
-    b.define_store(
-        "dnnopt_store", n.outputs[0], at, names, compute_type::real, [&] { return biased(b, s, at[1]); },
-        total ? total->result : no_value, total ? total->planes : no_value);
-    if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
-  }
-  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_shifts, "convolution_shifts");
-  plan.global = {sizes.blocks, blocks_of(c.outputs.constant(), p.block_rows), c.batch * c.group};
-  plan.local = {1, 1, 1};
-  plan.tuning = window_tuning_of(site, c).shape;
-  plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
-  result.kernels.push_back(std::move(plan));
-  return result;
+  if (sizes.image.reach > 4 * p.block_columns) return "windows reach far beyond a block of positions";
+  choice made("convolution_shifts");
+  made.with("rows", p.rows).with("vector", p.vector).with("vectors", p.vectors);
+  made.with("block_rows", p.block_rows).with("block_columns", p.block_columns);
+  made.with("block_channels", sizes.block_channels).with("span", sizes.span);
+  made.with("row_vectors", sizes.image.row_vectors).with("columns_apart", sizes.image.columns_apart ? 1 : 0);
+  made.with("blocks", sizes.blocks);
+  made.tuning = window_tuning_of(site, c).shape;
+  settle_packed_weights(made, c, p.rows);
+  return made;
 }
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_LOWER_CONVOLUTION_SHIFTS_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_SHIFTS_HPP

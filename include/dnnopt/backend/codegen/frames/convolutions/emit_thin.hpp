@@ -1,56 +1,64 @@
-// Owns the kernel of depthwise convolutions over texels: a work-item computes four channels of one position.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_LOWER_CONVOLUTION_TEXELS_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_LOWER_CONVOLUTION_TEXELS_HPP
+// Owns the kernels of convolutions of thin groups: rows of an output channel, and four channels of a position in
+// texels.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_THIN_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_THIN_HPP
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/convolutions/lower_convolution.hpp>
-#include <dnnopt/backend/codegen/work_groups.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/texel_patches.hpp>
+#include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
 
-/// One input and one output channel per group, read from texels.
-[[nodiscard]] inline std::string reject_convolution_texels(const lowering_site& site) {
-  if (std::string why = reject_convolution(site); !why.empty()) return why;
+[[nodiscard]] inline lowered_node emit_convolution_rows(const lowering_site& site, const choice& chosen) {
   const node& n = site.anchor_node();
-  if (!reads_texels(site.block, n.inputs[0])) return "what it reads are no texels";
-  const shape& w = *site.input(1).dims;
-  const std::int64_t group = n.attributes.get_int("group", 1);
-  if (group == 1 || w[1].constant() != 1 || w[0].constant() != group) return "no depthwise convolution";
-  if (!is_constant_in(site.block, n.inputs[1])) return "weights that are computed";
-  return {};
-}
-
-/// Where the work-items of a depthwise convolution over texels stand: a position is row * columns + column.
-struct texel_grid {
-  index_expr columns;
-  index_expr rows = 1;
-  grid_size group{};
-};
-
-/// Columns and rows of a plane where a work-group was published for the device, else positions in one line.
-[[nodiscard]] inline texel_grid texel_grid_of(const lowering_site& site, const convolution_shape& c) {
-  const device_info* const device = site.options.device;
-  const index_expr quarters = ceildiv(c.group, texel_width);
-  const auto both = [&](std::int64_t a, std::int64_t b) { return a == b ? a : 0; };
-  if (const index_expr& down = c.axes[1].output, &across = c.axes[2].output;
-      device != nullptr && c.rank == 2 && down.is_constant() && across.is_constant() && quarters.is_constant()) {
-    const auto group = find_work_group(
-        *device, grid_work::depthwise_convolution, both(c.axes[1].kernel, c.axes[2].kernel),
-        both(c.axes[1].stride, c.axes[2].stride), {across.constant(), down.constant(), quarters.constant()}, c.group);
-    if (group) return {across, down, *group};
+  kernel_builder b(site.block, site.options.emitters);
+  const element_site s(b, site.anchor, 0, {});
+  const convolution_shape c = convolution_of(s);
+  b.define("DNNOPT_M", c.outputs);
+  b.define("DNNOPT_C", c.channels);
+  define_windows(b, c);
+  const index_expr rows = c.axes[0].output * c.axes[1].output;
+  b.define("DNNOPT_RUN", chosen["run"]);
+  const std::optional<plane_total> total = plane_total_in(site.block);
+  const std::optional<std::int64_t> own_rows = chosen.find("rows");
+  const index_expr item_rows = own_rows ? index_expr(*own_rows) : max(rows, 1);
+  b.define("DNNOPT_ROWS", item_rows);
+  define_image_load(b, s, c);
+  const index_expr z = b.index("z", c.batch * c.group);
+  const index_expr m = b.index("m", c.outputs);
+  const index_expr channel = mod(z, c.group) * c.outputs + m;
+  define_plane_weights(b, s, c);
+  const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output),
+                                    b.index("ow", c.axes[2].output)};
+  std::vector<index_expr> at{floordiv(z, c.group), channel};
+  if (c.pointwise) {
+    const shape& out = s.out_dims();
+    for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), o[2])) at.push_back(i);
+  } else {
+    at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
   }
-  const std::size_t most = device == nullptr || device->max_work_group_size == 0 ? 64 : device->max_work_group_size;
-  return {c.positions(), 1, {static_cast<std::int64_t>(std::min<std::size_t>(most, 64)), 1, 1}};
+  b.define_store(
+      "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real,
+      [&] { return biased(b, s, channel); }, total ? total->result : no_value, total ? total->planes : no_value);
+  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
+  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_rows, "convolution_rows");
+  plan.global = {total ? index_expr(1) : ceildiv(rows, item_rows), c.outputs, c.batch * c.group};
+  plan.local = {1, 1, 1};
+  plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
+  lowered_node result;
+  result.kernels.push_back(std::move(plan));
+  return result;
 }
 
-[[nodiscard]] inline lowered_node lower_convolution_texels(const lowering_site& site) {
+[[nodiscard]] inline lowered_node emit_convolution_texels(const lowering_site& site, const choice& chosen) {
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
@@ -95,7 +103,7 @@ struct texel_grid {
   b.define_store4("dnnopt_store4", n.outputs[0], four, std::vector<std::string>{"z", "quarter", "n"},
                   [&](std::size_t j) { return biased(b, s, four.at[j][1]); });
   const texel_grid grid = texel_grid_of(site, c);
-  const grid_size& group = grid.group;
+  const grid_size group{chosen["group_columns"], chosen["group_rows"], chosen["group_slices"]};
   b.define("DNNOPT_QUARTERS", quarters);
   b.define("DNNOPT_COLUMNS", grid.columns);
   b.define("DNNOPT_ROWS", grid.rows);
@@ -117,4 +125,4 @@ struct texel_grid {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_LOWER_CONVOLUTION_TEXELS_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_THIN_HPP
