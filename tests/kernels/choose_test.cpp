@@ -108,8 +108,9 @@ TEST_CASE("rows of work-groups: few work-items for many rows, and vectors where 
     CHECK(c.choose(out, "row_groups"));
     chooser other;
     other.device = gpu_device();
-    const value_id spread =
-        other.add("ReduceMean", {other.input({16, 32})}, attribute_of("axes", std::vector<std::int64_t>{0}));
+    tensor axes(dtype::int64, {1});
+    axes.mutable_data<std::int64_t>()[0] = 0;
+    const value_id spread = other.add("ReduceMean", {other.input({16, 32}), other.g.add_constant("axes", axes)});
     CHECK(other.told(spread, "row_groups") == "a row is spread in memory");
   }
 }
