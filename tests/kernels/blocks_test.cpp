@@ -253,8 +253,8 @@ TEST_CASE_METHOD(blocks, "an image is staged so that little is computed between 
   facts.local_memory_bytes = 1048576;
   // Winograd's tiles are expected to end before.
   const codegen::lowering_row staged =
-      codegen::chosen_row(computation_kind::convolution, "convolution_shifts", codegen::choose_convolution_shifts,
-                          codegen::emit_convolution_shifts);
+      codegen::lowering_row{computation_kind::convolution, "convolution_shifts", codegen::choose_convolution_shifts,
+                            codegen::emit_convolution_shifts};
   codegen::lower_options options = codegen::default_lower_options(&facts);
   options.rows = std::span(&staged, 1);
   const codegen::lowered_node lowered = codegen::lower({g, block.members, block.outputs, block.anchor}, options);

@@ -31,14 +31,14 @@ TEST_CASE("a choice is a value that compares and prints") {
 
 TEST_CASE("a guard that is not settled for all values of the symbols is a reason") {
   static index_expr slack = 0;
-  const codegen::lowering_row row = codegen::chosen_row(
+  const codegen::lowering_row row = codegen::lowering_row{
       std::nullopt, "map",
       [](const codegen::lowering_site&) -> codegen::choice_or_reason {
         codegen::choice made("map");
         made.guards.push_back({slack, "there may be too few"});
         return made;
       },
-      [](const codegen::lowering_site&, const codegen::choice&) { return codegen::lowered_node{}; });
+      [](const codegen::lowering_site&, const codegen::choice&) { return codegen::lowered_node{}; }};
   chooser c;
   const value_id out = c.add("Relu", {c.input({c.symbol("n")})});
   c.g.add_output(out);

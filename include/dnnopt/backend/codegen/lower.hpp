@@ -106,7 +106,7 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
     if (chosen) {
       // What an element expression cannot say is found out while it is written.
       try {
-        lowered_node made = row.emit != nullptr ? row.emit(site, *chosen) : row.lower(site);
+        lowered_node made = row.emit(site, *chosen);
         why = detail::too_many_arguments(made, options.device);
         for (auto* plans : {&made.prepare, &made.kernels})
           for (kernel_plan& plan : *plans) detail::set_build_options(plan, options);

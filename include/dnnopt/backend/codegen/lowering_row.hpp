@@ -89,31 +89,18 @@ struct lowering_site {
   [[nodiscard]] bool prefers_vectors() const { return options.device != nullptr && options.device->prefers_vectors(); }
 };
 
-/// One way to lower blocks with an anchor of a kind: `choose` decides, `emit` writes the kernels of what was chosen. A
-/// row of an own lowering may have `reject` and `lower` instead, which decide and write in one.
+/// One way to lower blocks with an anchor of a kind: `choose` decides, `emit` writes the kernels of what was chosen.
 struct lowering_row {
   std::optional<computation_kind> kind;  ///< of the anchor; nothing: any block
-  std::string_view version;              ///< the name that kernel_plan::version carries
-  /// Why the block cannot be lowered so; empty where it can.
-  std::string (*reject)(const lowering_site&) = nullptr;
-  /// Errors: unsupported where it turns out that it cannot.
-  lowered_node (*lower)(const lowering_site&) = nullptr;
-  /// Whether it computes two products, one of the other's result; the other rows take one each.
-  bool two_products = false;
+  std::string_view version;              ///< the family's name, for reasons and logs
   /// What the family decides about the block, or why it does not take it. Writes no source.
   choice_or_reason (*choose)(const lowering_site&) = nullptr;
   /// The kernels of what `choose` returned for the same site. Errors: unsupported where an element expression turns out
   /// not to be one.
   lowered_node (*emit)(const lowering_site&, const choice&) = nullptr;
+  /// Whether it computes two products, one of the other's result; the other rows take one each.
+  bool two_products = false;
 };
-
-/// A row that chooses, then emits.
-[[nodiscard]] constexpr lowering_row chosen_row(std::optional<computation_kind> kind, std::string_view version,
-                                                choice_or_reason (*choose)(const lowering_site&),
-                                                lowered_node (*emit)(const lowering_site&, const choice&),
-                                                bool two_products = false) {
-  return {kind, version, nullptr, nullptr, two_products, choose, emit};
-}
 
 /// Defines those of the frame's parameters that a choice settles, in the order of its sizes.
 inline void define_sizes(kernel_builder& b, const kernel_frame& frame, const choice& chosen) {
@@ -214,10 +201,6 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
 [[nodiscard]] inline choice_or_reason choice_of_row(const lowering_site& site, const lowering_row& row) {
   if (const bool two = has_two_products(site.block); two != row.two_products)
     return two ? "one product at a time" : "one product only";
-  if (row.choose == nullptr) {
-    std::string why = row.reject(site);
-    return why.empty() ? choice_or_reason(choice(row.version)) : choice_or_reason(std::move(why));
-  }
   choice_or_reason chosen = row.choose(site);
   // Launches test no guards yet, so a choice must hold for all values of the symbols.
   if (chosen)
