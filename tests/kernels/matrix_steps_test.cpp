@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include <dnnopt/backend/codegen/frames/steps/emit.hpp>
 #include <dnnopt/backend/measure/step_facts.hpp>
+#include <dnnopt/backend/run/combine_sources.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;
@@ -152,6 +154,22 @@ TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference") {
     }
   node_case line{"Conv", {f16({2, 8, 37}, 1), f16({12, 8, 5}, 2)}, {false, true}, {}, 1};
   check(line, "convolution_steps");
+}
+
+TEST_CASE_METHOD(steps, "kernels in steps build beside each other in one program") {
+  std::vector<codegen::kernel_plan> all;
+  for (const node_case& c : {matmul({16, 32}, {32, 24}), matmul({16, 33}, {33, 24}), matmul({24, 32}, {32, 24})}) {
+    (void)run(c, device_form::groups, expect(c));
+    all.push_back(plans.front());
+  }
+  std::vector<const codegen::kernel_plan*> handed;
+  for (const codegen::kernel_plan& plan : all) handed.push_back(&plan);
+  const joined_programs joined = join_sources(handed);
+  REQUIRE(joined.programs.size() == 1);
+  opencl::program_cache programs(where(), {.on_disk = false, .folder = {}});
+  // Nothing may be declared implicitly or twice, which some compilers only warn of.
+  const std::string options = joined.programs[0].options + " -Werror";
+  CHECK_NOTHROW(programs.build({"joined", joined.programs[0].source, options}));
 }
 
 TEST_CASE_METHOD(steps, "products that hold no halves, or on other devices, run without steps") {
@@ -344,4 +362,72 @@ TEST_CASE("what multiplies halves on a device is kept in a file beside its progr
   std::ofstream(file, std::ios::binary) << identity << "pla";
   CHECK(opencl::half_step_of(where, folder) == found);
   std::filesystem::remove_all(folder);
+}
+
+namespace {
+
+tensor halves_of_heads(dim_list dims, std::uint32_t seed) {
+  tensor t = f16(std::move(dims), seed);
+  for (float16& x : t.mutable_data<float16>()) x = float16(static_cast<float>(x) * 0.5f);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(steps,
+                 "attention of halves in steps equals the reference: masks, groups of heads, a past, packed heads") {
+  struct row {
+    dim_list query, key, value;
+    bool causal = false;
+    std::optional<dim_list> mask{};
+    std::int64_t heads = 0;  ///< of packed operands
+    std::int64_t past = 0;
+  };
+  const std::vector<row> rows{
+      {{1, 3, 41, 8}, {1, 3, 67, 8}, {1, 3, 67, 16}},
+      {{2, 2, 33, 64}, {2, 2, 33, 64}, {2, 2, 33, 64}, true},
+      {{1, 4, 70, 32}, {1, 2, 70, 32}, {1, 2, 70, 24}},
+      {{1, 2, 5, 7}, {1, 2, 9, 7}, {1, 2, 9, 5}},
+      {{1, 2, 20, 128}, {1, 2, 40, 128}, {1, 2, 40, 128}},
+      {{1, 2, 17, 16}, {1, 2, 50, 16}, {1, 2, 50, 16}, false, dim_list{17, 50}},
+      {{2, 19, 48}, {2, 35, 48}, {2, 35, 48}, false, std::nullopt, 3},
+      {{1, 2, 3, 16}, {1, 2, 6, 16}, {1, 2, 6, 16}, true, std::nullopt, 0, 40},
+  };
+  for (const row& r : rows) {
+    CAPTURE(r.query, r.key, r.value, r.causal, r.past);
+    node_case c{
+        "Attention", {halves_of_heads(r.query, 1), halves_of_heads(r.key, 2), halves_of_heads(r.value, 3)}, {}, {}, 1};
+    if (r.mask) c.inputs.push_back(halves_of_heads(*r.mask, 4));
+    if (r.past > 0) {
+      c.inputs.resize(4);
+      c.inputs.push_back(halves_of_heads({r.key[0], r.key[1], r.past, r.key[3]}, 5));
+      c.inputs.push_back(halves_of_heads({r.value[0], r.value[1], r.past, r.value[3]}, 6));
+      c.outputs = 3;
+    }
+    c.attributes.set("is_causal", std::int64_t{r.causal ? 1 : 0});
+    if (r.heads > 0) {
+      c.attributes.set("q_num_heads", r.heads);
+      c.attributes.set("kv_num_heads", r.heads);
+    }
+    const std::vector<tensor> want = expect(c);
+    const kernel_run got = run(c, device_form::groups, want);
+    CHECK(got.versions.front() == "attention_steps");
+    // Weights are rounded to halves, of which a result is a mean.
+    CHECK(largest_difference(got.outputs[0], want[0]) <= tolerance_of(dtype::float16));
+  }
+}
+
+TEST_CASE_METHOD(steps, "attention in steps takes every number of waves and keys of a block") {
+  const node_case c{
+      "Attention",
+      {halves_of_heads({1, 2, 37, 32}, 1), halves_of_heads({1, 2, 90, 32}, 2), halves_of_heads({1, 2, 90, 32}, 3)},
+      {},
+      {},
+      1};
+  for (const std::int64_t waves : {1, 2, 4})
+    for (const std::int64_t keys : {32, 64}) {
+      CAPTURE(waves, keys);
+      check_tuned(c, "attention_steps 2 37 90 32 32", {waves, keys}, "attention_steps");
+      CHECK(plans.front().local[0] == static_cast<std::size_t>(waves * 32));
+    }
 }

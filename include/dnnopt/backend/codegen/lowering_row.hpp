@@ -139,6 +139,7 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "product_chain",
     "attention_items",
     "attention_tiles",
+    "attention_steps",
     "attention_groups",
     "attention_output",
     "linear_attention",

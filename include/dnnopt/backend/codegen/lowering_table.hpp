@@ -30,6 +30,7 @@
 #include <dnnopt/backend/codegen/frames/rows/emit.hpp>
 #include <dnnopt/backend/codegen/frames/selection/emit_selection.hpp>
 #include <dnnopt/backend/codegen/frames/selection/emit_suppression.hpp>
+#include <dnnopt/backend/codegen/frames/steps/attention.hpp>
 #include <dnnopt/backend/codegen/frames/steps/emit.hpp>
 #include <dnnopt/backend/codegen/frames/windows/emit.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
@@ -57,6 +58,7 @@ inline constexpr std::array lowering_table{
                  emit_convolution_texels},
     lowering_row{computation_kind::convolution, "convolution_tiles", choose_convolution_tiles, emit_convolution_tiles},
     lowering_row{computation_kind::attention, "attention_items", choose_attention_items, emit_attention_items},
+    lowering_row{computation_kind::attention, "attention_steps", choose_attention_steps, emit_attention_steps},
     lowering_row{computation_kind::attention, "attention_tiles", choose_attention_tiles, emit_attention_tiles},
     lowering_row{computation_kind::attention, "attention_groups", choose_attention_groups, emit_attention_groups},
     lowering_row{computation_kind::attention, "linear_attention", choose_linear_attention, emit_linear_attention},

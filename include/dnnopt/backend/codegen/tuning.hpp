@@ -80,6 +80,8 @@ inline constexpr std::array tuning_spaces{
     tuning_space{"row_items", {tunable_parameter{"rows_per_item", {1, 2, 4, 8, 16, 64}, 6}}, 1},
     tuning_space{
         "attention_tiles", {tunable_parameter{"rows", {16, 32}, 2}, tunable_parameter{"splits", {1, 2, 3, 4}, 4}}, 2},
+    tuning_space{
+        "attention_steps", {tunable_parameter{"waves", {1, 2, 4}, 3}, tunable_parameter{"keys", {32, 64}, 2}}, 2},
     tuning_space{"attention_items",
                  {tunable_parameter{"queries", {12, 24, 48, 96}, 4}, tunable_parameter{"keys", {32, 64, 128, 256}, 4}},
                  2},

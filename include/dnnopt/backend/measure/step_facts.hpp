@@ -35,13 +35,13 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
 #endif
   const int item = (int)get_local_id(0);
   const int lane = item;
-  const dnnopt_tiles tiles = dnnopt_tiles_at(memory);
-  dnnopt_copy(tiles, dnnopt_chunk(lane / 2, lane % 2, 2) * 8, from + lane * 8, 8);
+  dnnopt_tiles tiles = dnnopt_tiles_at(memory);
+  dnnopt_copy(tiles, dnnopt_chunk(lane / 2, lane % 2, 2) * 8, from + lane * 8, 8, true);
   dnnopt_end_copies();
-  for (int i = lane; i < 64; i += 32) dnnopt_copy(tiles, 256 + dnnopt_chunk(i / 4, i % 4 / 2, 2) * 8 + i % 2 * 4, from + 256 + i * 4, 4);
-  for (int i = lane; i < 128; i += 32) dnnopt_copy(tiles, 512 + dnnopt_chunk(i / 8, i % 8 / 4, 2) * 8 + i % 4 * 2, from + 512 + i * 2, 2);
+  for (int i = lane; i < 64; i += 32) dnnopt_copy(tiles, 256 + dnnopt_chunk(i / 4, i % 4 / 2, 2) * 8 + i % 2 * 4, from + 256 + i * 4, 4, true);
+  for (int i = lane; i < 128; i += 32) dnnopt_copy(tiles, 512 + dnnopt_chunk(i / 8, i % 8 / 4, 2) * 8 + i % 4 * 2, from + 512 + i * 2, 2, true);
   dnnopt_end_copies();
-  dnnopt_copy(tiles, 768 + dnnopt_chunk(lane / 2, lane % 2, 2) * 8, lane < 29 ? from + 768 + lane * 8 : 0, 8);
+  dnnopt_copy(tiles, 768 + dnnopt_chunk(lane / 2, lane % 2, 2) * 8, from + 768 + lane * 8, 8, lane < 29);
   dnnopt_end_copies();
   dnnopt_await_copies(0);
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -122,7 +122,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
 [[nodiscard]] inline const codegen::matrix_step* half_step_of(context& where, const std::filesystem::path& folder) {
   if (folder.empty()) return measure_half_step(where);
   constexpr std::string_view none = "none";
-  const std::string identity = program_cache::identity_of(where.info()) + "steps 1\n";
+  const std::string identity = program_cache::identity_of(where.info()) + "steps 2\n";
   char name[64];
   std::snprintf(name, sizeof(name), "steps-%016llx.txt", static_cast<unsigned long long>(hash_bytes(identity)));
   const std::filesystem::path path = folder / name;

@@ -13,6 +13,7 @@ inline constexpr std::array all_frames{
     &row_items_frame,
     &row_groups_frame,
     &matrix_steps_frame,
+    &attention_steps_frame,
 };
 
 }  // namespace dnnopt::codegen

@@ -72,29 +72,37 @@ struct step_extents {
     return b.splits == 1 || (x.fixed && x.k > static_cast<double>((b.splits - 1) * b.split_inner));
   };
   // Nanoseconds, fitted on an H200 (docs/measurements/kernels.md).
-  constexpr double start = 1500;         // of a work-group's first tile and of its store
-  constexpr double launch = 3000;        // of another kernel
-  constexpr double partial = 0.0012;     // of an element of a partial sum that is written and read again
-  constexpr double per_half = 0.00011;   // of a half that comes to a unit's local memory
-  constexpr double per_single = 0.0006;  // the same of elements that are loaded one by one
-  constexpr double wait = 330;           // of a tile whose copies nothing hides
-  constexpr double step_time = 2.6;      // of a step of a unit that is full
+  constexpr double start = 1300;        // of a work-group: its first tiles, its store
+  constexpr double launch = 3000;       // of another kernel
+  constexpr double partial = 0.0012;    // of an element of a partial sum that is written and read again
+  constexpr double per_half = 0.05;     // of a half that comes to a unit's local memory
+  constexpr double per_single = 0.3;    // the same of elements that are loaded one by one
+  constexpr double per_step = 1.5;      // of a step on a unit that is full,
+  constexpr double per_share = 1.3;     // and of an operand's share that a wave reads for it
+  constexpr double turn = 80;           // what a work-group by itself waits for in each tile,
+  constexpr double turn_of_steps = 33;  // and for each step along the inner elements
+  constexpr double registers = 65536;   // of a unit, and bytes of local memory that work-groups of it share
+  constexpr double shared_bytes = 200000;
   const auto estimate = [&](step_blocks& b) {
-    const auto rows = static_cast<double>(b.tile.rows(step));
-    const auto columns = static_cast<double>(b.tile.columns(step));
+    const step_tile& t = b.tile;
+    const auto rows = static_cast<double>(t.rows(step));
+    const auto columns = static_cast<double>(t.columns(step));
+    const auto inner = static_cast<double>(t.inner);
+    const auto wave_steps = static_cast<double>(t.row_steps * t.column_steps);
     const double groups = x.z * std::ceil(x.m / rows) * std::ceil(x.n / columns) * static_cast<double>(b.splits);
+    const double item_registers = 48 + 12 * wave_steps;
     const double resident =
-        std::floor(std::min(65536.0 / (static_cast<double>(b.tile.items(step)) *
-                                       (b.tile.row_steps * b.tile.column_steps > 8 ? 250.0 : 128.0)),
-                            200000.0 / static_cast<double>(b.tile.local_bytes(step))));
+        std::max(1.0, std::floor(std::min(registers / (static_cast<double>(t.items(step)) * item_registers),
+                                          shared_bytes / static_cast<double>(t.local_bytes(step)))));
     const double rounds = std::ceil(groups / units);
-    const double together = std::min(rounds, std::max(1.0, resident));
-    const auto inner = static_cast<double>(b.tile.inner);
+    const double together = std::min(rounds, resident);
     const double tiles = std::ceil(static_cast<double>(b.split_inner) / inner);
     const double moved = (rows + columns) * inner * (singly ? per_single : per_half) * together;
-    const double steps = rows * columns * inner / 4096 * step_time * together / 4;
-    const double hidden = wait / static_cast<double>(b.tile.stages - 1);
-    b.cost = std::ceil(rounds / together) * (start + tiles * std::max({moved, steps, hidden}));
+    const double shares = static_cast<double>(t.row_steps + t.column_steps) / wave_steps;
+    const double steps = rows * columns * inner / static_cast<double>(step.rows * step.columns * step.inner) *
+                         (per_step + per_share * shares) * together;
+    const double waited = turn + turn_of_steps * inner / static_cast<double>(step.inner);
+    b.cost = std::ceil(rounds / together) * (start + tiles * std::max({moved, steps, waited}));
     if (b.splits > 1) b.cost += launch + partial * x.z * x.m * x.n * static_cast<double>(b.splits);
   };
   if (const auto* values = site.tuned(shape_of_steps(e)); values != nullptr) {
@@ -200,6 +208,8 @@ namespace detail {
   chosen.with("a_copy", first.copy).with("b_copy", second.copy);
   chosen.with("a_bits", first.bits ? 1 : 0).with("b_bits", second.bits ? 1 : 0);
   chosen.with("a_saturates", first.saturates ? 1 : 0).with("b_saturates", second.saturates ? 1 : 0);
+  const auto inner = e.inner.as_constant();
+  chosen.with("whole_tiles", inner && *inner % t.inner == 0 ? 1 : 0);
   chosen.with("store_along",
               static_cast<std::int64_t>(best.fours ? store_direction::columns : store_direction::single));
   chosen.with("joined_images", best.joined ? 1 : 0);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,8 +20,35 @@ namespace detail {
 inline const std::array<std::vector<std::string>, 2> step_names{std::vector<std::string>{"z", "m", "k"},
                                                                 std::vector<std::string>{"z", "k", "n"}};
 
+/// By how much an offset grows with `k` + `step`, where that is the same for all k: nothing where it is not, or where
+/// the offset names what statements compute, which may depend on k.
+[[nodiscard]] inline std::optional<index_expr> advance_of(kernel_builder& b, const index_expr& offset,
+                                                          const index_expr& k, std::int64_t step) {
+  bool known = true;
+  bool constant = true;
+  const auto look = [&](const index_expr& e, auto&& test) {
+    (void)substitute(e, [&](const index_expr& symbol) {
+      test(b.expressions().symbol_name(*symbol.as_symbol()));
+      return symbol;
+    });
+  };
+  const auto is_parameter = [](const std::string& name) {
+    return name.size() > 1 && name[0] == 'p' && name.find_first_not_of("0123456789", 1) == std::string::npos;
+  };
+  look(offset, [&](const std::string& name) {
+    known = known && (name == "z" || name == "m" || name == "n" || name == "k" || is_parameter(name));
+  });
+  if (!known) return std::nullopt;
+  const index_expr next = substitute(offset, [&](const index_expr& symbol) { return symbol == k ? k + step : symbol; });
+  const index_expr advance = next - offset;
+  look(advance, [&](const std::string& name) { constant = constant && is_parameter(name); });
+  if (!constant || !fits_int(advance.range())) return std::nullopt;
+  return advance;
+}
+
 /// Defines dnnopt_address_a(z, m, k) or dnnopt_address_b(z, k, n), where halves of an operand lie in memory.
-inline void define_step_address(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first) {
+inline void define_step_address(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first,
+                                std::int64_t tile_inner) {
   const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
   const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
   const index_expr k = b.index("k", p.extents.inner);
@@ -33,6 +61,8 @@ inline void define_step_address(kernel_builder& b, const step_product& p, std::s
   for (const std::string& name : step_names[which]) text += ", const int " + name;
   b.add_function(text + ") {\n" + found.statements + "  return " + b.pointer(found.stored, false) + " + " +
                  index_source(found.offset) + ";\n}\n");
+  if (const auto advance = advance_of(b, found.offset, k, tile_inner))
+    b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", *advance);
 }
 
 /// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand.
@@ -80,7 +110,7 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   const product_extents& e = p.extents;
   for (std::size_t which = 0; which < 2; ++which) {
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
-      detail::define_step_address(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0);
+      detail::define_step_address(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
     else
       detail::define_step_load(b, p, which, chosen[which == 0 ? "a_bits" : "b_bits"] != 0);
   }

@@ -15,7 +15,8 @@ R"CLC(
 //
 // Hooks: dnnopt_store and either of two for each operand. Where DNNOPT_A_COPY (DNNOPT_B_COPY) is 8, 4 or 2,
 // dnnopt_address_a(z, m, k) (dnnopt_address_b(z, k, n)) returns where that many halves lie that are neighbours along a
-// line, within the matrix or beyond it together, and null where they are zero. Where it is 0, dnnopt_load_a(z, m, k)
+// line, within the matrix or beyond it together. DNNOPT_A_ADVANCE (DNNOPT_B_ADVANCE), where it is defined, is by how many
+// halves such an address moves on from one tile to the next; then it is asked for once. Where the copy is 0, dnnopt_load_a(z, m, k)
 // (dnnopt_load_b(z, k, n)) returns one element, as its bits in the lower half of a float where DNNOPT_A_BITS
 // (DNNOPT_B_BITS) is 1; what is computed and beyond the largest half becomes that where DNNOPT_A_SATURATES
 // (DNNOPT_B_SATURATES) is 1.
@@ -28,7 +29,7 @@ R"CLC(
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices, their rows multiples of eight, and steps in plain OpenCL C.
 #include "step_plain.cl"
-static inline float dnnopt_within_half(float value) { return value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value; }
+#define dnnopt_within_half(value) clamp(value, -65504.0f, 65504.0f)
 #define DNNOPT_PARAMETERS __global const half* restrict b0, __global const half* restrict b1, __global float* restrict b2, const int p0, const int p1, const int p2
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
 #define DNNOPT_M p0
@@ -88,6 +89,10 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_SPLITS
 #define DNNOPT_SPLITS 1
 #endif
+// 1: the inner elements are a multiple of those of a tile.
+#ifndef DNNOPT_WHOLE_TILES
+#define DNNOPT_WHOLE_TILES 0
+#endif
 #ifndef DNNOPT_STORE_ALONG
 #define DNNOPT_STORE_ALONG 0
 #endif
@@ -118,15 +123,19 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
 }
 #define DNNOPT_TWO_BITS(low, high) ((as_uint(low) & 0xffffu) | as_uint(high) << 16)
 
-// Where the halves that a work-item moves to a tile lie in it: number i of so many per line, `width` each.
-#define DNNOPT_PLACE(i, line_chunks, width)                     \
-  const int e = item + (i) * DNNOPT_ITEMS;                      \
-  const int line = e / ((line_chunks) * (8 / (width)));         \
-  const int along = e % ((line_chunks) * (8 / (width))) * (width); \
-  const int place = dnnopt_chunk(line, along / 8, line_chunks) * 8 + along % 8;
+// Where the halves that a work-item moves to a tile lie in it: number i of so many per line, `width` each. Where the lines
+// of its moves are multiples of eight apart, chunks are exchanged alike in all of them, and places differ by constants.
+#define DNNOPT_PER_LINE(line_chunks, width) ((line_chunks) * (8 / (width)))
+#define DNNOPT_ALIKE(line_chunks, width) (DNNOPT_ITEMS % (8 * DNNOPT_PER_LINE(line_chunks, width)) == 0)
+#define DNNOPT_PLACE(i, line_chunks, width)                                                                        \
+  const int first = DNNOPT_ALIKE(line_chunks, width) ? item : item + (i) * DNNOPT_ITEMS;                           \
+  const int later = DNNOPT_ALIKE(line_chunks, width) ? (i) * (DNNOPT_ITEMS / DNNOPT_PER_LINE(line_chunks, width)) : 0; \
+  const int line = first / DNNOPT_PER_LINE(line_chunks, width) + later;                                            \
+  const int along = first % DNNOPT_PER_LINE(line_chunks, width) * (width);                                         \
+  const int place = (dnnopt_chunk(line - later, along / 8, line_chunks) + later * (line_chunks)) * 8 + along % 8;
 #define DNNOPT_MOVES(chunks, width) (((chunks) * (8 / (width)) + DNNOPT_ITEMS - 1) / DNNOPT_ITEMS)
 // Whether the last move is one of all work-items.
-#define DNNOPT_MOVED(chunks, width) ((chunks) * (8 / (width)) % DNNOPT_ITEMS == 0 || e < (chunks) * (8 / (width)))
+#define DNNOPT_MOVED(chunks, width) ((chunks) * (8 / (width)) % DNNOPT_ITEMS == 0 || item + i * DNNOPT_ITEMS < (chunks) * (8 / (width)))
 
 #define DNNOPT_A_AT                                                        \
   const int m = m_begin + (DNNOPT_A_INNER_FIRST ? line : along);           \
@@ -135,18 +144,43 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
   const int n = n_begin + (DNNOPT_B_INNER_FIRST ? line : along);           \
   const int k = k_begin + (DNNOPT_B_INNER_FIRST ? along : line);
 
+#if DNNOPT_WHOLE_TILES
+#define DNNOPT_WITHIN_K 1
+#else
+#define DNNOPT_WITHIN_K k < k_end
+#endif
+
 #if DNNOPT_A_COPY
-#define DNNOPT_COPY_A(stage)                                                                                          \
-  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, DNNOPT_A_COPY)) {                                                  \
-    DNNOPT_PLACE(i, DNNOPT_A_LINE, DNNOPT_A_COPY)                                                                     \
-    DNNOPT_A_AT                                                                                                       \
-    if (DNNOPT_MOVED(DNNOPT_A_CHUNKS, DNNOPT_A_COPY))                                                                 \
-      dnnopt_copy(tiles, (stage) * DNNOPT_STAGE_CHUNKS * 8 + place,                                                   \
-                  m < DNNOPT_M && k < k_end ? dnnopt_address_a(DNNOPT_ARGUMENTS, z, m, k) : 0, DNNOPT_A_COPY); \
+#ifdef DNNOPT_A_ADVANCE
+#define DNNOPT_BEGIN_A                                                          \
+  __global const half* a_from[DNNOPT_MOVES(DNNOPT_A_CHUNKS, DNNOPT_A_COPY)]; \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, DNNOPT_A_COPY)) {          \
+    const int k_begin = k_first;                                                  \
+    DNNOPT_PLACE(i, DNNOPT_A_LINE, DNNOPT_A_COPY)                              \
+    DNNOPT_A_AT                                                                 \
+    a_from[i] = dnnopt_address_a(DNNOPT_ARGUMENTS, z, m, k);                 \
+    (void)place;                                                                  \
+  }
+#define DNNOPT_FROM_A a_from[i]
+#define DNNOPT_STEP_ON_A a_from[i] += DNNOPT_A_ADVANCE;
+#else
+#define DNNOPT_BEGIN_A
+#define DNNOPT_FROM_A dnnopt_address_a(DNNOPT_ARGUMENTS, z, m, k)
+#define DNNOPT_STEP_ON_A
+#endif
+#define DNNOPT_COPY_A(stage)                                                                                       \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, DNNOPT_A_COPY)) {                                             \
+    DNNOPT_PLACE(i, DNNOPT_A_LINE, DNNOPT_A_COPY)                                                                 \
+    DNNOPT_A_AT                                                                                                    \
+    if (DNNOPT_MOVED(DNNOPT_A_CHUNKS, DNNOPT_A_COPY)) {                                                          \
+      dnnopt_copy(tiles, (stage) * DNNOPT_STAGE_CHUNKS * 8 + place, DNNOPT_FROM_A, DNNOPT_A_COPY, m < DNNOPT_M && DNNOPT_WITHIN_K); \
+      DNNOPT_STEP_ON_A                                                                                             \
+    }                                                                                                               \
   }
 #define DNNOPT_FETCH_A
 #define DNNOPT_KEEP_A(stage)
 #else
+#define DNNOPT_BEGIN_A
 #define DNNOPT_COPY_A(stage)
 #define DNNOPT_FETCH_A                                                                                                \
   DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, 2)) {                                                              \
@@ -172,17 +206,36 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
 #endif
 
 #if DNNOPT_B_COPY
-#define DNNOPT_COPY_B(stage)                                                                                          \
-  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, DNNOPT_B_COPY)) {                                                  \
-    DNNOPT_PLACE(i, DNNOPT_B_LINE, DNNOPT_B_COPY)                                                                     \
-    DNNOPT_B_AT                                                                                                       \
-    if (DNNOPT_MOVED(DNNOPT_B_CHUNKS, DNNOPT_B_COPY))                                                                 \
-      dnnopt_copy(tiles, ((stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS) * 8 + place,                               \
-                  n < DNNOPT_N && k < k_end ? dnnopt_address_b(DNNOPT_ARGUMENTS, z, k, n) : 0, DNNOPT_B_COPY); \
+#ifdef DNNOPT_B_ADVANCE
+#define DNNOPT_BEGIN_B                                                          \
+  __global const half* b_from[DNNOPT_MOVES(DNNOPT_B_CHUNKS, DNNOPT_B_COPY)]; \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, DNNOPT_B_COPY)) {          \
+    const int k_begin = k_first;                                                  \
+    DNNOPT_PLACE(i, DNNOPT_B_LINE, DNNOPT_B_COPY)                              \
+    DNNOPT_B_AT                                                                 \
+    b_from[i] = dnnopt_address_b(DNNOPT_ARGUMENTS, z, k, n);                 \
+    (void)place;                                                                  \
+  }
+#define DNNOPT_FROM_B b_from[i]
+#define DNNOPT_STEP_ON_B b_from[i] += DNNOPT_B_ADVANCE;
+#else
+#define DNNOPT_BEGIN_B
+#define DNNOPT_FROM_B dnnopt_address_b(DNNOPT_ARGUMENTS, z, k, n)
+#define DNNOPT_STEP_ON_B
+#endif
+#define DNNOPT_COPY_B(stage)                                                                                       \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, DNNOPT_B_COPY)) {                                             \
+    DNNOPT_PLACE(i, DNNOPT_B_LINE, DNNOPT_B_COPY)                                                                 \
+    DNNOPT_B_AT                                                                                                    \
+    if (DNNOPT_MOVED(DNNOPT_B_CHUNKS, DNNOPT_B_COPY)) {                                                          \
+      dnnopt_copy(tiles, ((stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS) * 8 + place, DNNOPT_FROM_B, DNNOPT_B_COPY, n < DNNOPT_N && DNNOPT_WITHIN_K); \
+      DNNOPT_STEP_ON_B                                                                                             \
+    }                                                                                                               \
   }
 #define DNNOPT_FETCH_B
 #define DNNOPT_KEEP_B(stage)
 #else
+#define DNNOPT_BEGIN_B
 #define DNNOPT_COPY_B(stage)
 #define DNNOPT_FETCH_B                                                                                                \
   DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, 2)) {                                                              \
@@ -229,7 +282,7 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
   const int wave = item / 32;
   const int wave_row = wave / DNNOPT_WAVE_COLUMNS;
   const int wave_column = wave % DNNOPT_WAVE_COLUMNS;
-  const dnnopt_tiles tiles = dnnopt_tiles_at(memory);
+  dnnopt_tiles tiles = dnnopt_tiles_at(memory);
   const int count = (k_end - k_first + DNNOPT_TILE_INNER - 1) / DNNOPT_TILE_INNER;
   float sum[DNNOPT_ROW_STEPS][DNNOPT_COLUMN_STEPS][8];
   DNNOPT_UNROLLED(i, DNNOPT_ROW_STEPS) DNNOPT_UNROLLED(j, DNNOPT_COLUMN_STEPS) DNNOPT_UNROLLED(s, 8) sum[i][j][s] = 0.0f;
@@ -239,6 +292,8 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
 #if !DNNOPT_B_COPY
   float b_next[2 * DNNOPT_MOVES(DNNOPT_B_CHUNKS, 2)];
 #endif
+  DNNOPT_BEGIN_A
+  DNNOPT_BEGIN_B
   for (int t = 0; t < DNNOPT_STAGES - 1; ++t) {
     const int k_begin = k_first + t * DNNOPT_TILE_INNER;
     if (t < count) {

@@ -16,39 +16,71 @@ inline constexpr std::string_view matrix_steps =
 #include <dnnopt/backend/codegen/frames/steps/matrix_steps.cl>
     "#endif\n";
 
+inline constexpr std::string_view attention_steps =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/attention_steps.cl>
+    "#endif\n";
+
 }  // namespace dnnopt::kernels
 
 namespace dnnopt::codegen {
 
-inline constexpr std::array matrix_steps_parameters{
-    site_extent("DNNOPT_M", "rows of the result"),
-    site_extent("DNNOPT_N", "columns of the result"),
-    site_extent("DNNOPT_K", "inner elements, which are summed over"),
-    chosen_number("DNNOPT_WAVE_ROWS", 1, 8, "waves of a work-group, one below the other"),
-    chosen_number("DNNOPT_WAVE_COLUMNS", 1, 8, "waves of a work-group, side by side"),
-    chosen_number("DNNOPT_ROW_STEPS", 1, 4, "steps of a wave, one below the other"),
-    chosen_number("DNNOPT_COLUMN_STEPS", 1, 4, "steps of a wave, side by side"),
-    chosen_number("DNNOPT_TILE_INNER", 16, 64, "inner elements of a tile"),
-    chosen_number("DNNOPT_STAGES", 2, 8, "tiles of either operand that are there or on their way"),
-    tuned_number("DNNOPT_SPLITS", 1, 16, "work-groups that share the inner elements of a tile"),
-    chosen_number("DNNOPT_SPLIT_INNER", 16, no_bound, "inner elements of each of them").otherwise("0"),
-    chosen_number("DNNOPT_A_INNER_FIRST", 0, 1, "whether lines of the first operand's tile run along inner elements"),
-    chosen_number("DNNOPT_B_INNER_FIRST", 0, 1, "the same of the second operand"),
-    chosen_number("DNNOPT_A_COPY", 0, 8, "halves of the first operand that are copied at once; 0: single loads"),
-    chosen_number("DNNOPT_B_COPY", 0, 8, "the same of the second operand"),
-    chosen_number("DNNOPT_A_BITS", 0, 1, "whether single loads of the first operand give the bits of halves"),
-    chosen_number("DNNOPT_B_BITS", 0, 1, "the same of the second operand"),
-    chosen_number("DNNOPT_A_SATURATES", 0, 1, "whether what is computed of the first operand saturates as a half"),
-    chosen_number("DNNOPT_B_SATURATES", 0, 1, "the same of the second operand"),
-    chosen_number("DNNOPT_STORE_ALONG", 0, 2, "results stored at once: one, four of a column, four of a row"),
-    // What the provider's text before the frame defines.
+/// What the provider's text before a frame defines.
+inline constexpr std::array step_provider_parameters{
     site_macro("DNNOPT_STEP_SUM_ROW", "(lane, s)", "row of a work-item's sum in a step").otherwise(""),
     site_macro("DNNOPT_STEP_SUM_COLUMN", "(lane, s)", "column of a work-item's sum in a step").otherwise(""),
     site_macro("DNNOPT_MULTIPLY_STEPS", "(sum, a, b, rows, columns)", "the steps of a wave").otherwise(""),
     site_flag("DNNOPT_STEP_EXCHANGES", "whether shares of operands pass through local memory"),
 };
 
+inline constexpr std::array matrix_steps_parameters = joined(
+    step_provider_parameters,
+    std::array{
+        site_extent("DNNOPT_M", "rows of the result"),
+        site_extent("DNNOPT_N", "columns of the result"),
+        site_extent("DNNOPT_K", "inner elements, which are summed over"),
+        chosen_number("DNNOPT_WAVE_ROWS", 1, 8, "waves of a work-group, one below the other"),
+        chosen_number("DNNOPT_WAVE_COLUMNS", 1, 8, "waves of a work-group, side by side"),
+        chosen_number("DNNOPT_ROW_STEPS", 1, 4, "steps of a wave, one below the other"),
+        chosen_number("DNNOPT_COLUMN_STEPS", 1, 4, "steps of a wave, side by side"),
+        chosen_number("DNNOPT_TILE_INNER", 16, 64, "inner elements of a tile"),
+        chosen_number("DNNOPT_STAGES", 2, 8, "tiles of either operand that are there or on their way"),
+        tuned_number("DNNOPT_SPLITS", 1, 16, "work-groups that share the inner elements of a tile"),
+        chosen_number("DNNOPT_SPLIT_INNER", 16, no_bound, "inner elements of each of them").otherwise("0"),
+        chosen_number("DNNOPT_A_INNER_FIRST", 0, 1,
+                      "whether lines of the first operand's tile run along inner elements"),
+        chosen_number("DNNOPT_B_INNER_FIRST", 0, 1, "the same of the second operand"),
+        chosen_number("DNNOPT_A_COPY", 0, 8, "halves of the first operand that are copied at once; 0: single loads"),
+        chosen_number("DNNOPT_B_COPY", 0, 8, "the same of the second operand"),
+        chosen_number("DNNOPT_A_BITS", 0, 1, "whether single loads of the first operand give the bits of halves"),
+        chosen_number("DNNOPT_B_BITS", 0, 1, "the same of the second operand"),
+        chosen_number("DNNOPT_A_SATURATES", 0, 1, "whether what is computed of the first operand saturates as a half"),
+        chosen_number("DNNOPT_B_SATURATES", 0, 1, "the same of the second operand"),
+        chosen_number("DNNOPT_WHOLE_TILES", 0, 1, "whether the inner elements are a multiple of those of a tile"),
+        site_text("DNNOPT_A_ADVANCE", "halves from one tile of the first operand to the next in memory").otherwise(""),
+        site_text("DNNOPT_B_ADVANCE", "the same of the second operand").otherwise(""),
+        chosen_number("DNNOPT_STORE_ALONG", 0, 2, "results stored at once: one, four of a column, four of a row"),
+    });
+
+inline constexpr std::array attention_steps_parameters =
+    joined(step_provider_parameters,
+           std::array{
+               site_macro("DNNOPT_STEP_ALONG_ROW", "(op, x)", "what an operator makes of a row's values").otherwise(""),
+               site_extent("DNNOPT_QUERY_COUNT", "rows of a head"),
+               site_extent("DNNOPT_KEY_COUNT", "keys of a head"),
+               site_number("DNNOPT_SIZE", 1, 128, "elements of a query and of a key"),
+               site_number("DNNOPT_VALUE_SIZE", 1, 128, "elements of a value"),
+               tuned_number("DNNOPT_WAVES", 1, 4, "waves of a work-group, each with 16 rows"),
+               tuned_number("DNNOPT_KEYS", 32, 64, "keys of a block"),
+               chosen_number("DNNOPT_QUERY_COPY", 0, 8, "halves of a query that are copied at once; 0: single loads"),
+               chosen_number("DNNOPT_KEY_COPY", 0, 8, "the same of a key"),
+               chosen_number("DNNOPT_VALUE_COPY", 0, 8, "the same of a value"),
+               chosen_number("DNNOPT_STORE_WIDTH", 1, 4, "results stored at once: 1 or 4"),
+           });
+
 inline constexpr kernel_frame matrix_steps_frame{"matrix_steps", kernels::matrix_steps, matrix_steps_parameters};
+inline constexpr kernel_frame attention_steps_frame{"attention_steps", kernels::attention_steps,
+                                                    attention_steps_parameters};
 
 /// Sizes of a work-group of matrix_steps.cl.
 struct step_tile {

@@ -9,16 +9,16 @@ R"CLC(
 // Stand-alone.
 #include "step_places.cl"
 #endif
-typedef uint dnnopt_tiles;
+#define dnnopt_tiles uint
 static inline dnnopt_tiles dnnopt_tiles_at(__local uint4* memory) {
   ulong address;
   __asm__ volatile("cvta.to.shared.u64 %0, %1;" : "=l"(address) : "l"(memory));
   return (uint)address;
 }
 
-static inline void dnnopt_copy(const dnnopt_tiles tiles, const int place, __global const half* from, const int width) {
+static inline void dnnopt_copy(const dnnopt_tiles tiles, const int place, __global const half* from, const int width, const bool within) {
   const uint to = tiles + 2 * (uint)place;
-  const int bytes = from ? 2 * width : 0;
+  const int bytes = within ? 2 * width : 0;
   // Through the first cache: work-groups of one multiprocessor often read the same rows or columns.
   if (width == 8)
     __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
@@ -41,16 +41,16 @@ static inline uint4 dnnopt_step_load_across(const uint address) {
   return v;
 }
 static inline uint4 dnnopt_step_a(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
-  return dnnopt_step_load(tiles + 16 * (base + dnnopt_chunk(line + lane % 16, chunk + lane / 16, chunks)));
+  return dnnopt_step_load(tiles + 16 * (base + line * chunks + dnnopt_chunk(lane % 16, chunk + lane / 16, chunks)));
 }
 static inline uint4 dnnopt_step_b(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
-  return dnnopt_step_load(tiles + 16 * (base + dnnopt_chunk(line + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2, chunks)));
+  return dnnopt_step_load(tiles + 16 * (base + line * chunks + dnnopt_chunk(lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2, chunks)));
 }
 static inline uint4 dnnopt_step_a_across(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
-  return dnnopt_step_load_across(tiles + 16 * (base + dnnopt_chunk(line + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2, chunks)));
+  return dnnopt_step_load_across(tiles + 16 * (base + line * chunks + dnnopt_chunk(lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2, chunks)));
 }
 static inline uint4 dnnopt_step_b_across(const dnnopt_tiles tiles, const int base, const int line, const int chunk, const int chunks, const int lane) {
-  return dnnopt_step_load_across(tiles + 16 * (base + dnnopt_chunk(line + lane % 16, chunk + lane / 16, chunks)));
+  return dnnopt_step_load_across(tiles + 16 * (base + line * chunks + dnnopt_chunk(lane % 16, chunk + lane / 16, chunks)));
 }
 
 #define DNNOPT_STEP_HALF(sum, first, a, b0, b1)                                                                         \
@@ -64,6 +64,16 @@ static inline uint4 dnnopt_step_b_across(const dnnopt_tiles tiles, const int bas
       DNNOPT_STEP_HALF(sum[i][j], 0, a[i], b[j].x, b[j].y)                \
       DNNOPT_STEP_HALF(sum[i][j], 4, a[i], b[j].z, b[j].w)                \
     }                                                                     \
+  }
+static inline float dnnopt_step_exchanged(float x, const int apart) {
+  uint other;
+  __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(other) : "r"(as_uint(x)), "r"(apart));
+  return as_float(other);
+}
+#define DNNOPT_STEP_ALONG_ROW(op, x)      \
+  {                                       \
+    x = op(x, dnnopt_step_exchanged(x, 1)); \
+    x = op(x, dnnopt_step_exchanged(x, 2)); \
   }
 #ifdef __cplusplus
 )CLC"

@@ -15,6 +15,8 @@ R"CLC(
 static inline int dnnopt_chunk(const int line, const int chunk, const int chunks) {
   return line * chunks + (chunk ^ (chunks >= 8 ? line & 7 : chunks == 4 ? line >> 1 & 3 : line >> 2 & 1));
 }
+
+static inline float dnnopt_step_plus(float x, float y) { return x + y; }
 #ifdef __cplusplus
 )CLC"
 #endif

@@ -8,12 +8,12 @@ R"CLC(
 // Stand-alone.
 #include "step_places.cl"
 #endif
-typedef __local ushort* dnnopt_tiles;
+#define dnnopt_tiles __local ushort*
 static inline dnnopt_tiles dnnopt_tiles_at(__local uint4* memory) { return (__local ushort*)memory; }
 
-// `width` halves from `from`, zeros where it is null, to half `place` of the tiles.
-static inline void dnnopt_copy(dnnopt_tiles tiles, const int place, __global const half* from, const int width) {
-  for (int i = 0; i < width; ++i) tiles[place + i] = from ? ((__global const ushort*)from)[i] : (ushort)0;
+// `width` halves from `from`, or zeros where it is not `within` the matrix, to half `place` of the tiles.
+static inline void dnnopt_copy(dnnopt_tiles tiles, const int place, __global const half* from, const int width, const bool within) {
+  for (int i = 0; i < width; ++i) tiles[place + i] = within ? ((__global const ushort*)from)[i] : (ushort)0;
 }
 static inline void dnnopt_end_copies(void) {}
 #define dnnopt_await_copies(stages)
@@ -84,6 +84,14 @@ static inline float dnnopt_step_sum(__local const uint4* a, __local const uint4*
         for (int s = 0; s < 8; ++s)                                                                                \
           sum[i][j][s] = dnnopt_step_sum(of_wave + i, of_wave + (rows) + j, (rows) + (columns), lane, s, sum[i][j][s]); \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+  }
+// `x` becomes op of the values that the four work-items with sums of the same row have.
+#define DNNOPT_STEP_ALONG_ROW(op, x)                                                         \
+  {                                                                                          \
+    ((__local float*)exchange)[item] = x;                                                    \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                            \
+    for (int other = 1; other < 4; ++other) x = op(x, ((__local float*)exchange)[item ^ other]); \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                            \
   }
 #ifdef __cplusplus
 )CLC"

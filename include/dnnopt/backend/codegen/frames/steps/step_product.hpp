@@ -146,11 +146,11 @@ struct step_address {
                                              const index_expr& outer, const index_expr& k, const index_expr& running,
                                              const index_expr& extent, std::string_view name) {
   step_address found;
-  if (!o.at || !b.are_stored_halves(o.id)) return found;
+  if (!b.are_stored_halves(o.id)) return found;
   // What one element is loaded from, behind views that only move it: one load that no test guards.
   const std::size_t before = b.loads().size();
   b.begin();
-  (void)b.emit(o.id, o.at(z, outer, k));
+  (void)(o.at ? b.emit(o.id, o.at(z, outer, k)) : o.emit(z, outer, k));
   found.statements = b.take();
   if (b.loads().size() != before + 1) return found;
   const element_load& load = b.loads().back();
