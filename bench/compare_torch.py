@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Latency beside PyTorch on one GPU: dnnopt, dnnopt tuned, eager, TorchInductor, TorchInductor with CUDA graphs.
 
-compare_torch.py EXE DEVICE [MODEL.onnx ...] [--batches N ...] [--engines NAME ...] [--tune SECONDS] [--warmup N] [--runs N]
-                 [--rounds N] [--json FILE]
+compare_torch.py EXE DEVICE [MODEL.onnx ...] [--batches N ...] [--precision fp32|fp16] [--engines NAME ...] [--tune SECONDS]
+                 [--warmup N] [--runs N] [--rounds N] [--json FILE]
 
 DEVICE is what `EXE bench --device` takes. Each model's row is made in one go: fp32, tf32 off, cudnn.benchmark on, under
 no_grad, medians of N runs after warm-up, in milliseconds. PyTorch's input lies on the GPU already and its output stays
 there; dnnopt's figure is end to end, with upload and download. Weights are random on both sides. A model that PyTorch
 lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. With --batches each model,
 whose inputs have the symbol `batch` as first dim (symbolic_batch.py makes it), has a row for each batch.
---engines leaves engines of PyTorch out. With --rounds each figure, ours too, is the least of N such medians: the pace of a
+--precision fp16 stores halves on our side and makes PyTorch's module one of halves. --engines leaves engines of PyTorch out. With --rounds each figure, ours too, is the least of N such medians: the pace of a
 host that others share, which bounds most rows, varies by a third from second to second; PyTorch's are a second apart, as
 ours are, which start a process each. Ends with the geometric mean of TorchInductor / dnnopt.
 """
@@ -80,7 +80,7 @@ def least_latency(call, inputs, warmup, runs, rounds):
     return least
 
 
-def torch_rows(name, shapes, warmup, runs, rounds, engines):
+def torch_rows(name, shapes, warmup, runs, rounds, engines, precision):
     """Latencies by engine; the text of what failed in place of a figure."""
     import torch
 
@@ -89,6 +89,9 @@ def torch_rows(name, shapes, warmup, runs, rounds, engines):
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("highest")
     module, inputs = torch_model(name, shapes)
+    if precision == "fp16":
+        module = module.half()
+        inputs = tuple(one.half() if one.is_floating_point() else one for one in inputs)
     rows = {}
     for engine, make in (
         ("eager", lambda: module),
@@ -119,6 +122,7 @@ def main():
     parser.add_argument("device")
     parser.add_argument("models", nargs="*")
     parser.add_argument("--batches", nargs="*", type=int, default=[0])
+    parser.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
     parser.add_argument("--engines", nargs="*", choices=PEERS, default=PEERS)
     parser.add_argument("--tune", type=float, default=0, help="seconds; 0: no tuned column")
     parser.add_argument("--warmup", type=int, default=10)
@@ -148,7 +152,7 @@ def main():
             if batch:
                 shapes = {key: [batch if dim == "batch" else dim for dim in dims] for key, dims in shapes.items()}
             sized = ["--dim", f"batch={batch}"] if batch else []
-            common = [*sized, "--device", arguments.device, "--warmup", str(arguments.warmup), "--runs", str(arguments.runs)]
+            common = [*sized, "--device", arguments.device, "--precision", arguments.precision, "--warmup", str(arguments.warmup), "--runs", str(arguments.runs)]
 
             def latency(*options):
                 return min(run_tool(arguments.exe, "bench", model, *common, *options)["latency_ms"]["median"] for _ in range(arguments.rounds))
@@ -160,7 +164,7 @@ def main():
                 row["tuned"] = latency("--cache", cache)
                 row["tried"] = tuned["tried"]
             try:
-                row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs, arguments.rounds, arguments.engines))
+                row.update(torch_rows(name, shapes, arguments.warmup, arguments.runs, arguments.rounds, arguments.engines, arguments.precision))
             except (ImportError, AssertionError, RuntimeError) as fault:
                 row["missing"] = str(fault).splitlines()[0]
         name += f" batch {batch}" if batch else ""
