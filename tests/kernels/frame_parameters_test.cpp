@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -207,4 +210,52 @@ TEST_CASE("a tuner tries the parameters that the frames call tuned") {
       CHECK((together.contains(p.name) || (own != nullptr && own->source == codegen::parameter_source::tuned)));
     }
   }
+}
+
+namespace {
+
+/// The page that docs/reference holds of the tables.
+std::string page_of_frames() {
+  std::string page =
+      "# Parameters of frames\n\n"
+      "A frame is a hand-written kernel. It reads the macros below, which a table of its family lists (such as\n"
+      "`frames/rows/parameters.hpp`), and what every frame is given: its arguments (`DNNOPT_PARAMETERS`,\n"
+      "`DNNOPT_ARGUMENTS`), `DNNOPT_EPILOGUE`, and what the prelude reads. The site gives extents, attributes and\n"
+      "pieces of source; a chooser settles sizes, and a tuner those that are tuned ([kernels.md](kernels.md)). This\n"
+      "page is written by\n"
+      "`DNNOPT_WRITE_PAGES=1 bin/dnnopt_kernels_tests \"the page of frames*\"`, and the same test holds it current.\n";
+  for (const kernel_frame* frame : codegen::all_frames) {
+    page += "\n## " + std::string(frame->name) +
+            "\n\n| parameter | value | where it is not given | by | meaning |\n|---|---|---|---|---|\n";
+    for (const frame_parameter& one : frame->parameters) {
+      const auto bound = [](std::int64_t value) {
+        return value == codegen::no_bound ? std::string("any") : std::to_string(value);
+      };
+      std::string value = "source";
+      if (one.is_number && one.low == -codegen::no_bound)
+        value = "any number";
+      else if (one.is_number)
+        value = bound(one.low) + " to " + bound(one.high);
+      const std::string fallback = !one.is_optional       ? "must be given"
+                                   : one.fallback.empty() ? "nothing"
+                                                          : "`" + std::string(one.fallback) + "`";
+      const std::string_view by = one.source == codegen::parameter_source::site     ? "site"
+                                  : one.source == codegen::parameter_source::chosen ? "chooser"
+                                                                                    : "chooser, tuner";
+      page += "| `" + std::string(one.name) + std::string(one.arguments) + "` | " + value + " | " + fallback + " | " +
+              std::string(by) + " | " + std::string(one.meaning) + " |\n";
+    }
+  }
+  return page;
+}
+
+}  // namespace
+
+TEST_CASE("the page of frames' parameters is what the tables say") {
+  const std::string path = std::string(DNNOPT_SOURCE_DIR) + "/docs/reference/frame_parameters.md";
+  const std::string expected = page_of_frames();
+  if (std::getenv("DNNOPT_WRITE_PAGES") != nullptr) std::ofstream(path) << expected;
+  std::ifstream file(path);
+  const std::string held{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  CHECK(held == expected);
 }

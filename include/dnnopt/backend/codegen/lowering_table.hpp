@@ -14,9 +14,8 @@
 #include <dnnopt/backend/codegen/frames/attention/emit.hpp>
 #include <dnnopt/backend/codegen/frames/attention/emit_linear_attention.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/emit_patches.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/emit_shifts.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/emit_staged.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/emit_thin.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/emit_winograd.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/emit_scatter.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/emit_top_k.hpp>
 #include <dnnopt/backend/codegen/frames/maps/emit_map.hpp>

@@ -4,16 +4,22 @@
 
 #include <array>
 
+#include <dnnopt/backend/codegen/frames/attention/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/products/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/random/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/recurrent/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/rows/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/selection/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/steps/parameters.hpp>
 
 namespace dnnopt::codegen {
 
 inline constexpr std::array all_frames{
-    &row_items_frame,
-    &row_groups_frame,
-    &matrix_steps_frame,
-    &attention_steps_frame,
+    &attention_items_frame,  &attention_tiles_frame, &convolution_shifts_frame, &convolution_texels_frame,
+    &matrix_partials_frame,  &matrix_tiles_frame,    &product_chain_frame,      &random_stream_frame,
+    &recurrent_groups_frame, &row_items_frame,       &row_groups_frame,         &suppress_boxes_frame,
+    &vector_chain_frame,     &matrix_steps_frame,    &attention_steps_frame,
 };
 
 }  // namespace dnnopt::codegen

@@ -12,6 +12,7 @@
 
 #include <dnnopt/backend/codegen/builder/four_neighbours.hpp>
 #include <dnnopt/backend/codegen/frames/attention/choose.hpp>
+#include <dnnopt/backend/codegen/frames/attention/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
@@ -135,10 +136,8 @@ inline void define_attention(kernel_builder& b, const attention_site& a, const n
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
   define_attention(b, a, site.anchor_node(), false);
-  b.define("DNNOPT_ROWS", chosen["rows"]);
-  b.define("DNNOPT_QUERIES", chosen["queries"]);
-  b.define("DNNOPT_KEYS", chosen["keys"]);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::attention_items, "attention_items");
+  define_sizes(b, attention_items_frame, chosen);
+  kernel_plan plan = b.finish(kernels::prelude, attention_items_frame, "attention_items");
   plan.tuning = chosen.tuning;
   plan.global = {ceildiv(a.e.queries, chosen["queries"]), a.e.batch * a.e.query_heads, index_expr(1)};
   plan.local = {1, 1, 1};
@@ -149,9 +148,8 @@ inline void define_attention(kernel_builder& b, const attention_site& a, const n
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
   define_attention(b, a, site.anchor_node(), true);
-  b.define("DNNOPT_ROWS", chosen["rows"]);
-  b.define("DNNOPT_SPLITS", chosen["splits"]);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::attention_tiles, "attention_tiles");
+  define_sizes(b, attention_tiles_frame, chosen);
+  kernel_plan plan = b.finish(kernels::prelude, attention_tiles_frame, "attention_tiles");
   plan.tuning = chosen.tuning;
   const std::int64_t items = chosen["rows"] * 2 * chosen["splits"];
   plan.global = {ceildiv(a.e.queries, chosen["rows"]) * items, a.e.batch * a.e.query_heads, index_expr(1)};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/texel_patches.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
@@ -112,7 +113,7 @@ namespace dnnopt::codegen {
   // What the kernel object allows is at least what the source requires.
   b.define("DNNOPT_GROUP", "__attribute__((reqd_work_group_size(" + std::to_string(group[0]) + ", " +
                                std::to_string(group[1]) + ", " + std::to_string(group[2]) + ")))");
-  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_texels, "convolution_texels");
+  kernel_plan plan = b.finish(kernels::prelude, convolution_texels_frame, "convolution_texels");
   const std::array<index_expr, 3> items{grid.columns, grid.rows, quarters * c.batch};
   for (std::size_t d = 0; d < 3; ++d) {
     plan.global[d] = ceildiv(items[d], group[d]) * group[d];

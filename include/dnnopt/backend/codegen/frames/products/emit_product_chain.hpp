@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/products/choose.hpp>
+#include <dnnopt/backend/codegen/frames/products/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
@@ -67,7 +68,7 @@ namespace dnnopt::codegen {
   const std::vector<index_expr> at = chain.output_index(b, z, m, n);
   b.define_store("dnnopt_store", second.outputs[0], at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
                  [&] { return finished_product(b, site, at); });
-  kernel_plan plan = b.finish(kernels::prelude, kernels::product_chain, "product_chain");
+  kernel_plan plan = b.finish(kernels::prelude, product_chain_frame, "product_chain");
   plan.global = {shares, index_expr(1), matrices};
   plan.local = {1, 1, 1};
   plan.flops = matrices * small_rows * inner * (length * shares + columns) * 2;

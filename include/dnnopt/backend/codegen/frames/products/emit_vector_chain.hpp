@@ -10,6 +10,7 @@
 
 #include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
 #include <dnnopt/backend/codegen/frames/products/choose.hpp>
+#include <dnnopt/backend/codegen/frames/products/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
@@ -56,7 +57,7 @@ namespace dnnopt::codegen {
   const std::vector<index_expr> at = chain.second.input_index(z, n, b.dims(second.outputs[0]).size());
   b.define_store("dnnopt_store", second.outputs[0], at, std::vector<std::string>{"z", "n"}, compute_type::real,
                  [&] { return finished_vector_product(b, site, chain.second, at); });
-  kernel_plan plan = b.finish(kernels::prelude, kernels::vector_chain, "vector_chain");
+  kernel_plan plan = b.finish(kernels::prelude, vector_chain_frame, "vector_chain");
   plan.global[0] = vectors * static_cast<std::int64_t>(group);
   plan.local = {group, 1, 1};
   plan.flops = vectors * (chain.first.length * chain.first.results + chain.second.length * chain.second.results) * 2;

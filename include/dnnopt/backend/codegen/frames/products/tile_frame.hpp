@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/products/parameters.hpp>
 #include <dnnopt/backend/codegen/texel_operands.hpp>
 
 namespace dnnopt::codegen {
@@ -247,7 +248,7 @@ void add_partials(lowered_node& result, const lowering_site& site, std::int64_t 
     return last.let(compute_type::real,
                     last.scratch(result.scratch.size() - 1, dtype::float32, false) + "[" + index_source(at) + "]");
   });
-  kernel_plan sums = last.finish(kernels::prelude, kernels::matrix_partials, "matrix_partials");
+  kernel_plan sums = last.finish(kernels::prelude, matrix_partials_frame, "matrix_partials");
   const std::int64_t width =
       std::min<std::int64_t>(64, site.options.device == nullptr || site.options.device->max_work_group_size == 0
                                      ? 64
@@ -287,7 +288,7 @@ void finish_tiles(lowered_node& result, kernel_builder& b, const lowering_site& 
   } else {
     (void)define_store(b);
   }
-  kernel_plan plan = b.finish(kernels::prelude, kernels::matrix_tiles, version);
+  kernel_plan plan = b.finish(kernels::prelude, matrix_tiles_frame, version);
   plan.global = {ceildiv(e.columns, t.columns()) * t.group_columns, ceildiv(e.rows, t.rows()) * t.group_rows,
                  e.batch * (t.splits * t.teams)};
   plan.local = {static_cast<std::size_t>(t.group_columns), static_cast<std::size_t>(t.group_rows),

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/choice.hpp>
+#include <dnnopt/backend/codegen/frames/random/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/selection/selected.hpp>
 
 namespace dnnopt::codegen {
@@ -120,7 +121,7 @@ inline constexpr std::array random_rows{
     b.define("DNNOPT_COUNT", count + mod(count, 2));
     b.define("DNNOPT_SEED", std::to_string(detail::seed_of(n.attributes)) + "u");
     b.define("DNNOPT_STREAM", b.scratch(stream, dtype::uint64, true));
-    kernel_plan plan = b.finish(kernels::prelude, kernels::random_stream, "random_stream");
+    kernel_plan plan = b.finish(kernels::prelude, random_stream_frame, "random_stream");
     result.kernels.push_back(std::move(plan));
   }
   for (std::size_t o = 0; o < n.outputs.size(); ++o)

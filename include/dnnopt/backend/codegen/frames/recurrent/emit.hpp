@@ -12,6 +12,7 @@
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
 #include <dnnopt/backend/codegen/frames/recurrent/choose.hpp>
+#include <dnnopt/backend/codegen/frames/recurrent/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 #include <dnnopt/ops/recurrent_cells.hpp>
 
@@ -142,7 +143,7 @@ inline void define_recurrent_activations(kernel_builder& b, const attribute_map&
   optional_store(2, "DNNOPT_STORE_CELL", "dnnopt_store_cell", state, {"d", "z", "j"}, "d, z, j");
 
   const auto group = static_cast<std::size_t>(chosen["group"]);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::recurrent_groups, "recurrent_groups");
+  kernel_plan plan = b.finish(kernels::prelude, recurrent_groups_frame, "recurrent_groups");
   plan.global = {static_cast<std::int64_t>(group), batch, directions};
   plan.local = {group, 1, 1};
   plan.flops = steps * batch * (directions * rows * (inputs + hidden) * 2);

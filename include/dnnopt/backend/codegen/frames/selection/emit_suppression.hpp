@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/selection/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/selection/selected.hpp>
 
 namespace dnnopt::codegen {
@@ -51,7 +52,7 @@ namespace dnnopt::codegen {
     b.define("DNNOPT_TAKEN", b.scratch(taken, dtype::int32, true));
     b.define("DNNOPT_FOUND", b.scratch(found, dtype::int32, true));
     const index_expr pairs = pairs_of(s);
-    kernel_plan plan = b.finish(kernels::prelude, kernels::suppress_boxes, "suppress_boxes");
+    kernel_plan plan = b.finish(kernels::prelude, suppress_boxes_frame, "suppress_boxes");
     plan.global[0] = pairs * static_cast<std::int64_t>(group);
     plan.local = {group, 1, 1};
     if (!(pairs == index_expr(0))) result.kernels.push_back(std::move(plan));

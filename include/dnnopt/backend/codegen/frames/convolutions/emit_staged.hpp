@@ -1,6 +1,7 @@
-// Owns the kernel of convolutions by Winograd's minimal filtering on devices with wide vectors.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_WINOGRAD_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_WINOGRAD_HPP
+// Owns the kernels of convolutions on devices with wide vectors that stage the image: read shifted, and by Winograd's
+// minimal filtering.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_STAGED_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_STAGED_HPP
 
 #include <cstdint>
 #include <optional>
@@ -8,10 +9,45 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/convolutions/choose_shifts.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/choose_winograd.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
+
+[[nodiscard]] inline lowered_node emit_convolution_shifts(const lowering_site& site, const choice& chosen) {
+  const node& n = site.anchor_node();
+  kernel_builder b(site.block, site.options.emitters);
+  const element_site s(b, site.anchor, 0, {});
+  const convolution_shape c = convolution_of(s);
+  const std::optional<plane_total> total = plane_total_in(site.block);
+  const std::optional<window_total> windows = window_total_in(site);
+  lowered_node result;
+  b.define("DNNOPT_M", c.outputs);
+  b.define("DNNOPT_C", c.channels);
+  define_sizes(b, convolution_shifts_frame, chosen);
+  define_windows(b, c);
+  define_image_load(b, s, c);
+  define_packed_weights(result, b, site, c, chosen["rows"]);
+  const std::vector<index_expr> at = output_index(b, s, c, b.index("m", c.outputs), b.index("n", c.positions()));
+  const std::vector<std::string> names{"z", "m", "n"};
+  if (windows) {
+    define_window_total(b, *windows, n.outputs[0], at, names, [&] { return biased(b, s, at[1]); });
+  } else {
+    b.define_store(
+        "dnnopt_store", n.outputs[0], at, names, compute_type::real, [&] { return biased(b, s, at[1]); },
+        total ? total->result : no_value, total ? total->planes : no_value);
+    if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
+  }
+  kernel_plan plan = b.finish(kernels::prelude, convolution_shifts_frame, "convolution_shifts");
+  plan.global = {chosen["blocks"], blocks_of(c.outputs.constant(), chosen["block_rows"]), c.batch * c.group};
+  plan.local = {1, 1, 1};
+  plan.tuning = chosen.tuning;
+  plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
+  result.kernels.push_back(std::move(plan));
+  return result;
+}
 
 /// A kernel that writes G w G^T of the weights once: [panel][point][channel][output channel of the panel], zero beyond
 /// the last output channel.
@@ -103,4 +139,4 @@ namespace dnnopt::codegen {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_WINOGRAD_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_STAGED_HPP

@@ -1,0 +1,75 @@
+// Owns the parameters of the frames of matrix products.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_PRODUCTS_PARAMETERS_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_PRODUCTS_PARAMETERS_HPP
+
+#include <array>
+
+#include <dnnopt/backend/codegen/builder/frame.hpp>
+#include <dnnopt/backend/codegen/frames/sources.hpp>
+
+namespace dnnopt::codegen {
+
+/// The extents of a product's result.
+inline constexpr frame_parameter rows_parameter = site_extent("DNNOPT_M", "rows of a result");
+inline constexpr frame_parameter columns_parameter = site_extent("DNNOPT_N", "columns of a result");
+
+inline constexpr std::array matrix_tiles_parameters{
+    rows_parameter,
+    columns_parameter,
+    site_extent("DNNOPT_K", "inner elements, which are summed over"),
+    chosen_number("DNNOPT_GROUP_ROWS", 1, 64, "work-items of a team along the rows"),
+    chosen_number("DNNOPT_GROUP_COLUMNS", 1, 64, "work-items of a team along the columns"),
+    chosen_number("DNNOPT_ITEM_ROWS", 4, 8, "rows of a work-item: 4 or 8"),
+    chosen_number("DNNOPT_ITEM_COLUMNS", 4, 8, "columns of a work-item: 4 or 8"),
+    chosen_number("DNNOPT_TILE_INNER", 8, 16, "inner elements of a tile in local memory"),
+    tuned_number("DNNOPT_TEAMS", 1, 4, "teams of a work-group that share the inner elements"),
+    tuned_number("DNNOPT_SPLITS", 1, 16, "work-groups that share the inner elements of a tile"),
+    chosen_number("DNNOPT_SPLIT_INNER", 1, no_bound, "inner elements of each of them").otherwise(""),
+    site_number("DNNOPT_A_INNER_FIRST", 0, 1, "whether neighbours of the first operand are inner elements"),
+    site_number("DNNOPT_B_INNER_FIRST", 0, 2, "the same of the second one; 2: in whole texels"),
+    site_number("DNNOPT_A_WIDTH", 1, 4, "elements of the first operand that are loaded at once: 1 or 4"),
+    site_number("DNNOPT_B_WIDTH", 1, 4, "the same of the second one").otherwise("1"),
+    site_number("DNNOPT_A_BITS", 0, 1, "whether loads of the first operand give the bits of halves"),
+    site_number("DNNOPT_B_BITS", 0, 1, "the same of the second one"),
+    site_number("DNNOPT_STORE_ALONG", 0, 2, "results that are stored at once: 0 one, 1 four rows, 2 four columns")
+        .otherwise("0"),
+    site_number("DNNOPT_HALF_PRODUCTS", 0, 2, "products of halves: 1 in halves, 2 in floats that are rounded")
+        .otherwise("0"),
+};
+inline constexpr std::array matrix_partials_parameters{
+    rows_parameter,
+    columns_parameter,
+    chosen_number("DNNOPT_SPLITS", 1, 16, "partial sums of a result"),
+    site_number("DNNOPT_STORE_ALONG", 0, 2, "as of matrix_tiles").otherwise("0"),
+};
+inline constexpr std::array product_chain_parameters{
+    site_extent("DNNOPT_M", "rows of the small result"),
+    site_extent("DNNOPT_I", "columns of the small result, over which the second product sums"),
+    site_extent("DNNOPT_T", "elements over which the first product sums"),
+    site_extent("DNNOPT_N", "columns of the second product"),
+    chosen_number("DNNOPT_ROWS", 1, 12, "rows of the register tile"),
+    chosen_number("DNNOPT_VECTOR", 4, 16, "floats of a vector"),
+    chosen_number("DNNOPT_VECTORS", 1, 4, "vectors of the register tile's columns"),
+    chosen_number("DNNOPT_BLOCK_INNER", 1, no_bound, "elements of the first sum at a time"),
+    chosen_number("DNNOPT_SHARE", 1, no_bound, "columns of a work-item").otherwise("DNNOPT_N"),
+    site_number("DNNOPT_SMALL_CHANGES", 0, 1, "whether operators stand between the products"),
+    site_number("DNNOPT_T_FIRST", 0, 1, "whether neighbours of the first product's columns are summed"),
+    site_number("DNNOPT_I_FIRST", 0, 1, "whether neighbours of the second product's columns are summed"),
+};
+inline constexpr std::array vector_chain_parameters{
+    site_extent("DNNOPT_K", "elements of the vector"),
+    site_extent("DNNOPT_H", "results of the first product"),
+    site_extent("DNNOPT_N", "results of the second product"),
+    chosen_number("DNNOPT_GROUP", 1, 1024, "work-items of a work-group, a power of two"),
+    chosen_number("DNNOPT_TEAM", 1, 32, "work-items that share a result"),
+};
+
+inline constexpr kernel_frame matrix_tiles_frame{"matrix_tiles", kernels::matrix_tiles, matrix_tiles_parameters};
+inline constexpr kernel_frame matrix_partials_frame{"matrix_partials", kernels::matrix_partials,
+                                                    matrix_partials_parameters};
+inline constexpr kernel_frame product_chain_frame{"product_chain", kernels::product_chain, product_chain_parameters};
+inline constexpr kernel_frame vector_chain_frame{"vector_chain", kernels::vector_chain, vector_chain_parameters};
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_PRODUCTS_PARAMETERS_HPP
