@@ -57,6 +57,8 @@ struct options {
   bool roofline = false;
   bool check_kernels = false;
   double check_seconds = 120;
+  // walk
+  std::string walk;  ///< a file of shapes
   // tune, plan-memory
   double budget = 60;
   std::string strategy = "exact";
@@ -79,6 +81,7 @@ int verify(const options& o);
 int conformance(const options& o);
 int bench(const options& o);
 int profile(const options& o);
+int walk(const options& o);
 int tune(const options& o);
 int plan_memory(const options& o);
 

@@ -175,6 +175,16 @@ int main(int count, char** arguments) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 
+  command = add("walk", "one session through a list of shapes, each run twice: what a new shape costs", &tool::walk);
+  add_model(*command, o);
+  add_common(*command, o);
+  add_wait(*command, o);
+  command
+      ->add_option(
+          "--walk", o.walk,
+          "JSON list of shapes: {\"batch\": 2, ...} by symbolic dim, or {\"shapes\": {\"x\": [1, 3, 640, 480]}}")
+      ->required();
+
   command = add("tune", "genetic search over kernel configurations on the device, kept in --cache", &tool::tune);
   add_model(*command, o);
   add_common(*command, o);

@@ -110,8 +110,10 @@ struct run_memory {
 
 /// Lifetimes over the program's steps and the arena for all sizes that `symbols` decide. Values whose size only the run
 /// tells stay outside and are allocated when they are made. Every plan is checked: no live value may be overwritten.
-/// Errors: what memory::check_plan throws. Complexity: that of `planner` beyond O(V + E).
-[[nodiscard]] inline run_memory plan_run_memory(const program& p, const symbol_values& symbols, std::size_t alignment,
+/// `storages` are those of the program, which hold for all symbols. Errors: what memory::check_plan throws.
+/// Complexity: that of `planner` beyond O(V + E).
+[[nodiscard]] inline run_memory plan_run_memory(const program& p, const program_storages& storages,
+                                                const symbol_values& symbols, std::size_t alignment,
                                                 const offset_planner& planner = plan_by_default) {
   const graph& g = *p.g;
   run_memory result;
@@ -120,7 +122,6 @@ struct run_memory {
   result.homes.resize(g.value_count());
   for (value_id v = 0; v < g.value_count(); ++v) result.homes[v] = v;
 
-  const program_storages storages = storages_of(p);
   program_records records = records_of(p, storages, symbols, alignment);
   const auto known_bytes = [&](const std::optional<index_expr>& bytes) -> std::optional<std::size_t> {
     const auto value = bytes ? bytes->try_evaluate(symbols) : std::nullopt;
@@ -205,6 +206,12 @@ struct run_memory {
   result.seconds = result.plan.seconds;
   result.usages = std::move(records.usages);
   return result;
+}
+
+/// The same for a program that is planned once.
+[[nodiscard]] inline run_memory plan_run_memory(const program& p, const symbol_values& symbols, std::size_t alignment,
+                                                const offset_planner& planner = plan_by_default) {
+  return plan_run_memory(p, storages_of(p), symbols, alignment, planner);
 }
 
 }  // namespace dnnopt

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +34,7 @@
 #include <dnnopt/backend/run/image_memory.hpp>
 #include <dnnopt/backend/run/observer.hpp>
 #include <dnnopt/backend/run/refused_work_groups.hpp>
+#include <dnnopt/backend/run/run_figures.hpp>
 #include <dnnopt/backend/run/texel_transfers.hpp>
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/backend/storage/narrow.hpp>
@@ -44,15 +46,6 @@ namespace dnnopt {
 /// Evaluates one node on the host, for all kinds of values.
 using host_evaluator = std::vector<reference::host_value> (*)(const graph& g, node_id id,
                                                               std::span<const reference::host_value> inputs);
-
-/// What one run enqueued.
-struct run_figures {
-  std::size_t kernels = 0;   ///< launches, copies and fills between inputs being there and outputs being read
-  std::size_t host_ops = 0;  ///< operators that the reference backend computed
-  std::size_t events = 0;    ///< OpenCL events created
-  std::size_t uploads = 0;   ///< transfers from the host to the device
-  std::size_t downloads = 0;
-};
 
 /// Runs a program for any values of its symbols; what one binding needs is prepared once and kept.
 ///
@@ -66,6 +59,7 @@ class opencl_executor {
                   host_evaluator evaluate, offset_planner planner = plan_by_default)
       : where_(&where),
         program_(std::move(p)),
+        storages_(storages_of(*program_)),
         evaluate_(evaluate),
         planner_(std::move(planner)),
         queues_(where),
@@ -162,10 +156,19 @@ class opencl_executor {
   [[nodiscard]] std::vector<tensor> run_once(std::span<const tensor> inputs, opencl::command_queue& queue,
                                              run_observer* observer) {
     const graph& g = *program_->g;
-    symbol_values symbols = bind_inputs(g, inputs);
-    bound_.check(symbols);
+    const auto begin = std::chrono::steady_clock::now();
+    parts_ = {};
+    symbol_values symbols;
+    {
+      const timed_part timed(parts_.evaluate);
+      symbols = bind_inputs(g, inputs);
+      bound_.check(symbols);
+    }
     instance& made = instance_for(symbols);
-    enter(made, queue);
+    {
+      const timed_part timed(parts_.allocate);
+      enter(made, queue);
+    }
     const opencl::command_counts before = queue.counts();
     run_state state{made, queue, symbols, {}, {}, observer, 0};
     state.checked_guards = made.checked_guards;
@@ -201,9 +204,15 @@ class opencl_executor {
     bound_.ran(symbols);
     last_symbols_ = symbols;
     const opencl::command_counts counted = queue.counts() - before;
-    figures_ = {static_cast<std::size_t>(counted.device_commands()), state.host_ops,
-                static_cast<std::size_t>(counted.events), static_cast<std::size_t>(counted.uploads),
-                static_cast<std::size_t>(counted.downloads)};
+    figures_ = {static_cast<std::size_t>(counted.device_commands()),
+                state.host_ops,
+                static_cast<std::size_t>(counted.events),
+                static_cast<std::size_t>(counted.uploads),
+                static_cast<std::size_t>(counted.downloads),
+                parts_};
+    const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    run_parts& parts = figures_.parts;
+    parts.infer = all - parts.evaluate - parts.plan - parts.allocate - parts.bind;
     return outputs;
   }
 
@@ -317,13 +326,25 @@ class opencl_executor {
       }
     // Before anything is enqueued or allocated for them.
     std::vector<bool> checked;
-    check_guards(program_->g->guards(), symbols, checked);
+    {
+      const timed_part timed(parts_.evaluate);
+      check_guards(program_->g->guards(), symbols, checked);
+    }
     // The least recently used binding makes room before the new one asks for memory.
-    if (instances_.size() >= kept_instances) instances_.pop_back();
     instance made;
+    if (instances_.size() >= kept_instances) {
+      // Its kernel objects serve on: only their arguments are of its dims.
+      made.kernels = std::move(instances_.back().kernels);
+      instances_.pop_back();
+    }
     made.symbols = symbols;
     made.checked_guards = std::move(checked);
-    made.memory = plan_run_memory(*program_, symbols, where_->info().base_address_alignment_bytes, planner_);
+    {
+      const timed_part timed(parts_.plan);
+      made.memory =
+          plan_run_memory(*program_, storages_, symbols, where_->info().base_address_alignment_bytes, planner_);
+    }
+    const timed_part timed(parts_.allocate);
     refuse_beyond_limit(made.memory);
     made.materialized.assign(program_->g->value_count(), false);
     made.buffers.resize(program_->g->value_count());
@@ -335,8 +356,10 @@ class opencl_executor {
       if (bound_.of_root(separate.held) == nullptr)
         made.buffers[separate.held] =
             where_->memory().allocate(separate.bytes, program_->g->value_at(separate.held).name);
-    for (std::size_t s = 0; s < program_->steps.size(); ++s)
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
       made.kernels[s].resize(program_->steps[s].lowered.kernels.size());
+      for (prepared_kernel& kernel : made.kernels[s]) kernel.ready = false;
+    }
     instances_.push_front(std::move(made));
     last_ = &instances_.front();
     return *last_;
@@ -539,6 +562,7 @@ class opencl_executor {
   }
 
   void prepare(run_state& state, std::size_t s, std::size_t k) {
+    const timed_part timed(parts_.bind);
     const placed_node& step = program_->steps[s];
     const codegen::kernel_plan& plan = step.lowered.kernels[k];
     prepared_kernel& prepared = state.own.kernels[s][k];
@@ -703,6 +727,7 @@ class opencl_executor {
 
   opencl::context* where_;
   std::shared_ptr<const program> program_;
+  program_storages storages_;  // the same for all values of the symbols
   host_evaluator evaluate_;
   offset_planner planner_;
   opencl::session_queues queues_;
@@ -721,6 +746,7 @@ class opencl_executor {
   const instance* entered_ = nullptr;  // whose contents the arena holds
   bool poison_ = false;
   wait_mode wait_ = wait_mode::blocking;
+  run_parts parts_;  // of the run under way
   run_figures figures_;
 };
 
