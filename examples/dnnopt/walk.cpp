@@ -133,8 +133,8 @@ int walk(const options& o) {
   say(o, "device " + result["device"].get<std::string>() + form_text(o) + ", init " +
              fixed(result["init_ms"].get<double>(), 1) + " ms; parts are of the first run\n" + table.str() +
              (branches.run == 0 ? ""
-                                : std::to_string(branches.run) + " branches run, " +
-                                      std::to_string(branches.skipped) + " skipped\n"));
+                                : std::to_string(branches.run) + " branches run, " + std::to_string(branches.skipped) +
+                                      " skipped\n"));
   keep_plans(o, *compiling.memory.store);
   write_json(o, result);
   return 0;

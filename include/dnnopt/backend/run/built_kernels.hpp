@@ -105,7 +105,9 @@ void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, c
 
 /// Work-items and work-groups of a launch for the symbols that `plan.bind` gave; an empty size where there is nothing
 /// to compute. Where the plan leaves the work-group open, a one-dimensional launch gets the largest power of two below
-/// its items and what the kernel object allows; the rest is the driver's choice. Errors: opencl.
+/// its items and what the kernel object allows; where symbols decide its items it gets one size for all of them, for
+/// some drivers (PoCL) compile a kernel anew for each size of work-groups. The rest is the driver's choice. Errors:
+/// opencl.
 [[nodiscard]] inline opencl::launch_size work_size(const codegen::kernel_plan& plan, const symbol_values& own,
                                                    cl_kernel kernel, cl_device_id device) {
   constexpr std::size_t preferred_group = 256;
@@ -128,7 +130,8 @@ void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, c
   opencl::check(::clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
                 "clGetKernelWorkGroupInfo");
   std::size_t local = std::min<std::size_t>(most == 0 ? 1 : most, preferred_group);
-  while (local > 1 && local / 2 >= size.global[0]) local /= 2;
+  if (plan.global[0].is_constant())
+    while (local > 1 && local / 2 >= size.global[0]) local /= 2;
   size.local = {local, 1, 1};
   size.global[0] = (size.global[0] + local - 1) / local * local;
   return size;
