@@ -57,6 +57,8 @@ struct options {
   bool roofline = false;
   bool check_kernels = false;
   double check_seconds = 120;
+  // compare
+  std::string other;
   // walk
   std::string walk;  ///< a file of shapes
   // tune, plan-memory
@@ -82,6 +84,7 @@ int conformance(const options& o);
 int bench(const options& o);
 int profile(const options& o);
 int walk(const options& o);
+int compare(const options& o);
 int tune(const options& o);
 int plan_memory(const options& o);
 

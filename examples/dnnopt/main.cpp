@@ -185,6 +185,12 @@ int main(int count, char** arguments) {
           "JSON list of shapes: {\"batch\": 2, ...} by symbolic dim, or {\"shapes\": {\"x\": [1, 3, 640, 480]}}")
       ->required();
 
+  command =
+      add("compare", "two profiles that profile --json wrote: what grew, by operator and by kernel", &tool::compare);
+  command->add_option("A", o.model, "the first profile")->required();
+  command->add_option("B", o.other, "the second one")->required();
+  add_json(*command, o);
+
   command = add("tune", "genetic search over kernel configurations on the device, kept in --cache", &tool::tune);
   add_model(*command, o);
   add_common(*command, o);

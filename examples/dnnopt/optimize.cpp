@@ -243,6 +243,9 @@ int optimize(const options& o) {
                        {"image_values", storage.image_values},
                        {"copy_bytes", storage.copy_bytes},
                        {"notes", storage.notes}};
+  result["precision"] = o.precision;
+  result["matrix_steps"] = result["storage"]["matrix_steps"];
+  result["images"] = storage.image_values;
   result["seconds"] = report.pass_seconds + lower_seconds;
   result["plan_seconds"] = arranged.schedule.seconds + memory.seconds;
   result["order"] = {{"decision", std::string(name_of(arranged.schedule.decision))},
@@ -254,10 +257,13 @@ int optimize(const options& o) {
   result["usage_records"] = json::parse(
       dnnopt::memory::usages_to_json({record_names, memory.usages, memory.plan.offsets}).at("usage_records").dump());
   result["passes"] = json::array();
+  result["rules_fired"] = json::object();
   text_table passes({"pass", "edits", "ms"});
   for (const dnnopt::pass_report& pass : report.passes) {
     json row{{"name", pass.name}, {"edits", pass.edits}, {"seconds", pass.seconds}};
     if (!pass.rules.empty()) row["rules"] = pass.rules;
+    for (const auto& [rule, times] : pass.rules)
+      result["rules_fired"][rule] = result["rules_fired"].value(rule, std::size_t{0}) + times;
     result["passes"].push_back(std::move(row));
     passes.add({pass.name, std::to_string(pass.edits), fixed(pass.seconds * 1e3, 2)});
   }
