@@ -53,9 +53,16 @@ struct step_extents {
 
 }  // namespace detail
 
-/// The tiles of least estimated time. `singly`: elements of an operand that are loaded one by one.
+/// How the slower operand comes to local memory.
+enum class step_supply : std::uint8_t {
+  copied,  ///< several halves at once
+  singly,  ///< element by element
+  patches  ///< element by element, each with the tests and the index of an image's window
+};
+
+/// The tiles of least estimated time.
 [[nodiscard]] inline step_blocks choose_step_blocks(const lowering_site& site, const matrix_step& step,
-                                                    const product_extents& e, bool singly) {
+                                                    const product_extents& e, step_supply supply) {
   const device_info* device = site.options.device;
   const auto units = static_cast<double>(device == nullptr ? 16 : std::max<std::uint32_t>(device->compute_units, 1));
   const auto most = static_cast<std::int64_t>(
@@ -73,16 +80,21 @@ struct step_extents {
   };
   // Nanoseconds, fitted on an H200 (docs/measurements/kernels.md).
   constexpr double start = 1300;        // of a work-group: its first tiles, its store
-  constexpr double launch = 3000;       // of another kernel
+  constexpr double launch = 5000;       // of another kernel, which costs the host as much
   constexpr double partial = 0.0012;    // of an element of a partial sum that is written and read again
   constexpr double per_half = 0.05;     // of a half that comes to a unit's local memory
-  constexpr double per_single = 0.3;    // the same of elements that are loaded one by one
+  constexpr double per_single = 0.1;    // the same of elements that are loaded one by one,
+  constexpr double per_patch = 0.3;     // and of those of patches
   constexpr double per_step = 1.5;      // of a step on a unit that is full,
   constexpr double per_share = 1.3;     // and of an operand's share that a wave reads for it
+  constexpr double late = 300;          // what a tile waits for that is copied only while one other is used
   constexpr double turn = 80;           // what a work-group by itself waits for in each tile,
   constexpr double turn_of_steps = 33;  // and for each step along the inner elements
   constexpr double registers = 65536;   // of a unit, and bytes of local memory that work-groups of it share
   constexpr double shared_bytes = 200000;
+  const double per_element = supply == step_supply::copied   ? per_half
+                             : supply == step_supply::singly ? per_single
+                                                             : per_patch;
   const auto estimate = [&](step_blocks& b) {
     const step_tile& t = b.tile;
     const auto rows = static_cast<double>(t.rows(step));
@@ -97,12 +109,13 @@ struct step_extents {
     const double rounds = std::ceil(groups / units);
     const double together = std::min(rounds, resident);
     const double tiles = std::ceil(static_cast<double>(b.split_inner) / inner);
-    const double moved = (rows + columns) * inner * (singly ? per_single : per_half) * together;
+    const double moved = (rows + columns) * inner * per_element * together;
     const double shares = static_cast<double>(t.row_steps + t.column_steps) / wave_steps;
     const double steps = rows * columns * inner / static_cast<double>(step.rows * step.columns * step.inner) *
                          (per_step + per_share * shares) * together;
     const double waited = turn + turn_of_steps * inner / static_cast<double>(step.inner);
-    b.cost = std::ceil(rounds / together) * (start + tiles * std::max({moved, steps, waited}));
+    const double behind = t.stages == 2 ? late : 0;
+    b.cost = std::ceil(rounds / together) * (start + tiles * (std::max({moved, steps, waited}) + behind));
     if (b.splits > 1) b.cost += launch + partial * x.z * x.m * x.n * static_cast<double>(b.splits);
   };
   if (const auto* values = site.tuned(shape_of_steps(e)); values != nullptr) {
@@ -116,7 +129,7 @@ struct step_extents {
   for (const step_tile& tile : step_tile_table)
     for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       step_blocks tried = shared(tile, splits);
-      if (!fits(tile) || !splittable(tried) || (splits > 1 && x.k < static_cast<double>(splits * 128))) break;
+      if (!fits(tile) || !splittable(tried) || (splits > 1 && x.k < static_cast<double>(splits * 192))) break;
       estimate(tried);
       if (best.cost == 0 || tried.cost < best.cost) best = tried;
     }
@@ -180,7 +193,11 @@ namespace detail {
     const step_product p = step_product_of(b, site, joined);
     candidate made;
     made.loads = {choose_step_loads(b, p, 0), choose_step_loads(b, p, 1)};
-    made.blocks = choose_step_blocks(site, step, p.extents, made.loads[0].copy == 0 || made.loads[1].copy == 0);
+    const bool copied = made.loads[0].copy > 0 && made.loads[1].copy > 0;
+    made.blocks = choose_step_blocks(site, step, p.extents,
+                                     copied             ? step_supply::copied
+                                     : p.operands[1].at ? step_supply::singly
+                                                        : step_supply::patches);
     made.fours = mod(p.extents.columns, 4) == index_expr(0);
     made.joined = joined;
     made.tuning = shape_of_steps(p.extents);
