@@ -26,6 +26,7 @@ struct options {
   std::string wait = "blocking";
   std::vector<std::string> shapes;  ///< NAME=2x3x224x224
   std::vector<std::string> dims;    ///< batch=2
+  std::vector<std::string> ranges;  ///< batch=1:64:8
   std::string cache;
   bool measure = false;
   std::string passes = "default";

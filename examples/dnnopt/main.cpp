@@ -70,6 +70,10 @@ void add_common(CLI::App& command, tool::options& o) {
   command.add_option("--shape", o.shapes, "NAME=2x3x224x224: shape of an input with symbolic dims")
       ->allow_extra_args(false);
   command.add_option("--dim", o.dims, "batch=2: value of a symbolic dim")->allow_extra_args(false);
+  command
+      .add_option("--range", o.ranges,
+                  "NAME=LOW:HIGH[:MULTIPLE]: what a symbolic dim may be; a run refuses what lies outside")
+      ->allow_extra_args(false);
   command.add_option("--cache", o.cache, "file of tuning results, profile database and plans");
   command.add_flag("--measure", o.measure,
                    "time the joins that fusion leaves to a profile on the device, into --cache");

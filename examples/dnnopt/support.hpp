@@ -74,6 +74,22 @@ namespace tool {
   return layout;
 }
 
+/// The range that --range states behind NAME=: "LOW:HIGH[:MULTIPLE]". Errors: usage, naming `whole`.
+[[nodiscard]] inline dnnopt::dim_range parse_range(const std::string& whole, std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  for (bool more = true; more;) {
+    const std::size_t cut = text.find(':');
+    more = cut != std::string_view::npos;
+    const dnnopt::dim_list number = parse_dims(text.substr(0, cut));
+    if (number.size() != 1) throw dnnopt::error(dnnopt::errc::usage, "--range " + whole + ": a number is needed");
+    numbers.push_back(number[0]);
+    text.remove_prefix(more ? cut + 1 : text.size());
+  }
+  if (numbers.size() < 2 || numbers.size() > 3)
+    throw dnnopt::error(dnnopt::errc::usage, "--range " + whole + ": LOW:HIGH or LOW:HIGH:MULTIPLE is needed");
+  return {numbers[0], numbers[1], numbers.size() == 3 ? numbers[2] : 1};
+}
+
 /// The memory plans in the file that --cache names, or none yet. Errors: bad_file.
 [[nodiscard]] std::shared_ptr<dnnopt::memory::plan_store> plans_of(const options& o);
 /// Writes the plans back beside whatever else the file holds; nothing without --cache.
@@ -116,6 +132,10 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   for (const std::string& text : o.shapes) {
     const auto [name, dims] = parse_pair(text);
     result.shapes[name] = parse_dims(dims);
+  }
+  for (const std::string& text : o.ranges) {
+    const auto [name, range] = parse_pair(text);
+    result.ranges[name] = parse_range(text, range);
   }
   for (const std::string& text : o.texels) {
     const auto [name, layout] = parse_pair(text);

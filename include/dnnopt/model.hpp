@@ -55,6 +55,39 @@ struct model {
 /// Values for symbolic dims by name.
 using dim_bindings = std::map<std::string, std::int64_t>;
 
+/// What a symbolic dim may be: a multiple of `multiple` from `low` to `high`. Precondition: 0 <= low <= high, multiple
+/// > 0.
+struct dim_range {
+  std::int64_t low = 0;
+  std::int64_t high = unbounded;
+  std::int64_t multiple = 1;
+};
+
+/// Ranges of symbolic dims by name.
+using dim_ranges = std::map<std::string, dim_range>;
+
+namespace detail {
+
+/// Puts `by(number of a symbol)` in the place of symbols in all facts of a graph; nothing leaves a symbol as it is.
+template <class By>
+void replace_symbols(graph& g, By&& by) {
+  const auto replaced = [&](const index_expr& e) {
+    return substitute(e, [&](const index_expr& symbol) {
+      std::optional<index_expr> other = by(*symbol.as_symbol());
+      return other ? *std::move(other) : symbol;
+    });
+  };
+  for (value_id v = 0; v < g.value_count(); ++v) {
+    value_facts& facts = g.facts(v);
+    if (facts.dims)
+      for (index_expr& dim : *facts.dims) dim = replaced(dim);
+    if (facts.elements)
+      for (index_expr& e : *facts.elements) e = replaced(e);
+  }
+}
+
+}  // namespace detail
+
 /// Replaces symbols of the graph's facts by numbers. Errors: invalid_argument for a name that no input has.
 inline void bind_dims(graph& g, const dim_bindings& bindings) {
   if (bindings.empty()) return;
@@ -64,19 +97,38 @@ inline void bind_dims(graph& g, const dim_bindings& bindings) {
     if (!symbol) throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'");
     by_symbol[*symbol] = number;
   }
-  const auto bind = [&](const index_expr& e) {
-    return substitute(e, [&](const index_expr& symbol) {
-      const auto found = by_symbol.find(*symbol.as_symbol());
-      return found == by_symbol.end() ? symbol : index_expr(found->second);
-    });
-  };
-  for (value_id v = 0; v < g.value_count(); ++v) {
-    value_facts& facts = g.facts(v);
-    if (facts.dims)
-      for (index_expr& dim : *facts.dims) dim = bind(dim);
-    if (facts.elements)
-      for (index_expr& e : *facts.elements) e = bind(e);
+  detail::replace_symbols(g, [&](std::uint32_t symbol) -> std::optional<index_expr> {
+    const auto found = by_symbol.find(symbol);
+    return found == by_symbol.end() ? std::nullopt : std::optional(index_expr(found->second));
+  });
+}
+
+/// Tells what symbolic dims may be: each becomes a symbol of that range, or a multiple of one (named as in "batch/8 in
+/// 1:4"), so that shape propagation proves what holds within the range, and a run refuses what lies outside (SoD2,
+/// section 3, has symbolic constants without ranges). Errors: invalid_argument for a name that no input has and for an
+/// empty range.
+inline void bind_ranges(graph& g, const dim_ranges& ranges) {
+  if (ranges.empty()) return;
+  std::map<std::uint32_t, index_expr> by_symbol;
+  for (const auto& [name, range] : ranges) {
+    const auto symbol = g.expressions().find(name);
+    if (!symbol) throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'");
+    const std::int64_t multiple = range.multiple;
+    const std::string text = "the range of '" + name + "', " + std::to_string(range.low) + " to " +
+                             std::to_string(range.high) + " in multiples of " + std::to_string(multiple) + ", ";
+    if (range.low < 0 || multiple < 1) throw error(errc::invalid_argument, text + "is none of a dim");
+    const expr_range parts{(range.low + multiple - 1) / multiple,
+                           range.high >= unbounded ? unbounded : range.high / multiple};
+    if (parts.low > parts.high) throw error(errc::invalid_argument, text + "holds no number");
+    // A name for each range, for the expressions are shared with other sessions of the model.
+    const std::string own = name + (multiple == 1 ? "" : "/" + std::to_string(multiple)) + " in " +
+                            std::to_string(parts.low) + ":" + std::to_string(parts.high);
+    by_symbol.emplace(*symbol, g.expressions().symbol(own, parts) * multiple);
   }
+  detail::replace_symbols(g, [&](std::uint32_t symbol) -> std::optional<index_expr> {
+    const auto found = by_symbol.find(symbol);
+    return found == by_symbol.end() ? std::nullopt : std::optional(found->second);
+  });
 }
 
 /// Gives a graph input the shape `dims`, binding the symbols that its dims are.

@@ -61,6 +61,7 @@ struct compile_options {
   std::string passes = "default";  ///< "default", "none", "epilogue", or names separated by commas
   dim_bindings dims{};             ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
   std::map<std::string, dim_list> shapes{};  ///< shapes of inputs, binding the symbols in them
+  dim_ranges ranges{};                       ///< what dims that stay symbolic may be; a run refuses what lies outside
   std::uint64_t memory_limit = 0;            ///< bytes of device memory; 0: none
   opencl::program_cache_options programs{};
   std::shared_ptr<opened_device> opened{};      ///< a device to share; null: the session opens `device` for itself

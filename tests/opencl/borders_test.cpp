@@ -150,3 +150,47 @@ TEST_CASE("RoiAlign of regions whose corners are exchanged has no samples") {
                 {"entries", tensor::of<std::int64_t>({2}, {0, 0})}});
   }
 }
+
+TEST_CASE("dims outside of their range are refused, and what holds within it is not asked") {
+  network n;
+  const value_id in = n.input("x", {symbol(n, "rows"), symbol(n, "columns")});
+  attribute_map window;
+  window.set("axis", std::int64_t{1});
+  window.set("num_outputs", std::int64_t{4});
+  const value_id first = n.g.add_value("first");
+  std::vector<value_id> parts{first};
+  for (const char* name : {"second", "third", "fourth"}) parts.push_back(n.g.add_value(name));
+  n.g.add_node(n.ops.at("", "Split"), "Split", {in}, parts, window);
+  const model m = n.finish(n.node("Add", {parts[0], parts[3]}));
+  for (const char* device : {"reference", "opencl"}) {
+    compile_options options;
+    options.device = device;
+    options.ranges = {{"rows", {2, 5}}, {"columns", {8, 64, 8}}};
+    session s = compile(m, options);
+    CHECK(s.optimized().guards().empty());
+    for (const dim_list& dims : {dim_list{2, 8}, dim_list{5, 64}, dim_list{3, 24}}) {
+      const named_tensors inputs{{"x", dnnopt::testing::ramp(dims)}};
+      const named_tensors want = expected(m, inputs);
+      const named_tensors got = s.run(inputs);
+      REQUIRE(got[0].dims() == want[0].dims());
+      CHECK(std::equal(got[0].bytes().begin(), got[0].bytes().end(), want[0].bytes().begin(), want[0].bytes().end()));
+    }
+    for (const dim_list& dims : {dim_list{1, 8}, dim_list{6, 8}, dim_list{2, 72}, dim_list{2, 0}, dim_list{2, 12}}) {
+      CAPTURE(device, dims);
+      try {
+        (void)s.run({{"x", dnnopt::testing::ramp(dims)}});
+        FAIL("dims outside of their range");
+      } catch (const error& e) {
+        CHECK(e.code() == errc::shape_mismatch);
+      }
+    }
+    // Another session of the model has ranges of its own.
+    options.ranges = {{"rows", {1, 1}}};
+    session other = compile(m, options);
+    CHECK(other.run({{"x", dnnopt::testing::ramp({1, 4})}})[0].dims() == dim_list{1, 1});
+    options.ranges = {{"rows", {3, 2}}};
+    CHECK_THROWS_AS(compile(m, options), error);
+    options.ranges = {{"depth", {1, 2}}};
+    CHECK_THROWS_AS(compile(m, options), error);
+  }
+}

@@ -165,7 +165,7 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
     const tensor* given = inputs.find(g.value_at(id).name);
     ordered.push_back(given == nullptr ? tensor() : *given);
   }
-  if (executor == nullptr && !g.guards().empty()) {
+  if (executor == nullptr) {
     symbol_values symbols;
     std::vector<bool> checked;
     for (std::size_t i = 0; i < ordered.size(); ++i)
@@ -197,6 +197,7 @@ namespace detail {
   graph g = source.main;
   bind_dims(g, options.dims);
   for (const auto& [input, dims] : options.shapes) bind_input_shape(g, input, dims);
+  bind_ranges(g, options.ranges);
   std::vector<value_id> left;
   for (const value_id id : g.inputs()) {
     const value& v = g.value_at(id);

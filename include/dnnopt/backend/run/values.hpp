@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -14,7 +15,26 @@
 
 namespace dnnopt {
 
-/// Binds symbols that are dims of a value to the numbers there, and checks the other dims. Errors: shape_mismatch.
+/// The one symbol of a dim that is a multiple of it, and the number with which the dim has an extent.
+struct solved_dim {
+  std::uint32_t symbol = 0;
+  std::optional<std::int64_t> value;  ///< nothing where no integer gives the extent
+};
+
+/// Solves a dim for its symbol; nothing where it is no multiple of one symbol.
+[[nodiscard]] inline std::optional<solved_dim> solve_dim(const index_expr& dim, std::int64_t extent) {
+  if (const auto symbol = dim.as_symbol()) return solved_dim{*symbol, extent};
+  if (dim.is_constant() || dim.op() != expr_op::sum || dim.node()->terms.size() != 1) return std::nullopt;
+  const detail::linear_term& term = dim.node()->terms.front();
+  const auto symbol = index_expr::from_node(term.atom).as_symbol();
+  if (!symbol) return std::nullopt;
+  const std::int64_t rest = extent - dim.node()->value;
+  if (rest % term.coefficient != 0) return solved_dim{*symbol, std::nullopt};
+  return solved_dim{*symbol, rest / term.coefficient};
+}
+
+/// Binds symbols that are dims of a value to the numbers there, and checks the other dims and the symbols' ranges.
+/// Errors: shape_mismatch.
 inline void bind_symbols(const value& v, const dim_list& dims, symbol_values& symbols) {
   if (!v.facts.dims) return;
   const auto refuse = [&] {
@@ -24,8 +44,13 @@ inline void bind_symbols(const value& v, const dim_list& dims, symbol_values& sy
   if (dims.size() != v.facts.dims->size()) throw refuse();
   for (std::size_t k = 0; k < dims.size(); ++k) {
     const index_expr& dim = (*v.facts.dims)[k];
-    if (const auto symbol = dim.as_symbol(); symbol && !symbols.find(*symbol)) {
-      symbols.bind(*symbol, dims[k]);
+    if (const expr_range range = dim.range(); dims[k] < range.low || dims[k] > range.high)
+      throw error(errc::shape_mismatch, "dim " + std::to_string(k) + " of '" + v.name + "' is " +
+                                            std::to_string(dims[k]) + ", outside of its range " +
+                                            std::to_string(range.low) + " to " + std::to_string(range.high));
+    if (const auto solved = solve_dim(dim, dims[k]); solved && !symbols.find(solved->symbol)) {
+      if (!solved->value) throw refuse();
+      symbols.bind(solved->symbol, *solved->value);
     } else if (const auto value = dim.try_evaluate(symbols); value && *value != dims[k]) {
       throw refuse();
     }

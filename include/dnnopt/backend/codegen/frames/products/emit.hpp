@@ -46,9 +46,8 @@ inline void define_panel_store(kernel_builder& b, const lowering_site& site, con
   const index_expr& columns = p.e.columns;
   const bool by_panel = columns.is_constant() && columns.constant() % sizes.columns() == 0;
   if (by_panel) b.define("DNNOPT_STORE_BY_PANEL", 1);
-  const index_expr column = by_panel ? b.index("panel", columns.constant() / sizes.columns()) * sizes.columns() +
-                                           b.index("lane", sizes.columns())
-                                     : b.index("n", columns);
+  index_expr column = b.index(by_panel ? "lane" : "n", by_panel ? index_expr(sizes.columns()) : columns);
+  if (by_panel) column = b.index("panel", columns.constant() / sizes.columns()) * sizes.columns() + column;
   const std::vector<index_expr> at = p.c.output_index(b, b.index("z", p.e.batch), b.index("m", p.e.rows), column);
   b.define_store("dnnopt_store", site.anchor_node().outputs[0], at,
                  by_panel ? product_names_store_panel : product_names_store, compute_type::real,
