@@ -12,14 +12,16 @@
 #include <dnnopt/backend/codegen/frames/rows/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/selection/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/steps/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/windows/parameters.hpp>
 
 namespace dnnopt::codegen {
 
 inline constexpr std::array all_frames{
-    &attention_items_frame,  &attention_tiles_frame, &convolution_shifts_frame, &convolution_texels_frame,
-    &matrix_partials_frame,  &matrix_tiles_frame,    &product_chain_frame,      &random_stream_frame,
-    &recurrent_groups_frame, &row_items_frame,       &row_groups_frame,         &suppress_boxes_frame,
-    &vector_chain_frame,     &matrix_steps_frame,    &attention_steps_frame,
+    &attention_groups_frame,   &attention_items_frame,    &attention_tiles_frame,      &convolution_rows_frame,
+    &convolution_shifts_frame, &convolution_texels_frame, &convolution_winograd_frame, &matrix_panels_frame,
+    &matrix_partials_frame,    &matrix_tiles_frame,       &product_chain_frame,        &random_stream_frame,
+    &recurrent_groups_frame,   &row_items_frame,          &row_groups_frame,           &suppress_boxes_frame,
+    &vector_chain_frame,       &window_planes_frame,      &matrix_steps_frame,         &attention_steps_frame,
 };
 
 }  // namespace dnnopt::codegen

@@ -92,15 +92,15 @@ inline void define_attention_vectors(kernel_builder& b, const attention_site& a,
                   [](std::size_t) { return std::string("value"); });
 }
 
-/// Defines what all frames of attention call; `as_vectors`: four neighbours at a time where memory allows it.
-inline void define_attention(kernel_builder& b, const attention_site& a, const node& n, bool as_vectors) {
+/// Defines what frames of attention read and call: four neighbours at a time where memory and the frame allow it.
+inline void define_attention(kernel_builder& b, const kernel_frame& frame, const attention_site& a, const node& n) {
   const index_expr heads = a.e.batch * a.e.query_heads;
   const index_expr z = b.index("z", heads);
   const index_expr i = b.index("i", a.e.queries);
   const index_expr j = b.index("j", a.e.keys);
   const index_expr d = b.index("d", a.e.size);
   const index_expr v = b.index("v", a.e.value_size);
-  b.define("DNNOPT_QUERY_COUNT", a.e.queries);
+  if (frame.find("DNNOPT_QUERY_COUNT") != nullptr) b.define("DNNOPT_QUERY_COUNT", a.e.queries);
   b.define("DNNOPT_KEY_COUNT", a.e.keys);
   b.define("DNNOPT_SIZE", a.e.size);
   b.define("DNNOPT_VALUE_SIZE", a.e.value_size);
@@ -112,7 +112,7 @@ inline void define_attention(kernel_builder& b, const attention_site& a, const n
                     [&] { return a.key_or_value(2, a.batch(z), a.key_head(z), j, v); });
   b.define_scalar_function("dnnopt_score", std::vector<std::string>{"z", "i", "j"}, compute_type::real,
                            [&] { return a.score(z, i, j, "value", 2); });
-  if (as_vectors)
+  if (frame.find("DNNOPT_QUERY_WIDTH") != nullptr)
     define_attention_vectors(b, a, n);
   else
     b.define_store("dnnopt_store", n.outputs[0], result_index(a, z, i, v), std::vector<std::string>{"z", "i", "v"});
@@ -135,7 +135,7 @@ inline void define_attention(kernel_builder& b, const attention_site& a, const n
 [[nodiscard]] inline lowered_node emit_attention_items(const lowering_site& site, const choice& chosen) {
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
-  define_attention(b, a, site.anchor_node(), false);
+  define_attention(b, attention_items_frame, a, site.anchor_node());
   define_sizes(b, attention_items_frame, chosen);
   kernel_plan plan = b.finish(kernels::prelude, attention_items_frame, "attention_items");
   plan.tuning = chosen.tuning;
@@ -147,7 +147,7 @@ inline void define_attention(kernel_builder& b, const attention_site& a, const n
 [[nodiscard]] inline lowered_node emit_attention_tiles(const lowering_site& site, const choice& chosen) {
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
-  define_attention(b, a, site.anchor_node(), true);
+  define_attention(b, attention_tiles_frame, a, site.anchor_node());
   define_sizes(b, attention_tiles_frame, chosen);
   kernel_plan plan = b.finish(kernels::prelude, attention_tiles_frame, "attention_tiles");
   plan.tuning = chosen.tuning;
@@ -160,9 +160,9 @@ inline void define_attention(kernel_builder& b, const attention_site& a, const n
 [[nodiscard]] inline lowered_node emit_attention_groups(const lowering_site& site, const choice& chosen) {
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
-  define_attention(b, a, site.anchor_node(), false);
-  b.define("DNNOPT_GROUP", chosen["group"]);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::attention_groups, "attention_groups");
+  define_attention(b, attention_groups_frame, a, site.anchor_node());
+  define_sizes(b, attention_groups_frame, chosen);
+  kernel_plan plan = b.finish(kernels::prelude, attention_groups_frame, "attention_groups");
   plan.global = {a.e.queries * chosen["group"], a.e.batch * a.e.query_heads, index_expr(1)};
   plan.local = {static_cast<std::size_t>(chosen["group"]), 1, 1};
   return with_attention_outputs(site, a, std::move(plan));

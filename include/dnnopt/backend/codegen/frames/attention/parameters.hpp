@@ -36,6 +36,11 @@ inline constexpr kernel_frame attention_items_frame{"attention_items", kernels::
 inline constexpr kernel_frame attention_tiles_frame{"attention_tiles", kernels::attention_tiles,
                                                     attention_tiles_parameters};
 
+inline constexpr std::array attention_groups_parameters = joined(
+    attention_parameters, std::array{chosen_number("DNNOPT_GROUP", 1, 64, "work-items for a query, a power of two")});
+inline constexpr kernel_frame attention_groups_frame{"attention_groups", kernels::attention_groups,
+                                                     attention_groups_parameters};
+
 }  // namespace dnnopt::codegen
 
 #endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_ATTENTION_PARAMETERS_HPP

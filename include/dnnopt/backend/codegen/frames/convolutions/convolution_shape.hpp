@@ -73,7 +73,9 @@ struct convolution_shape {
 }
 
 /// Defines the windows of a convolution by the names that its frames know.
-inline void define_windows(kernel_builder& b, const convolution_shape& c) { define_axes(b, c.axes, "DNNOPT_"); }
+inline void define_windows(kernel_builder& b, const kernel_frame& frame, const convolution_shape& c) {
+  define_axes(b, frame, c.axes, "DNNOPT_");
+}
 
 /// Defines dnnopt_load_x(z, c, d, h, w): the input element where z counts (batch, group).
 inline void define_image_load(kernel_builder& b, const element_site& s, const convolution_shape& c) {

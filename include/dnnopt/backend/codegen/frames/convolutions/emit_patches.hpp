@@ -12,6 +12,7 @@
 
 #include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/texel_patches.hpp>
+#include <dnnopt/backend/codegen/frames/products/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
@@ -28,12 +29,12 @@ inline void define_patch_store(kernel_builder& b, const lowering_site& site, con
   const std::vector<std::string> names{"z", "m", "n"};
   const auto finish = [&] { return biased(b, s, at[1]); };
   if (windows) {
-    define_window_total(b, *windows, n.outputs[0], at, names, finish);
+    define_window_total(b, matrix_panels_frame, *windows, n.outputs[0], at, names, finish);
     return;
   }
   b.define_store("dnnopt_store", n.outputs[0], at, names, compute_type::real, finish, total ? total->result : no_value,
                  total ? total->planes : no_value);
-  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
+  if (total) define_plane_total(b, matrix_panels_frame, *total, at, std::vector<std::string>{"z", "m"});
 }
 
 [[nodiscard]] inline lowered_node emit_convolution_panels(const lowering_site& site, const choice& chosen) {
@@ -52,9 +53,9 @@ inline void define_patch_store(kernel_builder& b, const lowering_site& site, con
   if (chosen.form_of(0) == operand_form::straight) (void)define_straight_image(b, n.inputs[0], c, e, offset);
   b.define("DNNOPT_CONVOLUTION", 1);
   define_panels(b, p, {e.batch, e.rows, windows ? index_expr(windows->positions()) : e.columns, e.inner});
-  define_windows(b, c);
+  define_windows(b, matrix_panels_frame, c);
   if (const node_id staged = staged_windows_in(site); staged != no_node)
-    define_staged_windows(b, staged, site.anchor);
+    define_staged_windows(b, matrix_panels_frame, staged, site.anchor);
   else
     define_image_load(b, s, c);
   if (chosen.form_of(1) == operand_form::packed) {
@@ -65,7 +66,7 @@ inline void define_patch_store(kernel_builder& b, const lowering_site& site, con
                   std::vector<std::string>{"z", "m", "k"});
   }
   define_patch_store(b, site, plane_total_in(site.block), windows);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::matrix_panels, chosen.version);
+  kernel_plan plan = b.finish(kernels::prelude, matrix_panels_frame, chosen.version);
   launch_panels(plan, p, e);
   plan.tuning = chosen.tuning;
   if (windows) plan.global[0] = ceildiv(windows->positions(), p.block_columns / windows->rows);

@@ -27,18 +27,19 @@ namespace dnnopt::codegen {
   b.define("DNNOPT_M", c.outputs);
   b.define("DNNOPT_C", c.channels);
   define_sizes(b, convolution_shifts_frame, chosen);
-  define_windows(b, c);
+  define_windows(b, convolution_shifts_frame, c);
   define_image_load(b, s, c);
   define_packed_weights(result, b, site, c, chosen["rows"]);
   const std::vector<index_expr> at = output_index(b, s, c, b.index("m", c.outputs), b.index("n", c.positions()));
   const std::vector<std::string> names{"z", "m", "n"};
   if (windows) {
-    define_window_total(b, *windows, n.outputs[0], at, names, [&] { return biased(b, s, at[1]); });
+    define_window_total(b, convolution_shifts_frame, *windows, n.outputs[0], at, names,
+                        [&] { return biased(b, s, at[1]); });
   } else {
     b.define_store(
         "dnnopt_store", n.outputs[0], at, names, compute_type::real, [&] { return biased(b, s, at[1]); },
         total ? total->result : no_value, total ? total->planes : no_value);
-    if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
+    if (total) define_plane_total(b, convolution_shifts_frame, *total, at, std::vector<std::string>{"z", "m"});
   }
   kernel_plan plan = b.finish(kernels::prelude, convolution_shifts_frame, "convolution_shifts");
   plan.global = {chosen["blocks"], blocks_of(c.outputs.constant(), chosen["block_rows"]), c.batch * c.group};
@@ -100,17 +101,9 @@ namespace dnnopt::codegen {
   const std::optional<window_total> windows = window_total_in(site);
   b.define("DNNOPT_M", c.outputs);
   b.define("DNNOPT_C", c.channels);
-  b.define("DNNOPT_TILE", chosen["tile"]);
-  b.define("DNNOPT_ROWS", chosen["rows"]);
-  b.define("DNNOPT_VECTOR", chosen["vector"]);
-  b.define("DNNOPT_VECTORS", chosen["vectors"]);
-  b.define("DNNOPT_BLOCK_ROWS", chosen["block_rows"]);
-  b.define("DNNOPT_TILES_HIGH", chosen["tiles_high"]);
-  b.define("DNNOPT_TILES_WIDE", chosen["tiles_wide"]);
-  b.define("DNNOPT_BLOCK_CHANNELS", chosen["block_channels"]);
-  b.define("DNNOPT_STAGE_ROWS", chosen["stage_rows"]);
+  define_sizes(b, convolution_winograd_frame, chosen);
   const std::int64_t tile = chosen["tile"];
-  define_windows(b, c);
+  define_windows(b, convolution_winograd_frame, c);
   define_image_load(b, s, c);
   lowered_node result;
   const std::int64_t width = chosen["vector"] * chosen["vectors"];
@@ -122,10 +115,10 @@ namespace dnnopt::codegen {
   const std::vector<std::string> names{"z", "m", "n"};
   const auto finish = [&] { return biased(b, s, at[1]); };
   if (windows)
-    define_window_total(b, *windows, n.outputs[0], at, names, finish);
+    define_window_total(b, convolution_winograd_frame, *windows, n.outputs[0], at, names, finish);
   else
     b.define_store("dnnopt_store", n.outputs[0], at, names, compute_type::real, finish);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_winograd, "convolution_winograd");
+  kernel_plan plan = b.finish(kernels::prelude, convolution_winograd_frame, "convolution_winograd");
   const std::int64_t down = blocks_of(c.axes[1].output.constant(), tile);
   const std::int64_t across = blocks_of(c.axes[2].output.constant(), tile);
   plan.global = {blocks_of(down, chosen["tiles_high"]) * blocks_of(across, chosen["tiles_wide"]),

@@ -23,9 +23,8 @@ namespace dnnopt::codegen {
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
   const convolution_shape c = convolution_of(s);
-  b.define("DNNOPT_M", c.outputs);
   b.define("DNNOPT_C", c.channels);
-  define_windows(b, c);
+  define_windows(b, convolution_rows_frame, c);
   const index_expr rows = c.axes[0].output * c.axes[1].output;
   b.define("DNNOPT_RUN", chosen["run"]);
   const std::optional<plane_total> total = plane_total_in(site.block);
@@ -49,8 +48,8 @@ namespace dnnopt::codegen {
   b.define_store(
       "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real,
       [&] { return biased(b, s, channel); }, total ? total->result : no_value, total ? total->planes : no_value);
-  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
-  kernel_plan plan = b.finish(kernels::prelude, kernels::convolution_rows, "convolution_rows");
+  if (total) define_plane_total(b, convolution_rows_frame, *total, at, std::vector<std::string>{"z", "m"});
+  kernel_plan plan = b.finish(kernels::prelude, convolution_rows_frame, "convolution_rows");
   plan.global = {total ? index_expr(1) : ceildiv(rows, item_rows), c.outputs, c.batch * c.group};
   plan.local = {1, 1, 1};
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;

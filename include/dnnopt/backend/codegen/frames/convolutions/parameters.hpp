@@ -68,6 +68,43 @@ inline constexpr kernel_frame convolution_shifts_frame{"convolution_shifts", ker
 inline constexpr kernel_frame convolution_texels_frame{"convolution_texels", kernels::convolution_texels,
                                                        convolution_texels_parameters};
 
+inline constexpr std::array convolution_rows_parameters =
+    joined(window_parameters,
+           std::array{first_parameter, take_parameter, combine_parameter, finish_parameter,
+                      site_extent("DNNOPT_C", "input channels of a group"),
+                      site_flag("DNNOPT_TOTALS", "whether planes are reduced"),
+                      chosen_number("DNNOPT_RUN", 16, 64, "positions of a row that are computed at a time"),
+                      chosen_number("DNNOPT_ROWS", 1, no_bound, "rows of a work-item; all where planes are reduced")});
+inline constexpr std::array convolution_winograd_parameters = joined(
+    window_total_parameters,
+    std::array{
+        first_parameter,
+        take_parameter,
+        finish_parameter,
+        site_extent("DNNOPT_M", "output channels"),
+        site_extent("DNNOPT_C", "input channels"),
+        site_text("DNNOPT_A", "the transformed weights"),
+        site_number("DNNOPT_PH", -no_bound, no_bound, "padding before, height"),
+        site_number("DNNOPT_PW", -no_bound, no_bound, "padding before, width"),
+        site_extent("DNNOPT_IH", "extent of the image, height"),
+        site_extent("DNNOPT_IW", "extent of the image, width"),
+        site_extent("DNNOPT_OH", "extent of the result, height"),
+        site_extent("DNNOPT_OW", "extent of the result, width"),
+        tuned_number("DNNOPT_TILE", 2, 4, "results along a side of a tile: 2 or 4"),
+        tuned_number("DNNOPT_ROWS", 1, 24, "tiles of the register tile"),
+        chosen_number("DNNOPT_VECTOR", 4, 16, "floats of a vector"),
+        tuned_number("DNNOPT_VECTORS", 1, 4, "vectors of output channels of the register tile"),
+        tuned_number("DNNOPT_BLOCK_ROWS", 1, no_bound, "output channels of a work-item"),
+        chosen_number("DNNOPT_TILES_HIGH", 1, no_bound, "tiles of a work-item above one another"),
+        chosen_number("DNNOPT_TILES_WIDE", 1, no_bound, "tiles of a work-item beside each other"),
+        chosen_number("DNNOPT_BLOCK_CHANNELS", 1, no_bound, "input channels that are transformed at a time"),
+        chosen_number("DNNOPT_STAGE_ROWS", 1, no_bound, "rows of the image that are read before they are transposed")});
+
+inline constexpr kernel_frame convolution_rows_frame{"convolution_rows", kernels::convolution_rows,
+                                                     convolution_rows_parameters};
+inline constexpr kernel_frame convolution_winograd_frame{"convolution_winograd", kernels::convolution_winograd,
+                                                         convolution_winograd_parameters};
+
 }  // namespace dnnopt::codegen
 
 #endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_PARAMETERS_HPP

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/products/choose.hpp>
+#include <dnnopt/backend/codegen/frames/products/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
@@ -77,7 +78,7 @@ inline void define_panel_store(kernel_builder& b, const lowering_site& site, con
   if (!b_packed)
     b.define_load("dnnopt_load_b", p.operand(n, 1), p.c.operand_index(b, 1, z, column, k), product_names_b);
   define_panel_store(b, site, sizes);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::matrix_panels, chosen.version);
+  kernel_plan plan = b.finish(kernels::prelude, matrix_panels_frame, chosen.version);
   launch_panels(plan, sizes, p.e);
   plan.tuning = chosen.tuning;
   result.kernels.push_back(std::move(plan));

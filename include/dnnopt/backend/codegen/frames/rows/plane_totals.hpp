@@ -33,25 +33,27 @@ struct plane_total {
   return std::nullopt;
 }
 
-/// Defines how a frame reduces `length` elements: DNNOPT_FIRST, DNNOPT_TAKE, DNNOPT_COMBINE and DNNOPT_FINISH.
-inline void define_taking(kernel_builder& b, std::string_view reduction, const index_expr& length) {
+/// Defines how a frame reduces `length` elements: DNNOPT_FIRST, DNNOPT_TAKE, DNNOPT_FINISH and, where it reads that,
+/// DNNOPT_COMBINE.
+inline void define_taking(kernel_builder& b, const kernel_frame& frame, std::string_view reduction,
+                          const index_expr& length) {
   const reduction_row& r = *find_reduction(reduction);
   const auto macro = [&](std::string_view name, std::string_view pattern) {
     b.define(name, "(" + fill_reduction(pattern, "(a)", "(x)", "(float)" + index_source(length)) + ")");
   };
   b.define("DNNOPT_FIRST", first_of(r, dtype::float32));
   macro("DNNOPT_TAKE(a, x)", r.take);
-  macro("DNNOPT_COMBINE(a, x)", r.combine);
+  if (frame.find("DNNOPT_COMBINE") != nullptr) macro("DNNOPT_COMBINE(a, x)", r.combine);
   macro("DNNOPT_FINISH(a)", r.finish);
 }
 
 /// Defines what the frames call to reduce planes: DNNOPT_TOTALS, what define_taking defines, and
 /// dnnopt_store_total(names..., value); `at` is the plane's index (batch, channel).
-inline void define_plane_total(kernel_builder& b, const plane_total& total, const std::vector<index_expr>& at,
-                               const std::vector<std::string>& names) {
+inline void define_plane_total(kernel_builder& b, const kernel_frame& frame, const plane_total& total,
+                               const std::vector<index_expr>& at, const std::vector<std::string>& names) {
   const shape& planes = b.dims(total.planes);
   b.define("DNNOPT_TOTALS", 1);
-  define_taking(b, total.reduction, element_count(shape(planes.begin() + 2, planes.end())));
+  define_taking(b, frame, total.reduction, element_count(shape(planes.begin() + 2, planes.end())));
   b.define_procedure("dnnopt_store_total", names, compute_type::real, [&] {
     const shape& out = b.dims(total.result);
     std::vector<index_expr> where(out.size(), index_expr(0));

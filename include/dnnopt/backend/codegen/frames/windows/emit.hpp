@@ -13,6 +13,7 @@
 
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 #include <dnnopt/backend/codegen/frames/windows/choose.hpp>
+#include <dnnopt/backend/codegen/frames/windows/parameters.hpp>
 
 namespace dnnopt::codegen {
 
@@ -25,7 +26,7 @@ namespace dnnopt::codegen {
   b.define("DNNOPT_FAMILY", static_cast<std::int64_t>(family));
   b.define("DNNOPT_Z", c.batch * c.group);
   b.define("DNNOPT_M", c.outputs);
-  define_windows(b, c);
+  define_windows(b, window_planes_frame, c);
   define_image_load(b, s, c);
   const index_expr z = b.index("z", c.batch * c.group);
   const index_expr m = b.index("m", c.outputs);
@@ -50,12 +51,9 @@ namespace dnnopt::codegen {
                      "value / (float)(" + pooled_count(s, pool_windows(s), std::span(at).subspan(2)) + ")");
       },
       total ? total->result : no_value, total ? total->planes : no_value);
-  if (total) define_plane_total(b, *total, at, std::vector<std::string>{"z", "m"});
-  b.define("DNNOPT_ROWS", chosen["rows"]);
-  b.define("DNNOPT_BLOCKS", chosen["blocks"]);
-  b.define("DNNOPT_PLANES", chosen["planes"]);
-  b.define("DNNOPT_UNROLL", chosen["unroll"]);
-  kernel_plan plan = b.finish(kernels::prelude, kernels::window_planes, "window_planes");
+  if (total) define_plane_total(b, window_planes_frame, *total, at, std::vector<std::string>{"z", "m"});
+  define_sizes(b, window_planes_frame, chosen);
+  kernel_plan plan = b.finish(kernels::prelude, window_planes_frame, "window_planes");
   plan.global = {index_expr(total ? 1 : blocks_of(c.axes[1].output.constant(), chosen["rows"])),
                  ceildiv(c.batch * c.group * c.outputs, chosen["planes"]), index_expr(1)};
   plan.local = {1, 1, 1};

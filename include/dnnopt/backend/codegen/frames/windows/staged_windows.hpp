@@ -41,14 +41,14 @@ namespace dnnopt::codegen {
 /// its planes, and dnnopt_finish_window(z, c, od, oh, ow, value), the element that the anchor reads there, made from
 /// the reduced `value`; z counts images. Errors: unsupported where more than element-wise operators lies between the
 /// pool and the anchor.
-inline void define_staged_windows(kernel_builder& b, node_id pool, node_id anchor) {
+inline void define_staged_windows(kernel_builder& b, const kernel_frame& frame, node_id pool, node_id anchor) {
   const element_site s(b, pool, 0, {});
   const shape x = s.dims(0);
   const std::vector<window_axis> own = pool_windows(s);
   const three_axes axes = brought_to_three(own, s.out_dims());
   b.define("DNNOPT_STAGED", 1);
-  define_axes(b, axes, "DNNOPT_POOL_");
-  define_taking(b, s.n().op->window_reduction, axes[0].kernel * axes[1].kernel * axes[2].kernel);
+  define_axes(b, frame, axes, "DNNOPT_POOL_");
+  define_taking(b, frame, s.n().op->window_reduction, axes[0].kernel * axes[1].kernel * axes[2].kernel);
   const std::vector<index_expr> plane{b.index("z", x[0]), b.index("c", x[1])};
   const auto placed = [&](const std::array<index_expr, 3>& position) {
     std::vector<index_expr> at = plane;

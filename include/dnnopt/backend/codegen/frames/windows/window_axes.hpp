@@ -35,20 +35,21 @@ using three_axes = std::array<window_axis, 3>;
 }
 
 /// Defines <prefix>KD, ...KH and ...KW (elements of the window), and the same with S (stride), D (dilation), P (padding
-/// before), I (input extent) and O (output extent).
-inline void define_axes(kernel_builder& b, const three_axes& axes, std::string_view prefix) {
+/// before), I (input extent) and O (output extent), those of them that the frame reads.
+inline void define_axes(kernel_builder& b, const kernel_frame& frame, const three_axes& axes, std::string_view prefix) {
   const std::array<std::string_view, 3> letters{"D", "H", "W"};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const window_axis& a = axes[i];
-    const auto name = [&](std::string_view quantity) {
-      return std::string(prefix) + std::string(quantity) + std::string(letters[i]);
+    const auto define = [&](std::string_view quantity, const index_expr& value) {
+      const std::string name = std::string(prefix) + std::string(quantity) + std::string(letters[i]);
+      if (frame.find(name) != nullptr) b.define(name, value);
     };
-    b.define(name("K"), a.kernel);
-    b.define(name("S"), a.stride);
-    b.define(name("D"), a.dilation);
-    b.define(name("P"), a.pad_begin);
-    b.define(name("I"), a.input);
-    b.define(name("O"), a.output);
+    define("K", a.kernel);
+    define("S", a.stride);
+    define("D", a.dilation);
+    define("P", a.pad_begin);
+    define("I", a.input);
+    define("O", a.output);
   }
 }
 

@@ -101,13 +101,13 @@ struct window_total {
 /// dnnopt_store_window(z, m, window, value), which stores what the block makes of a window. `at` is the anchor's index,
 /// (batch, channel, ...), and `finish()` its element made from `value`.
 template <class Finish>
-void define_window_total(kernel_builder& b, const window_total& total, value_id anchor,
+void define_window_total(kernel_builder& b, const kernel_frame& frame, const window_total& total, value_id anchor,
                          const std::vector<index_expr>& at, const std::vector<std::string>& names, Finish&& finish) {
   b.define("DNNOPT_WINDOW_ROWS", total.rows);
   b.define("DNNOPT_WINDOW_COLUMNS", total.columns);
   b.define("DNNOPT_RUN_ROWS", total.run_rows);
   b.define("DNNOPT_RUN_WIDTH", total.run_width);
-  define_taking(b, total.reduction, total.rows * total.columns);
+  define_taking(b, frame, total.reduction, total.rows * total.columns);
   b.define_scalar_function("dnnopt_store", names, compute_type::real, [&] {
     b.bind(anchor, at, finish());
     return b.emit(total.planes, b.index_from_anchor(anchor, at, total.planes));
