@@ -412,8 +412,8 @@ TEST_CASE_METHOD(steps,
     const std::vector<tensor> want = expect(c);
     const kernel_run got = run(c, device_form::groups, want);
     CHECK(got.versions.front() == "attention_steps");
-    // Weights are rounded to halves, of which a result is a mean.
-    CHECK(largest_difference(got.outputs[0], want[0]) <= tolerance_of(dtype::float16));
+    // Half a step of a half, and what sums in another order differ by: weights are not rounded to halves.
+    CHECK(largest_difference(got.outputs[0], want[0]) <= 0.0006);
   }
 }
 

@@ -5,7 +5,8 @@ R"CLC(
 // of one head for each of its waves. Keys and values come in blocks of DNNOPT_KEYS; while one block is used the next is on
 // its way. The softmax runs along (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018), in float. A
 // wave's scores lie among its work-items as a step leaves sums, which is how the next step wants its first operand, so
-// weights go from one product to the other in registers, rounded to halves; they are between 0 and 1.
+// weights go from one product to the other in registers, each as the sum of two halves: rounded to one, they would be off
+// by more than a result that a model declares as a half may be.
 //
 // Hooks: dnnopt_score(z, i, j, product) scales and masks (-INFINITY hides). dnnopt_store(z, i, d, value), or
 // dnnopt_store4(z, i, quarter, results) where DNNOPT_STORE_WIDTH is 4. Where DNNOPT_QUERY_COPY (DNNOPT_KEY_COPY,
@@ -168,12 +169,19 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
         weights[s] = exp(scores[0][step][s] - shift[s / 2 % 2]);
         sum[s / 2 % 2] += weights[s];
       }
-      uint4 a[1];
-      a[0] = (uint4)(dnnopt_two_halves(weights[0], weights[1]), dnnopt_two_halves(weights[2], weights[3]),
-                     dnnopt_two_halves(weights[4], weights[5]), dnnopt_two_halves(weights[6], weights[7]));
       uint4 b[DNNOPT_VALUE_STEPS];
       DNNOPT_UNROLLED(v, DNNOPT_VALUE_STEPS) b[v] = dnnopt_step_b_across(tiles, stage + DNNOPT_KEY_CHUNKS, 16 * step, 2 * v, DNNOPT_VALUE_LINE, lane);
-      DNNOPT_MULTIPLY_STEPS(result, a, b, 1, DNNOPT_VALUE_STEPS)
+      DNNOPT_UNROLLED(part, 2) {
+        uint halves[4];
+        DNNOPT_UNROLLED(pair, 4) {
+          halves[pair] = dnnopt_two_halves(weights[2 * pair], weights[2 * pair + 1]);
+          weights[2 * pair] -= dnnopt_widened(as_float(halves[pair] & 0xffffu));
+          weights[2 * pair + 1] -= dnnopt_widened(as_float(halves[pair] >> 16));
+        }
+        uint4 a[1];
+        a[0] = (uint4)(halves[0], halves[1], halves[2], halves[3]);
+        DNNOPT_MULTIPLY_STEPS(result, a, b, 1, DNNOPT_VALUE_STEPS)
+      }
     }
     stage = next_stage;
     dnnopt_await_copies(0);
