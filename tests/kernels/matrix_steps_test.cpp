@@ -72,7 +72,7 @@ node_case matmul(dim_list a, dim_list b, bool constant = false) {
 
 }  // namespace
 
-TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatever their extents") {
+TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatever their extents", "[matrix_steps]") {
   const std::vector<std::pair<dim_list, dim_list>> shapes{
       {{1, 1}, {1, 1}},       {{13, 7}, {7, 1}},      {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{3, 1, 5, 7}, {2, 7, 5}},
       {{7}, {7, 5}},          {{5, 7}, {7}},          {{68, 64}, {64, 132}},         {{2, 36, 24}, {2, 24, 72}},
@@ -86,7 +86,7 @@ TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatev
     }
 }
 
-TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the reference") {
+TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the reference", "[matrix_steps]") {
   const std::vector<std::pair<node_case, std::string>> products{
       {matmul({36, 96}, {96, 72}), "matrix_steps 1 36 72 96"},
       {matmul({2, 17, 77}, {2, 77, 35}), "matrix_steps 2 17 35 77"}};
@@ -104,8 +104,8 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
       }
 }
 
-TEST_CASE_METHOD(steps,
-                 "operands of products in steps are read along either index, several at once where they may be") {
+TEST_CASE_METHOD(steps, "operands of products in steps are read along either index, several at once where they may be",
+                 "[matrix_steps]") {
   for (const bool first : {false, true})
     for (const bool second : {false, true})
       for (const std::int64_t m : {16, 20, 34, 7})
@@ -131,7 +131,7 @@ TEST_CASE_METHOD(steps,
         }
 }
 
-TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference") {
+TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference", "[matrix_steps]") {
   struct shape_row {
     dim_list x, w;
     std::int64_t pad, stride, dilation, group;
@@ -156,7 +156,7 @@ TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference") {
   check(line, "convolution_steps");
 }
 
-TEST_CASE_METHOD(steps, "kernels in steps build beside each other in one program") {
+TEST_CASE_METHOD(steps, "kernels in steps build beside each other in one program", "[matrix_steps]") {
   std::vector<codegen::kernel_plan> all;
   for (const node_case& c : {matmul({16, 32}, {32, 24}), matmul({16, 33}, {33, 24}), matmul({24, 32}, {32, 24})}) {
     (void)run(c, device_form::groups, expect(c));
@@ -172,7 +172,7 @@ TEST_CASE_METHOD(steps, "kernels in steps build beside each other in one program
   CHECK_NOTHROW(programs.build({"joined", joined.programs[0].source, options}));
 }
 
-TEST_CASE_METHOD(steps, "products that hold no halves, or on other devices, run without steps") {
+TEST_CASE_METHOD(steps, "products that hold no halves, or on other devices, run without steps", "[matrix_steps]") {
   const node_case wide{
       "MatMul", {random_tensor(dtype::float32, {20, 24}, 1), random_tensor(dtype::float32, {24, 28}, 2)}, {}, {}, 1};
   check(wide, "matrix_tiles");
@@ -245,7 +245,7 @@ struct stepped_blocks : blocks {
 
 }  // namespace
 
-TEST_CASE_METHOD(stepped_blocks, "what stands around a product in steps runs in its kernel") {
+TEST_CASE_METHOD(stepped_blocks, "what stands around a product in steps runs in its kernel", "[matrix_steps]") {
   // Before it an activation and a scale, behind it a bias, a residual and heads.
   const value_id x = input({2, 24, 48});
   const value_id r = input({2, 24, 64});
@@ -259,7 +259,8 @@ TEST_CASE_METHOD(stepped_blocks, "what stands around a product in steps runs in 
   CHECK(difference({x, r, w, out}, "matrix_steps") <= tolerance_of(dtype::float16));
 }
 
-TEST_CASE_METHOD(stepped_blocks, "heads are read through the views that part them, several halves at once") {
+TEST_CASE_METHOD(stepped_blocks, "heads are read through the views that part them, several halves at once",
+                 "[matrix_steps]") {
   const value_id x = input({2, 24, 64});
   const value_id y = input({2, 24, 64});
   const auto heads = [&](value_id v) {
@@ -276,7 +277,8 @@ TEST_CASE_METHOD(stepped_blocks, "heads are read through the views that part the
   CHECK(source.find("#define DNNOPT_B_INNER_FIRST 1\n") != std::string::npos);
 }
 
-TEST_CASE_METHOD(stepped_blocks, "what is computed before a product in steps saturates as a store would") {
+TEST_CASE_METHOD(stepped_blocks, "what is computed before a product in steps saturates as a store would",
+                 "[matrix_steps]") {
   const value_id x = input({16, 32});
   inputs[0].mutable_data<float>()[5] = 60000.0f;
   const value_id w = constant({32, 16});
@@ -286,7 +288,7 @@ TEST_CASE_METHOD(stepped_blocks, "what is computed before a product in steps sat
   CHECK(std::string(plans.front().source).find("#define DNNOPT_A_SATURATES 1\n") != std::string::npos);
 }
 
-TEST_CASE_METHOD(stepped_blocks, "an operand of floats is not rounded to halves") {
+TEST_CASE_METHOD(stepped_blocks, "an operand of floats is not rounded to halves", "[matrix_steps]") {
   const value_id x = input({16, 32});
   const value_id w = constant({32, 16});
   const value_id out = add("MatMul", {x, w});
@@ -294,7 +296,7 @@ TEST_CASE_METHOD(stepped_blocks, "an operand of floats is not rounded to halves"
   CHECK(difference({w}, "matrix_tiles") <= tolerance_of(dtype::float32));
 }
 
-TEST_CASE_METHOD(stepped_blocks, "products in steps take extents that a run tells") {
+TEST_CASE_METHOD(stepped_blocks, "products in steps take extents that a run tells", "[matrix_steps]") {
   const index_expr rows = g.expressions().symbol("rows");
   const index_expr inner = g.expressions().symbol("inner");
   inputs.push_back(random_tensor(dtype::float32, {3, 37, 50}, 1));
@@ -308,7 +310,8 @@ TEST_CASE_METHOD(stepped_blocks, "products in steps take extents that a run tell
   CHECK(difference({x, y, out}, "matrix_steps") <= tolerance_of(dtype::float16));
 }
 
-TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit what the frame asks for") {
+TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit what the frame asks for",
+          "[matrix_steps]") {
   CHECK(codegen::find_matrix_step("plain") == &codegen::plain_step);
   CHECK(codegen::find_matrix_step("none") == nullptr);
   for (const codegen::matrix_step& step : codegen::matrix_step_table)
@@ -322,7 +325,7 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
     }
 }
 
-TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one that does not") {
+TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one that does not", "[matrix_steps]") {
   CHECK(opencl::step_works(where(), codegen::plain_step));
   // The extension of another device's compiler.
   codegen::matrix_step other = codegen::plain_step;
@@ -340,7 +343,7 @@ TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one t
   CHECK_FALSE(opencl::step_works(where(), other));
 }
 
-TEST_CASE("what multiplies halves on a device is kept in a file beside its programs") {
+TEST_CASE("what multiplies halves on a device is kept in a file beside its programs", "[matrix_steps]") {
   opencl::context where(opencl::select_device("opencl"));
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "dnnopt_step_facts";
   std::filesystem::remove_all(folder);
@@ -375,7 +378,8 @@ tensor halves_of_heads(dim_list dims, std::uint32_t seed) {
 }  // namespace
 
 TEST_CASE_METHOD(steps,
-                 "attention of halves in steps equals the reference: masks, groups of heads, a past, packed heads") {
+                 "attention of halves in steps equals the reference: masks, groups of heads, a past, packed heads",
+                 "[matrix_steps]") {
   struct row {
     dim_list query, key, value;
     bool causal = false;
@@ -417,7 +421,7 @@ TEST_CASE_METHOD(steps,
   }
 }
 
-TEST_CASE_METHOD(steps, "attention in steps takes every number of waves and keys of a block") {
+TEST_CASE_METHOD(steps, "attention in steps takes every number of waves and keys of a block", "[matrix_steps]") {
   const node_case c{
       "Attention",
       {halves_of_heads({1, 2, 37, 32}, 1), halves_of_heads({1, 2, 90, 32}, 2), halves_of_heads({1, 2, 90, 32}, 3)},
