@@ -94,7 +94,8 @@ inline kernel_builder::border_test kernel_builder::within_or_zero(value_id id, s
 inline std::string kernel_builder::load_element(value_id id, std::span<const index_expr> index) {
   const auto& layout = block_.g.facts(id).texels;
   if (!layout) {
-    loads_.push_back({id, std::vector<index_expr>(index.begin(), index.end()), scopes_.size()});
+    loads_.push_back(
+        {id, std::vector<index_expr>(index.begin(), index.end()), scopes_.size(), scopes_.back().text.size()});
     return load(id, offset_of(id, index));
   }
   std::vector<index_expr> at(index.begin(), index.end());

@@ -62,6 +62,7 @@ struct element_load {
   value_id id;
   std::vector<index_expr> index;
   std::size_t depth;  ///< scopes that were open
+  std::size_t place;  ///< of its statement in the innermost of them
 };
 
 /// Writes one kernel. Not copyable; `finish` ends it.

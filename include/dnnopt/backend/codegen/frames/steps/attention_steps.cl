@@ -17,6 +17,10 @@ R"CLC(
 // Stand-alone: heads one after the other, no mask, steps in plain OpenCL C.
 #include "step_plain.cl"
 #define dnnopt_within_half(value) clamp(value, -65504.0f, 65504.0f)
+static inline float dnnopt_widened(float bits) {
+  const uint stored = as_uint(bits);
+  return vload_half(0, (const __private half*)&stored);
+}
 #define DNNOPT_PARAMETERS __global const half* restrict b0, __global const half* restrict b1, __global const half* restrict b2, __global float* restrict b3, const int p0, const int p1
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0, p1
 #define DNNOPT_QUERY_COUNT p0

@@ -155,6 +155,8 @@ struct step_address {
   if (b.loads().size() != before + 1) return found;
   const element_load& load = b.loads().back();
   if (load.depth != 1) return found;
+  // Neither the load nor what follows it: an address may be asked for that is beyond the operand.
+  found.statements.resize(load.place);
   found.stored = load.id;
   found.offset = b.offset_of(load.id, load.index);
   if (!fits_int(found.offset.range())) return found;
