@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/steps/attention.hpp>
 #include <dnnopt/backend/codegen/frames/steps/emit.hpp>
 #include <dnnopt/backend/measure/step_facts.hpp>
 #include <dnnopt/backend/run/combine_sources.hpp>
@@ -415,7 +416,12 @@ TEST_CASE_METHOD(steps,
     }
     const std::vector<tensor> want = expect(c);
     const kernel_run got = run(c, device_form::groups, want);
-    CHECK(got.versions.front() == "attention_steps");
+    // Heads of 128 elements want more local memory than OpenCL promises.
+    const std::int64_t heads = std::max<std::int64_t>(r.heads, 1);
+    const std::int64_t bytes =
+        codegen::detail::attention_step_bytes(codegen::plain_step, 1, 32, r.key.back() / heads, r.value.back() / heads);
+    const bool fits = bytes <= static_cast<std::int64_t>(info(device_form::groups).local_memory_bytes);
+    CHECK(got.versions.front() == (fits ? "attention_steps" : "attention_tiles"));
     // Half a step of a half, and what sums in another order differ by: weights are not rounded to halves.
     CHECK(largest_difference(got.outputs[0], want[0]) <= 0.0006);
   }

@@ -63,10 +63,8 @@ enum class step_supply : std::uint8_t {
 /// The tiles of least estimated time.
 [[nodiscard]] inline step_blocks choose_step_blocks(const lowering_site& site, const matrix_step& step,
                                                     const product_extents& e, step_supply supply) {
-  const device_info* device = site.options.device;
-  const auto units = static_cast<double>(device == nullptr ? 16 : std::max<std::uint32_t>(device->compute_units, 1));
-  const auto most = static_cast<std::int64_t>(
-      device == nullptr || device->max_work_group_size == 0 ? 256 : device->max_work_group_size);
+  const auto units = static_cast<double>(site.compute_units());
+  const auto most = static_cast<std::int64_t>(site.work_group());
   const detail::step_extents x(e);
   const auto shared = [&](const step_tile& t, std::int64_t splits) {
     const auto part = static_cast<std::int64_t>(std::ceil(x.k / static_cast<double>(splits)));
@@ -133,6 +131,10 @@ enum class step_supply : std::uint8_t {
       estimate(tried);
       if (best.cost == 0 || tried.cost < best.cost) best = tried;
     }
+  if (best.cost == 0 && fits(small_step_tile)) {
+    best = shared(small_step_tile, 1);
+    estimate(best);
+  }
   return best;
 }
 

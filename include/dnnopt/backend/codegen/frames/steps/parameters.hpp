@@ -116,6 +116,10 @@ inline constexpr std::array step_tile_table{
     step_tile{2, 2, 1, 1, 64, 4}, step_tile{1, 4, 1, 1, 64, 4},
 };
 
+/// For devices that have no room for any of them: OpenCL promises 32 KiB of local memory.
+inline constexpr step_tile small_step_tile{2, 2, 1, 1, 32, 2};
+static_assert(small_step_tile.local_bytes(plain_step) <= 32768);
+
 }  // namespace dnnopt::codegen
 
 #endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_PARAMETERS_HPP
