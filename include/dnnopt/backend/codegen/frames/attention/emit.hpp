@@ -132,13 +132,20 @@ inline void define_attention(kernel_builder& b, const kernel_frame& frame, const
   return result;
 }
 
+/// The kernel of a frame of attention, which is named as its version is, without its launch.
+[[nodiscard]] inline kernel_plan attention_plan(kernel_builder& b, const kernel_frame& frame, const attention_site& a,
+                                                const lowering_site& site, const choice& chosen) {
+  define_attention(b, frame, a, site.anchor_node());
+  define_sizes(b, frame, chosen);
+  kernel_plan plan = b.finish(kernels::prelude, frame, frame.name);
+  plan.tuning = chosen.tuning;
+  return plan;
+}
+
 [[nodiscard]] inline lowered_node emit_attention_items(const lowering_site& site, const choice& chosen) {
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
-  define_attention(b, attention_items_frame, a, site.anchor_node());
-  define_sizes(b, attention_items_frame, chosen);
-  kernel_plan plan = b.finish(kernels::prelude, attention_items_frame, "attention_items");
-  plan.tuning = chosen.tuning;
+  kernel_plan plan = attention_plan(b, attention_items_frame, a, site, chosen);
   plan.global = {ceildiv(a.e.queries, chosen["queries"]), a.e.batch * a.e.query_heads, index_expr(1)};
   plan.local = {1, 1, 1};
   return with_attention_outputs(site, a, std::move(plan));
@@ -147,10 +154,7 @@ inline void define_attention(kernel_builder& b, const kernel_frame& frame, const
 [[nodiscard]] inline lowered_node emit_attention_tiles(const lowering_site& site, const choice& chosen) {
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
-  define_attention(b, attention_tiles_frame, a, site.anchor_node());
-  define_sizes(b, attention_tiles_frame, chosen);
-  kernel_plan plan = b.finish(kernels::prelude, attention_tiles_frame, "attention_tiles");
-  plan.tuning = chosen.tuning;
+  kernel_plan plan = attention_plan(b, attention_tiles_frame, a, site, chosen);
   const std::int64_t items = chosen["rows"] * 2 * chosen["splits"];
   plan.global = {ceildiv(a.e.queries, chosen["rows"]) * items, a.e.batch * a.e.query_heads, index_expr(1)};
   plan.local = {static_cast<std::size_t>(items), 1, 1};
@@ -160,9 +164,7 @@ inline void define_attention(kernel_builder& b, const kernel_frame& frame, const
 [[nodiscard]] inline lowered_node emit_attention_groups(const lowering_site& site, const choice& chosen) {
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
-  define_attention(b, attention_groups_frame, a, site.anchor_node());
-  define_sizes(b, attention_groups_frame, chosen);
-  kernel_plan plan = b.finish(kernels::prelude, attention_groups_frame, "attention_groups");
+  kernel_plan plan = attention_plan(b, attention_groups_frame, a, site, chosen);
   plan.global = {a.e.queries * chosen["group"], a.e.batch * a.e.query_heads, index_expr(1)};
   plan.local = {static_cast<std::size_t>(chosen["group"]), 1, 1};
   return with_attention_outputs(site, a, std::move(plan));

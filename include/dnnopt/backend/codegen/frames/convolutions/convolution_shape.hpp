@@ -153,6 +153,22 @@ inline void define_packed_weights(lowered_node& result, kernel_builder& b, const
   b.define("DNNOPT_A_BATCH", c.group == 1 ? std::string("0") : "(z % " + std::to_string(c.group) + ")");
 }
 
+/// The element of the result that a frame over planes stores at "od", "oh", "ow" of image and group `z`.
+[[nodiscard]] inline std::vector<index_expr> plane_element(kernel_builder& b, const element_site& s,
+                                                           const convolution_shape& c, const index_expr& z,
+                                                           const index_expr& channel) {
+  const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output),
+                                    b.index("ow", c.axes[2].output)};
+  std::vector<index_expr> at{floordiv(z, c.group), channel};
+  if (c.pointwise) {
+    const shape& out = s.out_dims();
+    for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), o[2])) at.push_back(i);
+  } else {
+    at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
+  }
+  return at;
+}
+
 }  // namespace dnnopt::codegen
 
 #endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CONVOLUTION_SHAPE_HPP

@@ -36,15 +36,7 @@ namespace dnnopt::codegen {
   const index_expr m = b.index("m", c.outputs);
   const index_expr channel = mod(z, c.group) * c.outputs + m;
   define_plane_weights(b, s, c);
-  const std::array<index_expr, 3> o{b.index("od", c.axes[0].output), b.index("oh", c.axes[1].output),
-                                    b.index("ow", c.axes[2].output)};
-  std::vector<index_expr> at{floordiv(z, c.group), channel};
-  if (c.pointwise) {
-    const shape& out = s.out_dims();
-    for (const index_expr& i : b.index_at(shape(out.begin() + 2, out.end()), o[2])) at.push_back(i);
-  } else {
-    at.insert(at.end(), o.end() - static_cast<std::ptrdiff_t>(c.rank), o.end());
-  }
+  const std::vector<index_expr> at = plane_element(b, s, c, z, channel);
   b.define_store(
       "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real,
       [&] { return biased(b, s, channel); }, total ? total->result : no_value, total ? total->planes : no_value);
