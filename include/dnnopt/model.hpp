@@ -2,10 +2,12 @@
 #ifndef DNNOPT_MODEL_HPP
 #define DNNOPT_MODEL_HPP
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -131,15 +133,28 @@ inline void bind_ranges(graph& g, const dim_ranges& ranges) {
   });
 }
 
-/// Gives a graph input the shape `dims`, binding the symbols that its dims are.
+/// Refuses numbers for symbolic dims that a range stated for them does not hold. Errors: invalid_argument.
+inline void require_in_ranges(const dim_bindings& bindings, const dim_ranges& ranges) {
+  for (const auto& [name, number] : bindings) {
+    const auto found = ranges.find(name);
+    if (found == ranges.end()) continue;
+    const dim_range& range = found->second;
+    if (number < range.low || number > range.high || number % std::max<std::int64_t>(range.multiple, 1) != 0)
+      throw error(errc::invalid_argument, "dim '" + name + "' is " + std::to_string(number) + ", its range " +
+                                              std::to_string(range.low) + " to " + std::to_string(range.high) +
+                                              " in multiples of " + std::to_string(range.multiple));
+  }
+}
+
+/// Gives a graph input the shape `dims`, binding the symbols that its dims are, which it returns.
 /// Errors: missing_input for an unknown name; shape_mismatch where a constant dim differs or the rank does.
-inline void bind_input_shape(graph& g, std::string_view input, const dim_list& dims) {
+inline dim_bindings bind_input_shape(graph& g, std::string_view input, const dim_list& dims) {
   for (const value_id id : g.inputs()) {
     const value& v = g.value_at(id);
     if (v.name != input) continue;
     if (!v.facts.dims) {
       g.facts(id).dims = to_shape(dims);
-      return;
+      return {};
     }
     const shape declared = *v.facts.dims;
     if (declared.size() != dims.size())
@@ -154,7 +169,7 @@ inline void bind_input_shape(graph& g, std::string_view input, const dim_list& d
                     "input '" + v.name + "' has shape " + to_string(declared) + ", not " + to_string(dims));
     }
     bind_dims(g, bindings);
-    return;
+    return bindings;
   }
   throw error(errc::missing_input, "the model has no input '" + std::string(input) + "'");
 }

@@ -195,8 +195,9 @@ namespace detail {
 [[nodiscard]] inline graph bound_graph(const model& source, const compile_options& options,
                                        const std::vector<std::pair<std::string, tensor>>& fixed) {
   graph g = source.main;
+  require_in_ranges(options.dims, options.ranges);
   bind_dims(g, options.dims);
-  for (const auto& [input, dims] : options.shapes) bind_input_shape(g, input, dims);
+  for (const auto& [input, dims] : options.shapes) require_in_ranges(bind_input_shape(g, input, dims), options.ranges);
   bind_ranges(g, options.ranges);
   std::vector<value_id> left;
   for (const value_id id : g.inputs()) {
@@ -287,10 +288,10 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
   return made;
 }
 
-/// Checks the guards of the general graph, so that an error names symbols whatever program would run.
+/// Checks the guards of the general graph and the ranges of its symbols, so that an error names symbols whatever
+/// program would run.
 DNNOPT_BODY void session::state::check_lawful(const named_tensors& inputs) const {
   const graph& g = *general.optimized;
-  if (g.guards().empty()) return;
   symbol_values symbols;
   for (const value_id in : g.inputs())
     if (const tensor* const given = inputs.find(g.value_at(in).name)) bind_symbols(g.value_at(in), *given, symbols);

@@ -44,7 +44,7 @@ inline void bind_symbols(const value& v, const dim_list& dims, symbol_values& sy
   if (dims.size() != v.facts.dims->size()) throw refuse();
   for (std::size_t k = 0; k < dims.size(); ++k) {
     const index_expr& dim = (*v.facts.dims)[k];
-    if (const expr_range range = dim.range(); dims[k] < range.low || dims[k] > range.high)
+    if (const expr_range range = dim.range(); !dim.is_constant() && (dims[k] < range.low || dims[k] > range.high))
       throw error(errc::shape_mismatch, "dim " + std::to_string(k) + " of '" + v.name + "' is " +
                                             std::to_string(dims[k]) + ", outside of its range " +
                                             std::to_string(range.low) + " to " + std::to_string(range.high));
