@@ -80,12 +80,12 @@ constexpr rewrite_rule commutative(std::string_view name, std::string_view patte
 constexpr rewrite_rule canonical(std::string_view name, std::string_view property, std::string_view pattern,
                                  std::string_view replacement, std::string_view condition = "",
                                  std::string_view example = "", std::string_view counterexample = "",
-                                 progress ends = progress::lowers_work) {
-  return {name,          rule_family::canonicalization,
-          property,      pattern,
-          replacement,   condition,
-          example,       counterexample,
-          meaning::kept, ends};
+                                 progress ends = progress::lowers_work, meaning floating_point = meaning::kept) {
+  return {name,           rule_family::canonicalization,
+          property,       pattern,
+          replacement,    condition,
+          example,        counterexample,
+          floating_point, ends};
 }
 constexpr rewrite_rule recognition(std::string_view name, std::string_view pattern, std::string_view replacement,
                                    std::string_view condition = "", std::string_view example = "",
