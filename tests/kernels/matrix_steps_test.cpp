@@ -75,12 +75,13 @@ node_case matmul(dim_list a, dim_list b, bool constant = false) {
 
 TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatever their extents", "[matrix_steps]") {
   const std::vector<std::pair<dim_list, dim_list>> shapes{
-      {{1, 1}, {1, 1}},       {{13, 7}, {7, 1}},      {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{3, 1, 5, 7}, {2, 7, 5}},
-      {{7}, {7, 5}},          {{5, 7}, {7}},          {{68, 64}, {64, 132}},         {{2, 36, 24}, {2, 24, 72}},
-      {{130, 12}, {12, 130}}, {{25, 700}, {700, 37}}, {{17, 40}, {40, 16}},          {{2, 3, 5, 7}, {7, 13}},
+      {{1, 1}, {1, 1}},     {{13, 7}, {7, 1}},      {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{3, 1, 5, 7}, {2, 7, 5}},
+      {{7}, {7, 5}},        {{5, 7}, {7}},          {{36, 64}, {64, 68}},          {{2, 36, 24}, {2, 24, 40}},
+      {{70, 12}, {12, 70}}, {{25, 300}, {300, 37}}, {{17, 40}, {40, 16}},          {{2, 3, 5, 7}, {7, 13}},
   };
   for (const auto& [a, b] : shapes)
     for (const bool constant : {false, true}) {
+      if (constant && a.size() != 2) continue;
       CAPTURE(a, b, constant);
       check(matmul(a, b, constant), "matrix_steps");
       CHECK(plans.front().step == "plain");
@@ -95,7 +96,8 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
     for (std::int64_t tile = 0; tile < 8; ++tile)
       for (const std::int64_t splits : {1, 3}) {
         // Fat tiles take a processor's compiler seconds.
-        if (tile < 3 && (splits == 3 || product.inputs[0].rank() == 3)) continue;
+        if ((tile < 3 || splits == 3) && product.inputs[0].rank() == 3) continue;
+        if (tile < 3 && splits == 3) continue;
         const codegen::step_tile& sizes = codegen::step_tile_table[static_cast<std::size_t>(tile)];
         CAPTURE(shape, tile, splits);
         check_tuned(product, shape, {tile, splits}, "matrix_steps");
