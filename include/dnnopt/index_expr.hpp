@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -175,8 +177,9 @@ class index_expr {
 [[nodiscard]] index_expr substitute(const index_expr& e,
                                     const std::function<index_expr(const index_expr& symbol)>& replacement);
 
-/// Owns symbols and the nodes of expressions over them. Not copyable, not thread-safe for building; evaluation of
-/// existing expressions may run on several threads.
+/// Owns symbols and the nodes of expressions over them. Not copyable. Several threads may make and evaluate expressions
+/// at once, as sessions of one model do while they are compiled; the order of a sum's terms then depends on who was
+/// first.
 class expr_context {
  public:
   expr_context();
@@ -190,7 +193,7 @@ class expr_context {
   [[nodiscard]] index_expr fresh(std::string_view prefix, expr_range range = {0, unbounded});
   /// The number of the symbol of that name, or nothing.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
-  [[nodiscard]] std::size_t symbol_count() const noexcept { return symbols_.size(); }
+  [[nodiscard]] std::size_t symbol_count() const;
   [[nodiscard]] const std::string& symbol_name(std::uint32_t number) const;
 
   // Node constructors, used by the operators below; operands are canonical.
@@ -204,14 +207,17 @@ class expr_context {
     const detail::expr_node* node;
   };
 
+  /// Preconditions of these two: the lock is held; the node is not known.
+  index_expr add_symbol(std::string_view name, expr_range range);
   const detail::expr_node* add(detail::expr_node node);
   const detail::expr_node* intern(detail::expr_node node);
   static std::size_t hash_of(const detail::expr_node& node);
   static bool same(const detail::expr_node& a, const detail::expr_node& b);
 
+  mutable std::mutex lock_;  ///< of all that follows; nodes and rows stay where they are once made
   std::vector<std::unique_ptr<detail::expr_node>> nodes_;
   std::unordered_multimap<std::size_t, const detail::expr_node*> interned_;
-  std::vector<symbol_row> symbols_;
+  std::deque<symbol_row> symbols_;
   std::map<std::string, std::uint32_t, std::less<>> by_name_;
   std::size_t fresh_ = 0;
 };

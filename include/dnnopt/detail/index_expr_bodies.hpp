@@ -98,8 +98,12 @@ DNNOPT_BODY expr_context::expr_context() = default;
 DNNOPT_BODY expr_context::~expr_context() = default;
 
 DNNOPT_BODY index_expr expr_context::symbol(std::string_view name, expr_range range) {
+  const std::lock_guard held(lock_);
   if (const auto found = by_name_.find(name); found != by_name_.end())
     return index_expr::from_node(symbols_[found->second].node);
+  return add_symbol(name, range);
+}
+DNNOPT_BODY index_expr expr_context::add_symbol(std::string_view name, expr_range range) {
   const auto number = static_cast<std::uint32_t>(symbols_.size());
   detail::expr_node node;
   node.op = expr_op::symbol;
@@ -111,16 +115,23 @@ DNNOPT_BODY index_expr expr_context::symbol(std::string_view name, expr_range ra
   return index_expr::from_node(made);
 }
 DNNOPT_BODY index_expr expr_context::fresh(std::string_view prefix, expr_range range) {
+  const std::lock_guard held(lock_);
   std::string name;
   do name = std::string(prefix) + "_" + std::to_string(fresh_++);
   while (by_name_.contains(name));
-  return symbol(name, range);
+  return add_symbol(name, range);
 }
 DNNOPT_BODY std::optional<std::uint32_t> expr_context::find(std::string_view name) const {
+  const std::lock_guard held(lock_);
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? std::nullopt : std::optional(found->second);
 }
+DNNOPT_BODY std::size_t expr_context::symbol_count() const {
+  const std::lock_guard held(lock_);
+  return symbols_.size();
+}
 DNNOPT_BODY const std::string& expr_context::symbol_name(std::uint32_t number) const {
+  const std::lock_guard held(lock_);
   return symbols_.at(number).name;
 }
 
@@ -149,6 +160,7 @@ DNNOPT_BODY bool expr_context::same(const detail::expr_node& a, const detail::ex
 
 DNNOPT_BODY const detail::expr_node* expr_context::intern(detail::expr_node node) {
   const std::size_t h = hash_of(node);
+  const std::lock_guard held(lock_);
   const auto [first, last] = interned_.equal_range(h);
   for (auto it = first; it != last; ++it)
     if (same(*it->second, node)) return it->second;

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstddef>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -202,6 +203,9 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
 /// is no OpenCL library or no platform; a platform without devices adds nothing. Can return an empty list.
 [[nodiscard]] inline std::vector<device> list_devices() {
   require_library();
+  // PoCL 3.1 tells a thread that asks while another's first question finds its devices that it has none.
+  static std::mutex one_at_a_time;
+  const std::lock_guard held(one_at_a_time);
   cl_uint platform_count = 0;
   cl_int status = ::clGetPlatformIDs(0, nullptr, &platform_count);
   if (status != CL_SUCCESS || platform_count == 0) {
