@@ -50,8 +50,8 @@ struct linear_term {
 struct expr_node {
   expr_op op = expr_op::constant;
   std::int64_t value = 0;                 // sum: its constant; symbol: its number
-  std::vector<linear_term> terms;         // sum only, sorted by the atom's id
-  std::vector<const expr_node*> factors;  // product only, sorted by id
+  std::vector<linear_term> terms;         // sum only, sorted by precedes
+  std::vector<const expr_node*> factors;  // product only, sorted by precedes
   const expr_node* left = nullptr;        // floordiv, mod, min, max; null where the operand is a constant
   const expr_node* right = nullptr;
   std::int64_t left_constant = 0;
@@ -61,6 +61,11 @@ struct expr_node {
   std::uint32_t id = 0;
   expr_context* owner = nullptr;
 };
+
+/// The order of terms, factors and operands: symbols by number, before what is made of them, which is compared by what
+/// it is made of. Which expression was made first, a compiler's choice among arguments, has no part in it.
+[[nodiscard]] bool precedes(const expr_node& a, const expr_node& b);
+[[nodiscard]] int order_of(const expr_node* a, const expr_node* b);
 
 [[nodiscard]] constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   const std::int64_t q = a / b;
@@ -178,8 +183,7 @@ class index_expr {
                                     const std::function<index_expr(const index_expr& symbol)>& replacement);
 
 /// Owns symbols and the nodes of expressions over them. Not copyable. Several threads may make and evaluate expressions
-/// at once, as sessions of one model do while they are compiled; the order of a sum's terms then depends on who was
-/// first.
+/// at once, as sessions of one model do while they are compiled.
 class expr_context {
  public:
   expr_context();

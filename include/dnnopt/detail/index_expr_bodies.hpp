@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -175,8 +176,35 @@ DNNOPT_BODY const detail::expr_node* expr_context::intern(detail::expr_node node
   return made;
 }
 
+namespace detail {
+
+/// Below 0, 0 or above it as `a` precedes, is or follows `b`, null before all else. Equal nodes are one node, so that
+/// only the first difference is followed: O(depth).
+DNNOPT_BODY int order_of(const expr_node* a, const expr_node* b) {
+  if (a == b) return 0;
+  if (a == nullptr || b == nullptr) return a == nullptr ? -1 : 1;
+  const auto first = std::tie(a->op, a->value, a->left_constant, a->right_constant);
+  const auto second = std::tie(b->op, b->value, b->left_constant, b->right_constant);
+  if (first != second) return first < second ? -1 : 1;
+  if (a->terms.size() != b->terms.size()) return a->terms.size() < b->terms.size() ? -1 : 1;
+  if (a->factors.size() != b->factors.size()) return a->factors.size() < b->factors.size() ? -1 : 1;
+  for (std::size_t i = 0; i < a->terms.size(); ++i) {
+    if (const int order = order_of(a->terms[i].atom, b->terms[i].atom); order != 0) return order;
+    if (a->terms[i].coefficient != b->terms[i].coefficient)
+      return a->terms[i].coefficient < b->terms[i].coefficient ? -1 : 1;
+  }
+  for (std::size_t i = 0; i < a->factors.size(); ++i)
+    if (const int order = order_of(a->factors[i], b->factors[i]); order != 0) return order;
+  const int order = order_of(a->left, b->left);
+  return order != 0 ? order : order_of(a->right, b->right);
+}
+DNNOPT_BODY bool precedes(const expr_node& a, const expr_node& b) { return order_of(&a, &b) < 0; }
+
+}  // namespace detail
+
 DNNOPT_BODY index_expr expr_context::make_sum(std::int64_t constant, std::vector<detail::linear_term> terms) {
-  std::sort(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return x.atom->id < y.atom->id; });
+  std::sort(terms.begin(), terms.end(),
+            [](const auto& x, const auto& y) { return detail::precedes(*x.atom, *y.atom); });
   std::vector<detail::linear_term> merged;
   for (const auto& t : terms) {
     if (!merged.empty() && merged.back().atom == t.atom)
@@ -230,7 +258,7 @@ DNNOPT_BODY index_expr expr_context::make_product(std::vector<const detail::expr
     else
       flat.push_back(f);
   }
-  std::sort(flat.begin(), flat.end(), [](const auto* x, const auto* y) { return x->id < y->id; });
+  std::sort(flat.begin(), flat.end(), [](const auto* x, const auto* y) { return detail::precedes(*x, *y); });
   if (flat.size() == 1) return index_expr::from_node(flat[0]);
   detail::expr_node node;
   node.op = expr_op::product;
@@ -543,14 +571,14 @@ DNNOPT_BODY index_expr mod(const index_expr& a, const index_expr& b) {
 
 DNNOPT_BODY index_expr min(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && b.is_constant()) return std::min(a.constant(), b.constant());
-  if (!a.is_constant() && (b.is_constant() || a.node()->id > b.node()->id))
+  if (!a.is_constant() && (b.is_constant() || detail::precedes(*b.node(), *a.node())))
     return b.is_constant() ? detail::apply_rules(detail::min_rules, expr_op::min, a, b) : min(b, a);
   return a.is_constant() ? min(b, a) : detail::apply_rules(detail::min_rules, expr_op::min, a, b);
 }
 
 DNNOPT_BODY index_expr max(const index_expr& a, const index_expr& b) {
   if (a.is_constant() && b.is_constant()) return std::max(a.constant(), b.constant());
-  if (!a.is_constant() && (b.is_constant() || a.node()->id > b.node()->id))
+  if (!a.is_constant() && (b.is_constant() || detail::precedes(*b.node(), *a.node())))
     return b.is_constant() ? detail::apply_rules(detail::max_rules, expr_op::max, a, b) : max(b, a);
   return a.is_constant() ? max(b, a) : detail::apply_rules(detail::max_rules, expr_op::max, a, b);
 }

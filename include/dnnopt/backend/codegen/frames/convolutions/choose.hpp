@@ -111,10 +111,11 @@ inline void settle_packed_weights(choice& made, const convolution_shape& c, std:
   }
   const bool packed = packs_constant(site.block, n.inputs[1]);
   panel_sizes p = choose_panels(site, e, packed, false);
+  const index_expr z = b.index("z", e.batch);
+  const index_expr inner = b.index("k", e.inner);
+  const index_expr column = b.index("n", e.columns);
   const bool straight = packed && c.pointwise && e.columns.is_constant() && e.columns.constant() >= p.columns() &&
-                        define_straight_image(b, n.inputs[0], c, e,
-                                              offset_in_image(c, e, b.index("z", e.batch), b.index("k", e.inner),
-                                                              b.index("n", e.columns)));
+                        define_straight_image(b, n.inputs[0], c, e, offset_in_image(c, e, z, inner, column));
   if (straight)
     read_straight(p, site, e);
   else if (packed && !total && !windows && staged == no_node)

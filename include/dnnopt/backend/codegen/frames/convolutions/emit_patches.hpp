@@ -25,7 +25,8 @@ inline void define_patch_store(kernel_builder& b, const lowering_site& site, con
   const element_site s(b, site.anchor, 0, {});
   const convolution_shape c = convolution_of(s);
   const product_extents e = product_of_patches(c, false);
-  const std::vector<index_expr> at = output_index(b, s, c, b.index("m", e.rows), b.index("n", e.columns));
+  const index_expr row = b.index("m", e.rows);
+  const std::vector<index_expr> at = output_index(b, s, c, row, b.index("n", e.columns));
   const std::vector<std::string> names{"z", "m", "n"};
   const auto finish = [&] { return biased(b, s, at[1]); };
   if (windows) {
@@ -105,9 +106,10 @@ struct tiled_patches {
                                                const tiled_patches& t) {
   const value_id weights = site.anchor_node().inputs[1];
   const index_expr z = b.index("z", t.e.batch);
+  const index_expr output = b.index("m", t.e.rows);
   return define_texel_constant(
       result, b, site, {weights, t.c.group, t.e.rows.constant(), t.e.inner.constant()}, "dnnopt_load4_a",
-      std::vector<std::string>{"z", "m", "k"}, mod(z, t.c.group), b.index("m", t.e.rows), b.index("k", t.e.inner),
+      std::vector<std::string>{"z", "m", "k"}, mod(z, t.c.group), output, b.index("k", t.e.inner),
       [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& inner) {
         const element_site own_site(own, site.anchor, 0, {});
         const convolution_shape x = convolution_of(own_site);

@@ -30,7 +30,8 @@ namespace dnnopt::codegen {
   define_windows(b, convolution_shifts_frame, c);
   define_image_load(b, s, c);
   define_packed_weights(result, b, site, c, chosen["rows"]);
-  const std::vector<index_expr> at = output_index(b, s, c, b.index("m", c.outputs), b.index("n", c.positions()));
+  const index_expr output = b.index("m", c.outputs);
+  const std::vector<index_expr> at = output_index(b, s, c, output, b.index("n", c.positions()));
   const std::vector<std::string> names{"z", "m", "n"};
   if (windows) {
     define_window_total(b, convolution_shifts_frame, *windows, n.outputs[0], at, names,
@@ -111,7 +112,8 @@ namespace dnnopt::codegen {
   result.scratch.push_back({winograd_points(tile) * c.channels * padded * 4, true});
   result.prepare.push_back(transform_weights(site, c, tile, width));
   b.define("DNNOPT_A", b.scratch(0, dtype::float32, false));
-  const std::vector<index_expr> at = output_index(b, s, c, b.index("m", c.outputs), b.index("n", c.positions()));
+  const index_expr output = b.index("m", c.outputs);
+  const std::vector<index_expr> at = output_index(b, s, c, output, b.index("n", c.positions()));
   const std::vector<std::string> names{"z", "m", "n"};
   const auto finish = [&] { return biased(b, s, at[1]); };
   if (windows)

@@ -49,7 +49,9 @@ inline void define_panel_store(kernel_builder& b, const lowering_site& site, con
   if (by_panel) b.define("DNNOPT_STORE_BY_PANEL", 1);
   index_expr column = b.index(by_panel ? "lane" : "n", by_panel ? index_expr(sizes.columns()) : columns);
   if (by_panel) column = b.index("panel", columns.constant() / sizes.columns()) * sizes.columns() + column;
-  const std::vector<index_expr> at = p.c.output_index(b, b.index("z", p.e.batch), b.index("m", p.e.rows), column);
+  const index_expr z = b.index("z", p.e.batch);
+  const index_expr row = b.index("m", p.e.rows);
+  const std::vector<index_expr> at = p.c.output_index(b, z, row, column);
   b.define_store("dnnopt_store", site.anchor_node().outputs[0], at,
                  by_panel ? product_names_store_panel : product_names_store, compute_type::real,
                  [&] { return finished_product(b, site, at); });

@@ -215,7 +215,9 @@ inline void settle_tiles(choice& made, const tile_sizes& t) {
 /// four are stored at once whatever the extent.
 [[nodiscard]] inline index_expr partial_row(kernel_builder& b, const product_extents& e, std::int64_t splits) {
   const index_expr split = b.index("split", splits);
-  return ((split * e.batch + b.index("z", e.batch)) * e.rows + b.index("m", e.rows)) * (ceildiv(e.columns, 4) * 4);
+  const index_expr z = b.index("z", e.batch);
+  const index_expr row = b.index("m", e.rows);
+  return ((split * e.batch + z) * e.rows + row) * (ceildiv(e.columns, 4) * 4);
 }
 
 /// Adds a scratch buffer for the sums of `splits` work-groups, and defines dnnopt_store_partial4(split, z, m, quarter,

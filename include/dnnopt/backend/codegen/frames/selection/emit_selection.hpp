@@ -175,9 +175,9 @@ void add_slice_kernel(const lowering_site& site, lowered_node& to, bool flat, st
     return s.b.let(compute_type::integer, s.b.scratch(places, dtype::int32, false) + "[" + index_source(at[0]) + "]");
   });
   add_output_kernel(site, result, 2, "unique_numbers", [&](const element_site& s, const std::vector<index_expr>& at) {
-    return s.b.let(compute_type::integer, s.b.scratch(ranks, dtype::int32, false) + "[" +
-                                              s.b.scratch(first, dtype::int32, false) + "[" + index_source(at[0]) +
-                                              "]]");
+    const std::string rank_of = s.b.scratch(ranks, dtype::int32, false);
+    const std::string first_of = s.b.scratch(first, dtype::int32, false);
+    return s.b.let(compute_type::integer, rank_of + "[" + first_of + "[" + index_source(at[0]) + "]]");
   });
   add_output_kernel(site, result, 3, "unique_numbers", [&](const element_site& s, const std::vector<index_expr>& at) {
     const std::string own =

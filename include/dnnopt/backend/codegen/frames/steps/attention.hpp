@@ -46,8 +46,9 @@ inline constexpr std::array attention_operands{
   const attention_operand& own = attention_operands[which];
   const index_expr& size = which < 2 ? a.e.size : a.e.value_size;
   const index_expr along = b.index(own.along, size);
-  return address_of(b, attention_step_operand(a, n, which), b.index("z", a.e.batch * a.e.query_heads),
-                    b.index(own.row, which == 0 ? a.e.queries : a.e.keys), along, along, size, own.name);
+  const index_expr z = b.index("z", a.e.batch * a.e.query_heads);
+  const index_expr row = b.index(own.row, which == 0 ? a.e.queries : a.e.keys);
+  return address_of(b, attention_step_operand(a, n, which), z, row, along, along, size, own.name);
 }
 
 /// Bytes of local memory of attention_steps.cl.

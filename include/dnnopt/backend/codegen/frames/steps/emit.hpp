@@ -91,7 +91,8 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
                     [&](std::size_t j) { return p.finish(four.at[j]); });
     return p.extents;
   }
-  const std::vector<index_expr> at = p.result_at(z, b.index("m", p.extents.rows), b.index("n", p.extents.columns));
+  const index_expr row = b.index("m", p.extents.rows);
+  const std::vector<index_expr> at = p.result_at(z, row, b.index("n", p.extents.columns));
   b.define_store("dnnopt_store", result, at, std::vector<std::string>{"z", "m", "n"}, compute_type::real,
                  [&] { return p.finish(at); });
   return p.extents;
