@@ -10,8 +10,7 @@
 
 #include <dnnopt/backend/measure/check_kernels.hpp>
 #include <dnnopt/backend/measure/device_facts.hpp>
-#include <dnnopt/backend/measure/kernel_injector.hpp>
-#include <dnnopt/backend/measure/profiled_run.hpp>
+#include <dnnopt/backend/measure/profile_runs.hpp>
 #include <dnnopt/profile/report/chrome_trace.hpp>
 #include <dnnopt/profile/report/csv.hpp>
 #include <dnnopt/profile/report/html_report.hpp>
@@ -62,25 +61,9 @@ std::uint64_t intermediate_device_bytes(const dnnopt::session& session) {
 /// Runs with every command timed and returns what the profiler tells of them.
 dnnopt::profile::profile_report observed(dnnopt::session& session, const dnnopt::named_tensors& inputs,
                                          std::size_t runs, dnnopt::profile::profile_mode mode) {
-  dnnopt::profile::profiler_options options;
-  options.mode = mode;
-  options.clock = dnnopt::profile::clock_options_of(session.context()->where().handle());
-  dnnopt::opencl::command_queue probe_queue = session.context()->make_queue({true, 0});
-  dnnopt::profile::kernel_injector injector(session.context()->handle(), session.context()->where().handle());
-  options.clock.bias = injector.measure_event_bias(probe_queue);
-  dnnopt::profile::profiler profiler(options);
-  injector.inject(probe_queue, profiler, profiler.probes_wanted());
-  profiler.set_event_cost(injector.measure_event_cost(probe_queue));
-  dnnopt::profiled_run observer(profiler, session.executor()->executed());
-  observer.follow_arrivals(injector, probe_queue);
-  for (std::size_t i = 0; i < runs; ++i) {
-    observer.begin();
-    (void)session.run(inputs, &observer);
-    observer.end();
-  }
-  dnnopt::profile::profile_report report = profiler.report();
-  report.device = session.context()->info().name;
-  return report;
+  return dnnopt::profile_runs(
+      *session.context(), session.executor()->executed(),
+      [&](dnnopt::run_observer* observer) { (void)session.run(inputs, observer); }, runs, mode);
 }
 
 std::string checked_rows(const std::vector<dnnopt::checked_kernel>& rows) {
@@ -214,7 +197,8 @@ int bench(const options& o) {
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
   const double init_ms = milliseconds_since(init);
-  const dnnopt::named_tensors inputs = inputs_of(m, o);
+  json result;
+  const dnnopt::named_tensors inputs = inputs_of(m, o, &result);
   const auto first = clock::now();
   (void)session.run(inputs);
   const double first_ms = milliseconds_since(first);
@@ -228,7 +212,6 @@ int bench(const options& o) {
   std::sort(latencies.begin(), latencies.end());
   const double mean = std::accumulate(latencies.begin(), latencies.end(), 0.0) / static_cast<double>(latencies.size());
 
-  json result;
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
   result["form"] = form_of(o);
   result["wait"] = wait_of(session);
@@ -297,7 +280,8 @@ int profile(const options& o) {
   keep_profiles(o, compiling);
   if (session.context() == nullptr)
     throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
-  const dnnopt::named_tensors inputs = inputs_of(m, o);
+  json generated = json::object();
+  const dnnopt::named_tensors inputs = inputs_of(m, o, &generated);
   for (std::size_t i = 0; i < std::max<std::size_t>(o.warmup, 1); ++i) (void)session.run(inputs);
   json checked = json::object();
   const bool right = !o.check_kernels || check_profiler(session, inputs, o, checked);
@@ -351,6 +335,7 @@ int profile(const options& o) {
   keep_plans(o, *compiling.memory.store);
   if (!o.json_target.empty()) {
     json result = json::parse(dnnopt::profile::to_json(report).dump());
+    result.update(generated);
     result.update(checked);
     result["form"] = form_of(o);
     result["wait"] = wait_of(session);

@@ -1,12 +1,47 @@
 // The inputs of a run: given as .npy files, or generated.
 #include <dnnopt/npy.hpp>
+#include <dnnopt/zoo/choose_dims.hpp>
 #include <dnnopt/zoo/generate_inputs.hpp>
 
 #include "support.hpp"
 
 namespace tool {
 
-dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o) {
+namespace {
+
+/// What was chosen for generated inputs.
+struct generated_values {
+  json dims = json::object();    ///< of symbols, by name
+  json inputs = json::object();  ///< of inputs that are one integer, by name
+};
+
+/// Says on standard error what was chosen and which flags state something else, and puts it into `told`.
+void tell_generated(const generated_values& chosen, json* told) {
+  const auto list = [](const json& values) {
+    std::string text;
+    for (const auto& [name, number] : values.items()) text += (text.empty() ? "" : ", ") + name + "=" + number.dump();
+    return text;
+  };
+  if (!chosen.dims.empty())
+    std::fprintf(stderr, "dnnopt: generated inputs have %s (--dim NAME=N states others)\n", list(chosen.dims).c_str());
+  if (!chosen.inputs.empty()) std::fprintf(stderr, "dnnopt: generated inputs are %s\n", list(chosen.inputs).c_str());
+  if (told == nullptr) return;
+  if (!chosen.dims.empty()) (*told)["generated_dims"] = chosen.dims;
+  if (!chosen.inputs.empty()) (*told)["generated_values"] = chosen.inputs;
+}
+
+/// The error of a graph for whose symbols no values were found, with the flags that state them.
+dnnopt::error no_dims(const dnnopt::graph& g) {
+  std::string flags;
+  for (const auto& [symbol, side] : dnnopt::detail::symbols_of_inputs(g))
+    flags += " --dim '" + g.expressions().symbol_name(symbol) + "=N'";
+  return dnnopt::error(dnnopt::errc::usage,
+                       "no sizes up to 2,048 were found that the model's shapes allow; state them:" + flags);
+}
+
+}  // namespace
+
+dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o, json* told) {
   const dnnopt::compile_options compiling = compile_options_of(o);
   dnnopt::graph g = m.main;
   dnnopt::bind_dims(g, compiling.dims);
@@ -20,16 +55,27 @@ dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o) {
     given[name] = dnnopt::read_npy(file);
     dnnopt::bind_input_shape(g, name, given[name].dims());
   }
-  // What is still symbolic counts as 1 in generated inputs.
-  dnnopt::symbol_values ones;
-  for (std::uint32_t symbol = 0; symbol < g.expressions().symbol_count(); ++symbol) ones.bind(symbol, 1);
-  const std::vector<dnnopt::tensor> generated = dnnopt::generate_inputs(g, o.seed, ones);
+  generated_values chosen;
+  const std::optional<dnnopt::dim_bindings> dims = dnnopt::choose_dims(g, compiling.ranges);
+  if (!dims) throw no_dims(g);
+  dnnopt::symbol_values values;
+  for (const auto& [name, number] : *dims) {
+    values.bind(*g.expressions().find(name), number);
+    chosen.dims[name] = number;
+  }
+  const std::vector<dnnopt::tensor> generated = dnnopt::generate_inputs(g, o.seed, values);
   dnnopt::named_tensors result;
   for (std::size_t i = 0; i < g.inputs().size(); ++i) {
     const std::string& name = g.value_at(g.inputs()[i]).name;
     const auto found = given.find(name);
-    result.add(name, found != given.end() ? found->second : generated.at(i));
+    const dnnopt::tensor& content = generated.at(i);
+    const dnnopt::value_id id = g.inputs()[i];
+    if (found == given.end() && dnnopt::is_integer(content.type()) && content.size() == 1 &&
+        dnnopt::kind_of_input(g, id) == dnnopt::input_kind::ones)
+      chosen.inputs[name] = dnnopt::generated_constant(g, id);
+    result.add(name, found != given.end() ? found->second : content);
   }
+  tell_generated(chosen, told);
   return result;
 }
 

@@ -23,12 +23,15 @@ std::string file_name_of(const std::string& name, std::size_t position) {
 
 int run(const options& o) {
   const dnnopt::model m = load_model(o);
-  const dnnopt::named_tensors inputs = inputs_of(m, o);
+  json result;
+  const dnnopt::named_tensors inputs = inputs_of(m, o, &result);
+  result["inputs"] = json::array();
+  for (const auto& [name, content] : inputs)
+    result["inputs"].push_back({{"name", name}, {"dtype", dnnopt::name_of(content.type())}, {"shape", content.dims()}});
   dnnopt::compile_options compiling = compile_options_of(o);
   compiling.poison_freed = o.poison_freed;
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
-  json result;
   tell_warnings(m, session.report(), result);
   const dnnopt::named_tensors outputs = session.run(inputs);
 

@@ -196,8 +196,9 @@ inline void tell_warnings(const dnnopt::model& m, const dnnopt::compile_report& 
 [[nodiscard]] std::string specialization_of(const dnnopt::session& session, json& result);
 
 /// Inputs of a run: what --input names, generated ones for the rest. Symbolic dims of generated inputs come from
-/// --dim and --shape, else from given inputs, else they are 1.
-[[nodiscard]] dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o);
+/// --dim and --shape, else from given inputs, else they are chosen (dnnopt::choose_dims); what was chosen is said on
+/// standard error, and in `told` where there is one. Errors: usage where no sizes were found.
+[[nodiscard]] dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o, json* told = nullptr);
 
 /// Columns of text, the first left-aligned, the others right-aligned.
 class text_table {

@@ -23,7 +23,8 @@ double latency_ms(dnnopt::session& session, const dnnopt::named_tensors& inputs)
 int tune(const options& o) {
   const dnnopt::model m = load_model(o);
   dnnopt::compile_options compiling = compile_options_of(o);
-  const dnnopt::named_tensors inputs = inputs_of(m, o);
+  json generated;
+  const dnnopt::named_tensors inputs = inputs_of(m, o, &generated);
   compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
   const dnnopt::device_info info = dnnopt::with_form(compiling.opened->context.info(), compiling.form);
 
@@ -62,7 +63,7 @@ int tune(const options& o) {
   }
   const double before_ms = dnnopt::profile::exact_quantile(before, 0.5);
   const double after_ms = dnnopt::profile::exact_quantile(after, 0.5);
-  json result;
+  json result = std::move(generated);
   result["device"] = info.name;
   result["form"] = form_of(o);
   result["warnings"] = to_json(m.warnings);

@@ -98,16 +98,16 @@ std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options
 int verify(const options& o) {
   const dnnopt::model m = load_model(o);
   const dnnopt::compile_options compiling = compile_options_of(o);
+  json result;
   dnnopt::named_tensors inputs;
   std::vector<dnnopt::tensor> expected;
   if (o.data.empty()) {
-    inputs = inputs_of(m, o);
+    inputs = inputs_of(m, o, &result);
   } else {
     dnnopt::test_data_set data = dnnopt::read_test_data_set(o.data, m.main);
     inputs = dnnopt::named_tensors(std::move(data.inputs));
     for (auto& [name, content] : data.outputs) expected.push_back(std::move(content));
   }
-  json result;
   dnnopt::session session = dnnopt::compile(m, compiling);
   tell_warnings(m, session.report(), result);
   const dnnopt::named_tensors got = session.run(inputs);

@@ -117,6 +117,14 @@ TEST_CASE("a negative dim is an unknown one", "[as found]") {
   check_runs(m, {floats({2, 2}, {1, -1, 2, 3})}, {"y float32 2x2 [1, 0, 2, 3]"});
 }
 
+TEST_CASE("dims of the name '?' are unknown, each for itself", "[as found]") {
+  message dims;
+  for (int k = 0; k < 2; ++k) dims.with(1, message{}.text(2, "?"));
+  const message x = message{}.text(1, "x").with(2, message{}.with(1, message{}.number(1, float_type).with(2, dims)));
+  const message m = model(graph({node("Relu", {"x"}, {"y"})}, {x}, {untyped("y")}));
+  check_runs(m, {floats({2, 1}, {1, -1})}, {"y float32 2x1 [1, 0]"});
+}
+
 TEST_CASE("nodes that lead to no output need not be known", "[as found]") {
   const message m =
       model(graph({node("Odd", {"x"}, {"d"}, {}, "foo.bar"), node("Abs", {"d"}, {"e"}),

@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include <dnnopt/ops/standard.hpp>
+#include <dnnopt/zoo/choose_dims.hpp>
 #include <dnnopt/zoo/generate_inputs.hpp>
 #include <dnnopt/zoo/generate_weights.hpp>
 
@@ -209,4 +210,62 @@ TEST_CASE("inputs of symbolic dims take their sizes from bindings", "[generate]"
   const std::vector<tensor> inputs = generate_inputs(g, 0, values);
   CHECK(inputs.at(0).dims() == dim_list{4, 3});
   CHECK(inputs[0].type() == dtype::float16);
+}
+
+TEST_CASE("sizes of generated inputs meet what the graph needs of them", "[generate]") {
+  const auto chosen = [](const w::message& m, const dim_ranges& ranges = {}) {
+    return choose_dims(import_onnx(m.bytes(), {}, options(false)), ranges);
+  };
+  const auto network_of = [](std::initializer_list<w::message> nodes, const std::vector<w::message>& inputs,
+                             const std::vector<w::message>& weights = {}) {
+    return w::model(w::graph(nodes, inputs, {w::untyped("y")}, weights));
+  };
+  // Nothing is asked of a batch; a product asks for its inner dim.
+  const w::message product = network_of({w::node("MatMul", {"x", "m"}, {"y"})}, {w::info("x", 1, {"batch", "inner"})},
+                                        {w::float_tensor("m", {6, 1}, {1, 2, 3, 4, 5, 6})});
+  CHECK(chosen(product) == dim_bindings{{"batch", 1}, {"inner", 6}});
+  // Within a range; a range that holds no lawful number has no answer.
+  CHECK(chosen(product, {{"batch", {5, 9, 4}}}) == dim_bindings{{"batch", 8}, {"inner", 6}});
+  CHECK(chosen(product, {{"inner", {7, 9, 1}}}) == std::nullopt);
+  // A window of 4 over 2 on each side of an image, which is as large as images are; one over a row, the least.
+  const std::vector<w::message> kernel{w::float_tensor("k", {1, 1, 4, 4}, std::vector<float>(16, 1.0f))};
+  const w::message image =
+      network_of({w::node("Conv", {"x", "k"}, {"y"})}, {w::info("x", 1, {"n", "1", "height", "width"})}, kernel);
+  CHECK(chosen(image) == dim_bindings{{"n", 1}, {"height", 224}, {"width", 224}});
+  const w::message sound = network_of({w::node("Conv", {"x", "k"}, {"y"})}, {w::info("x", 1, {"1", "1", "samples"})},
+                                      {w::float_tensor("k", {1, 1, 4}, {1, 1, 1, 1})});
+  CHECK(chosen(sound) == dim_bindings{{"samples", 4}});
+  // Two inputs that must agree, with a size that is known of one of them through a sum of both.
+  const w::message sum = network_of(
+      {w::node("Concat", {"a", "b"}, {"c"}, {w::int_attribute("axis", 0)}), w::node("MatMul", {"c", "m"}, {"y"})},
+      {w::info("a", 1, {"i"}), w::info("b", 1, {"j"})}, {w::float_tensor("m", {6, 1}, {1, 2, 3, 4, 5, 6})});
+  CHECK(chosen(sum) == dim_bindings{{"i", 1}, {"j", 5}});
+  // No tensor is empty where that can be had: what stands behind the first element.
+  const w::message rest = network_of({w::node("Slice", {"x", "one", "many"}, {"y"})}, {w::info("x", 1, {"n"})},
+                                     {w::int_tensor("one", {1}), w::int_tensor("many", {9})});
+  CHECK(chosen(rest) == dim_bindings{{"n", 2}});
+  const w::message none = network_of({w::node("Slice", {"x", "one", "many"}, {"y"})}, {w::info("x", 1, {"1", "n"})},
+                                     {w::int_tensor("one", {1}), w::int_tensor("many", {9})});
+  CHECK(chosen(none) == dim_bindings{{"n", 1}});
+  CHECK(chosen(network_of({w::node("Relu", {"x"}, {"y"})}, {w::info("x", 1, {"2", "3"})})) == dim_bindings{});
+}
+
+TEST_CASE("a single integer is what the graph compares it with, and its branch has its say", "[generate]") {
+  const auto convolved = [](const std::string& name, const std::string& kernel, std::int64_t taps) {
+    return w::graph({w::node("Conv", {"x", kernel}, {name})}, {}, {w::untyped(name)},
+                    {w::float_tensor(kernel, {1, 1, taps}, std::vector<float>(static_cast<std::size_t>(taps), 1.0f))});
+  };
+  const w::message m =
+      w::model(w::graph({w::node("Equal", {"rate", "fast"}, {"is_fast"}),
+                         w::node("If", {"is_fast"}, {"y"},
+                                 {w::graph_attribute("then_branch", convolved("a", "ka", 16)),
+                                  w::graph_attribute("else_branch", convolved("b", "kb", 64))})},
+                        {w::info("x", 1, {"1", "1", "samples"}), w::info("rate", 7, {})}, {w::untyped("y")},
+                        {w::tensor_of("fast", w::int64_type, {}).text(9, w::raw(std::vector<std::int64_t>{16000}))}));
+  const graph g = import_onnx(m.bytes(), {}, options(false));
+  CHECK(generated_constant(g, g.inputs()[1]) == 16000);
+  CHECK(choose_dims(g) == dim_bindings{{"samples", 16}});
+  symbol_values values;
+  values.bind(*g.expressions().find("samples"), 16);
+  CHECK(generate_inputs(g, 0, values).at(1).data<std::int64_t>()[0] == 16000);
 }

@@ -204,6 +204,8 @@ class graph_builder {
       bad("has unknown element type " + std::to_string(type->element_type));
     facts.type = static_cast<dtype>(type->element_type);
     if (facts.kind != value_kind::tensor || !type->dims) return;
+    // Some exporters (Paddle2ONNX) name every dim that they do not know so: two of them are two dims.
+    constexpr std::string_view unknown_dim = "?";
     shape dims;
     for (const dim_proto& d : *type->dims) {
       const bool negative = d.value && *d.value < 0;
@@ -213,7 +215,7 @@ class graph_builder {
                             ", which counts as unknown");
       if (d.value && !negative)
         dims.emplace_back(*d.value);
-      else if (!d.param.empty())
+      else if (!d.param.empty() && d.param != unknown_dim)
         dims.push_back(g.expressions().symbol(d.param));
       else
         dims.push_back(g.expressions().fresh(info.name));

@@ -16,6 +16,7 @@
 #include <dnnopt/counter_random.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/ops/facts.hpp>
 #include <dnnopt/shape.hpp>
 #include <dnnopt/small_float.hpp>
 #include <dnnopt/tensor.hpp>
@@ -58,6 +59,33 @@ inline std::optional<std::int64_t> indexed_rows(const graph& g, value_id id) {
   return rows;
 }
 
+/// The number that the graph compares `id` with for equality, followed through operators that move elements or change
+/// their type; where it compares with several the first, and 0 and 1 do not count.
+inline std::optional<std::int64_t> compared_number(const graph& g, value_id id) {
+  std::vector<bool> seen(g.value_count(), false);
+  std::vector<value_id> work{id};
+  seen[id] = true;
+  for (std::size_t next = 0; next < work.size(); ++next)
+    for (const value_use& use : g.value_at(work[next]).uses) {
+      const node& n = g.node_at(use.node);
+      const bool compares = n.op->scalar == "x0 == x1" && n.inputs.size() == 2;
+      if (compares && n.inputs[1 - use.slot] != no_value) {
+        const value_facts& other = g.facts(n.inputs[1 - use.slot]);
+        if (!other.is_constant() || other.constant.size() != 1 || !is_integer(other.type)) continue;
+        const std::int64_t number = integers_of(other.constant)[0];
+        if (number != 0 && number != 1) return number;
+      } else if (n.op->kind == computation_kind::view ||
+                 (n.op->kind == computation_kind::element_wise && n.formal_inputs() == 1)) {
+        for (const value_id out : n.outputs)
+          if (out != no_value && !seen[out]) {
+            seen[out] = true;
+            work.push_back(out);
+          }
+      }
+    }
+  return std::nullopt;
+}
+
 /// Noise over waves from a few pixels to the whole image, so that neighbours are alike as in photographs.
 inline void fill_image(std::span<float> out, const dim_list& dims, const counter_random& random) {
   const std::size_t rank = dims.size();
@@ -85,7 +113,7 @@ template <class T>
 void fill_integers(tensor& t, input_kind kind, std::int64_t limit, const counter_random& random) {
   const auto out = t.mutable_data<T>();
   for (std::size_t i = 0; i < out.size(); ++i) {
-    std::int64_t v = 1;
+    std::int64_t v = limit;
     if (kind == input_kind::ids) v = random.below(i, limit);
     // Of several sequences the first has the full length.
     if (kind == input_kind::lengths) v = i == 0 ? limit : limit - random.below(i, limit / 2 + 1);
@@ -100,6 +128,45 @@ tensor narrowed(const tensor& numbers) {
   const auto to = result.mutable_data<T>();
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(from[i]);
   return result;
+}
+
+/// Integers of an input's element type. Errors: unsupported for element types without numbers.
+inline tensor integers(const value& v, const dim_list& dims, input_kind kind, std::int64_t limit,
+                       const counter_random& random) {
+  tensor t(v.facts.type, dims);
+  switch (v.facts.type) {
+    case dtype::int64:
+      fill_integers<std::int64_t>(t, kind, limit, random);
+      break;
+    case dtype::int32:
+      fill_integers<std::int32_t>(t, kind, limit, random);
+      break;
+    case dtype::int16:
+      fill_integers<std::int16_t>(t, kind, limit, random);
+      break;
+    case dtype::int8:
+      fill_integers<std::int8_t>(t, kind, limit, random);
+      break;
+    case dtype::uint64:
+      fill_integers<std::uint64_t>(t, kind, limit, random);
+      break;
+    case dtype::uint32:
+      fill_integers<std::uint32_t>(t, kind, limit, random);
+      break;
+    case dtype::uint16:
+      fill_integers<std::uint16_t>(t, kind, limit, random);
+      break;
+    case dtype::uint8:
+      fill_integers<std::uint8_t>(t, kind, limit, random);
+      break;
+    case dtype::boolean:
+      fill_integers<bool>(t, kind, limit, random);
+      break;
+    default:
+      throw error(errc::unsupported,
+                  "input '" + v.name + "' is " + std::string(name_of(v.facts.type)) + "; give its content");
+  }
+  return t;
 }
 
 }  // namespace detail
@@ -117,10 +184,20 @@ tensor narrowed(const tensor& numbers) {
   return input_kind::ones;
 }
 
+/// The number that fills integers of kind `ones`: 1, or for a single number the one that the graph compares it with
+/// (a sampling rate that chooses a branch).
+[[nodiscard]] inline std::int64_t generated_constant(const graph& g, value_id id) {
+  const value_facts& facts = g.facts(id);
+  const bool single = facts.dims && facts.dims->size() <= 1 && is_static(*facts.dims) &&
+                      element_count(evaluate(*facts.dims, {})) == 1 && is_integer(facts.type);
+  return single ? detail::compared_number(g, id).value_or(1) : 1;
+}
+
 /// One tensor per graph input, in order. `values` binds the symbolic dims of the inputs.
 ///
 /// Images are noise over waves, other floats are noise (mean 0, deviation 1); ids lie within every table that they
-/// index; masks are ones; lengths lie between half of and the whole second dim of the first input of rank 2 or more.
+/// index; masks are ones; a single integer is 1, or what the graph compares it with; lengths lie between half of and
+/// the whole second dim of the first input of rank 2 or more.
 /// Errors: unbound_symbol where a dim has no value; unsupported for strings, sequences and element types without
 /// numbers.
 [[nodiscard]] inline std::vector<tensor> generate_inputs(const graph& g, std::uint64_t seed,
@@ -164,41 +241,9 @@ tensor narrowed(const tensor& numbers) {
     const std::int64_t limit =
         kind == input_kind::ids
             ? std::min<std::int64_t>(*detail::indexed_rows(g, id), std::numeric_limits<std::int32_t>::max())
-            : longest;
-    tensor t(v.facts.type, dims);
-    switch (v.facts.type) {
-      case dtype::int64:
-        detail::fill_integers<std::int64_t>(t, kind, limit, random);
-        break;
-      case dtype::int32:
-        detail::fill_integers<std::int32_t>(t, kind, limit, random);
-        break;
-      case dtype::int16:
-        detail::fill_integers<std::int16_t>(t, kind, limit, random);
-        break;
-      case dtype::int8:
-        detail::fill_integers<std::int8_t>(t, kind, limit, random);
-        break;
-      case dtype::uint64:
-        detail::fill_integers<std::uint64_t>(t, kind, limit, random);
-        break;
-      case dtype::uint32:
-        detail::fill_integers<std::uint32_t>(t, kind, limit, random);
-        break;
-      case dtype::uint16:
-        detail::fill_integers<std::uint16_t>(t, kind, limit, random);
-        break;
-      case dtype::uint8:
-        detail::fill_integers<std::uint8_t>(t, kind, limit, random);
-        break;
-      case dtype::boolean:
-        detail::fill_integers<bool>(t, kind, limit, random);
-        break;
-      default:
-        throw error(errc::unsupported,
-                    "input '" + v.name + "' is " + std::string(name_of(v.facts.type)) + "; give its content");
-    }
-    inputs.push_back(std::move(t));
+        : kind == input_kind::ones ? generated_constant(g, id)
+                                   : longest;
+    inputs.push_back(detail::integers(v, dims, kind, limit, random));
   }
   return inputs;
 }
