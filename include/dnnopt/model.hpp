@@ -3,11 +3,13 @@
 #define DNNOPT_MODEL_HPP
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,17 +43,36 @@ struct model {
   std::vector<warning> warnings{};                   ///< where the file contradicts itself, and how it was read
 };
 
-/// Reads an .onnx file. Errors: as import_model.
-[[nodiscard]] inline model load(const std::filesystem::path& path, load_options options = {}) {
+namespace detail {
+
+[[nodiscard]] inline import_options import_options_of(const load_options& options) {
   import_options import;
   import.ops = options.ops;
   import.missing_data = options.missing_data;
   import.limits = options.limits;
-  import.overridden_inputs = std::move(options.overridden_inputs);
-  imported_model imported = import_model(path, import);
-  return {std::move(imported.main),           std::move(options.ops),         path,
+  import.overridden_inputs = options.overridden_inputs;
+  return import;
+}
+
+[[nodiscard]] inline model model_of(imported_model imported, load_options options, std::filesystem::path path) {
+  return {std::move(imported.main),           std::move(options.ops),         std::move(path),
           std::move(imported.files),          std::move(imported.references), imported.constant_nodes,
           std::move(imported.default_inputs), std::move(imported.dead_nodes), std::move(imported.warnings)};
+}
+
+}  // namespace detail
+
+/// Reads an .onnx file. Errors: as import_model.
+[[nodiscard]] inline model load(const std::filesystem::path& path, load_options options = {}) {
+  const import_options import = detail::import_options_of(options);
+  return detail::model_of(import_model(path, import), std::move(options), path);
+}
+
+/// The same for the content of an .onnx file, which is copied; data files that it names are looked for in `folder`.
+[[nodiscard]] inline model load(std::span<const std::byte> content, const std::filesystem::path& folder,
+                                load_options options = {}) {
+  const import_options import = detail::import_options_of(options);
+  return detail::model_of(import_model(content, folder, import), std::move(options), {});
 }
 
 /// Values for symbolic dims by name.
