@@ -1,11 +1,22 @@
 // The dnnopt command line: subcommands and flags as docs/reference/command_line.md states them.
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include <dnnopt/backend/opencl/device.hpp>
+#include <dnnopt/error.hpp>
+#include <dnnopt/version.hpp>
 
 #include "command.hpp"
 
@@ -100,12 +111,77 @@ void add_wait(CLI::App& command, tool::options& o) {
       ->capture_default_str();
 }
 
+/// The library's version, and the OpenCL devices with their drivers or why there are none.
+std::string version_text() {
+  std::string text = "dnnopt " + std::to_string(DNNOPT_VERSION_MAJOR) + "." + std::to_string(DNNOPT_VERSION_MINOR) +
+                     "." + std::to_string(DNNOPT_VERSION_PATCH);
+  try {
+    for (const dnnopt::opencl::device& d : dnnopt::opencl::list_devices())
+      text += "\nopencl:" + std::to_string(d.info.index) + "  " + d.info.name + " (" + d.info.platform + ", " +
+              d.info.version + ", driver " + d.info.driver_version + ")";
+  } catch (const dnnopt::error& e) {
+    text += std::string("\n") + e.what();
+  }
+  return text;
+}
+
+/// How many characters must be put in, taken out or replaced to make one text of the other (Levenshtein's distance).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t above = row[j + 1];
+      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0U : 1U)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+/// The name that somebody who typed `wrong` may have meant, or nothing.
+std::optional<std::string> nearest(std::string_view wrong, const std::vector<std::string>& names) {
+  std::optional<std::string> best;
+  std::size_t least = std::max<std::size_t>(wrong.size() / 3, 2) + 1;
+  for (const std::string& name : names)
+    if (const std::size_t d = distance(wrong, name); d < least) {
+      least = d;
+      best = name;
+    }
+  return best;
+}
+
+/// "Did you mean" for the subcommand and each flag that the tool does not know.
+std::string suggestions(const CLI::App& app, int count, char** arguments) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(command->get_name());
+  const auto meant = [](const std::string& wrong, const std::optional<std::string>& name) {
+    return name ? "'" + wrong + "' is unknown; did you mean '" + *name + "'?\n" : std::string();
+  };
+  const std::string first = count > 1 ? arguments[1] : "";
+  const auto chosen = std::find(commands.begin(), commands.end(), first);
+  if (chosen == commands.end()) return first.starts_with("-") ? "" : meant(first, nearest(first, commands));
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_subcommand(first)->get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  std::string text;
+  for (int i = 2; i < count; ++i) {
+    const std::string flag = std::string(arguments[i]).substr(0, std::string(arguments[i]).find('='));
+    if (flag.starts_with("--") && std::find(flags.begin(), flags.end(), flag) == flags.end())
+      text += meant(flag, nearest(flag, flags));
+  }
+  return text;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   tool::options o;
   CLI::App app{"dnnopt: optimize ONNX models, run them through OpenCL, and see where the time goes"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", version_text, "the version, and the OpenCL devices with their drivers");
   std::function<int(const tool::options&)> chosen;
   const auto add = [&](const char* name, const char* what, int (*call)(const tool::options&)) {
     CLI::App* command = app.add_subcommand(name, what);
@@ -210,10 +286,14 @@ int main(int count, char** arguments) {
 
   try {
     app.parse(count, arguments);
-  } catch (const CLI::CallForHelp& e) {
+  } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    app.exit(e);
+    if (count == 1)
+      std::fputs(app.help().c_str(), stderr);
+    else
+      app.exit(e);
+    std::fputs(suggestions(app, count, arguments).c_str(), stderr);
     return 2;
   }
   try {
