@@ -98,6 +98,7 @@ struct compile_report {
   /// keeps it. With memory bound to an input or output the general program runs.
   std::vector<std::string> specialized_inputs;
   std::size_t specialized_programs = 0;  ///< programs made for such values so far
+  std::size_t body_programs = 0;         ///< programs of control flow's bodies, each made when a run first entered it
 };
 
 /// Where a node runs, for people.

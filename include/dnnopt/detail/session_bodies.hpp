@@ -28,6 +28,7 @@
 #include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
 #include <dnnopt/passes/rdp.hpp>
+#include <dnnopt/passes/separate_body.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <dnnopt/session.hpp>
 
@@ -88,7 +89,8 @@ struct session::state {
   [[nodiscard]] compiled& program_for(const named_tensors& inputs);
   [[nodiscard]] compiled specialize(const named_tensors& inputs);
   [[nodiscard]] std::unique_ptr<opencl_executor> make_executor(const std::shared_ptr<const graph>& g,
-                                                               bool require_device);
+                                                               bool require_device, bool is_body = false);
+  [[nodiscard]] body_program make_body(const graph& outer, node_id id, std::string_view key, const body_entry& entry);
   [[nodiscard]] device_lowering lowering_of(const graph& g) const {
     return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form,
                         options.precision);
@@ -222,6 +224,16 @@ namespace detail {
   return false;
 }
 
+/// Runs the passes that the options name; what they did.
+inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_options& options) {
+  pass_environment environment;
+  environment.evaluate = &reference::evaluate_node;
+  environment.judge = options.judge.get();
+  std::vector<pass_report> passes = run_passes(g, pass_names(options.passes), environment, options.after_pass);
+  g.compact();
+  return passes;
+}
+
 [[nodiscard]] inline graph optimize_bound(graph g, const model& source, const compile_options& options,
                                           compile_report& report) {
   report.nodes_imported = g.node_count() + source.constant_nodes;
@@ -230,11 +242,7 @@ namespace detail {
     (void)rdp{}.run(g);
     g.set_guards(derive_guards(g));
   }
-  pass_environment environment;
-  environment.evaluate = &reference::evaluate_node;
-  environment.judge = options.judge.get();
-  report.passes = run_passes(g, pass_names(options.passes), environment, options.after_pass);
-  g.compact();
+  report.passes = run_wanted_passes(g, options);
   report.pass_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.warnings = source.warnings;
   for (const pass_report& pass : report.passes) add_new_warnings(report.warnings, pass.warnings);
@@ -252,7 +260,7 @@ namespace detail {
 }  // namespace detail
 
 DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const std::shared_ptr<const graph>& g,
-                                                                           bool require_device) {
+                                                                           bool require_device, bool is_body) {
   device_lowering lowering = lowering_of(*g);
   report.form = lowering.seen->form;
   std::map<node_id, std::size_t> limits;
@@ -264,19 +272,26 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
     fitted_program fitted = fit_program(g, options.precision, lowering.options, require_device, options.memory,
                                         options.memory_limit, options.texels);
     report.lower_seconds += fitted.lower_seconds;
-    report.memory = fitted.memory;
-    report.storage = std::move(fitted.stored.figures);
+    // What is reported of memory and storage is the model's; a body has its own in its executor.
+    if (!is_body) {
+      report.memory = fitted.memory;
+      report.storage = std::move(fitted.stored.figures);
+    }
     const auto placed = std::make_shared<program>(std::move(fitted.stored.placed));
+    placed->is_body = is_body;
     const auto building = std::chrono::steady_clock::now();
     try {
-      made = std::make_unique<opencl_executor>(device->context, device->programs, placed, &reference::evaluate_values,
-                                               planner_of(options.memory));
+      made = std::make_unique<opencl_executor>(
+          device->context, device->programs, placed, &reference::evaluate_values, planner_of(options.memory),
+          [this](const graph& outer, node_id id, std::string_view key, const body_entry& entry) {
+            return make_body(outer, id, key, entry);
+          });
     } catch (const work_groups_refused& refused) {
       if (!lower_limits(limits, refused, *placed->g, report.smaller_work_groups)) throw;
     }
     report.build_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
   }
-  report.storage.notes.insert(report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
+  if (!is_body) report.storage.notes.insert(report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
   if (options.memory_objects != memory_objects::automatic)
     report.memory_objects = options.memory_objects;
   else if (report.storage.packed_values > 0)
@@ -286,6 +301,19 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
   report.builds += device->programs.figures().builds - built_before;
   saved = false;
   return made;
+}
+
+/// The program of a body, by the same passes, storage, limits and kernels as the model's own.
+DNNOPT_BODY body_program session::state::make_body(const graph& outer, node_id id, std::string_view key,
+                                                   const body_entry& entry) {
+  separate_body body = make_separate_body(outer, id, key, entry);
+  const auto begin = std::chrono::steady_clock::now();
+  for (const pass_report& pass : detail::run_wanted_passes(body.g, options))
+    add_new_warnings(report.warnings, pass.warnings);
+  report.pass_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ++report.body_programs;
+  return {make_executor(std::make_shared<const graph>(std::move(body.g)), options.require_device, true),
+          std::move(body.arguments)};
 }
 
 /// Checks the guards of the general graph and the ranges of its symbols, so that an error names symbols whatever

@@ -49,6 +49,15 @@ enum class computation_kind : std::uint8_t {
   other,
 };
 
+/// How an operator runs its subgraphs.
+enum class flow_form : std::uint8_t {
+  none,      ///< it has none, or they are not run in turn
+  branches,  ///< one of them, which the first input chooses (If): SoD2's Switch and Combine in one node
+  loop,      ///< one, until its condition is false or the count of the first input is reached (Loop)
+  scan,      ///< one, for each slice of the last inputs (Scan)
+  map,       ///< one, for each element of sequences (SequenceMap)
+};
+
 /// Algebraic properties that rewriting uses (DNNFusion section 4.2); a set of flags.
 enum class algebra : std::uint8_t {
   none = 0,

@@ -23,7 +23,7 @@ struct control_flow_traits {
 
 /// If: the outputs of `then_branch` or `else_branch`.
 struct if_op : control_flow_traits {
-  static constexpr bool branches = true;
+  static constexpr flow_form flow = flow_form::branches;
   static constexpr std::string_view name = "If";
   static constexpr input_set structural_inputs{0};
   static constexpr int since = 25;
@@ -37,6 +37,7 @@ struct if_op : control_flow_traits {
 
 /// Loop: `body` run until its condition is false or the trip count is reached; carried values, then stacked outputs.
 struct loop_op : control_flow_traits {
+  static constexpr flow_form flow = flow_form::loop;
   static constexpr std::string_view name = "Loop";
   static constexpr int since = 25;
   static constexpr op_arity arity{2, variadic, 1, variadic};
@@ -50,6 +51,7 @@ struct loop_op : control_flow_traits {
 
 /// Scan: `body` run once per slice of the scanned inputs; final states, then stacked outputs.
 struct scan_op : control_flow_traits {
+  static constexpr flow_form flow = flow_form::scan;
   static constexpr std::string_view name = "Scan";
   static constexpr int since = 25;
   static constexpr op_arity arity{1, variadic, 1, variadic};
@@ -65,6 +67,7 @@ struct scan_op : control_flow_traits {
 
 /// SequenceMap: `body` run once per element of the sequences.
 struct sequence_map_op : control_flow_traits {
+  static constexpr flow_form flow = flow_form::map;
   static constexpr std::string_view name = "SequenceMap";
   static constexpr int since = 17;
   static constexpr op_arity arity{1, variadic, 1, variadic};

@@ -93,8 +93,8 @@ struct op_info {
   /// Output 0 reduces every window of input 0 (attributes kernel_shape, strides, pads) to one element, as the operator
   /// of this name reduces dims; empty: it does not.
   std::string_view window_reduction;
-  bool branches = false;  ///< the outputs are those of one of its subgraphs (If): SoD2's Switch and Combine in one node
-  bool random = false;    ///< two evaluations differ, so it is never folded or merged
+  flow_form flow = flow_form::none;  ///< how it runs its subgraphs
+  bool random = false;               ///< two evaluations differ, so it is never folded or merged
   /// Inputs whose values, not only their shapes, decide rank, dims or form of the computation (axes, sizes, counts,
   /// flags): a kernel is written for values that are known, or expressions of dims.
   input_set structural_inputs;
@@ -182,7 +182,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::normalizes_rows; }) row.normalizes_rows = Op::normalizes_rows;
     if constexpr (requires { Op::reduces_planes; }) row.reduces_planes = Op::reduces_planes;
     if constexpr (requires { Op::window_reduction; }) row.window_reduction = Op::window_reduction;
-    if constexpr (requires { Op::branches; }) row.branches = Op::branches;
+    if constexpr (requires { Op::flow; }) row.flow = Op::flow;
     if constexpr (requires { Op::random; }) row.random = Op::random;
     if constexpr (requires { Op::structural_inputs; }) row.structural_inputs = Op::structural_inputs;
   }

@@ -29,7 +29,7 @@ struct inline_branches {
     pass_result result;
     for (const node_id id : g.topological_order()) {
       const node& n = g.node_at(id);
-      if (!n.op->branches || n.inputs.empty()) continue;
+      if (n.op->flow != flow_form::branches || n.inputs.empty()) continue;
       const auto condition = known_condition(g, n.inputs[0]);
       if (!condition) continue;
       const attribute* held = n.attributes.find(*condition ? "then_branch" : "else_branch");

@@ -14,6 +14,7 @@
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/enter_body.hpp>
 #include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 
@@ -91,28 +92,33 @@ class rdp {
     const facts_of_node facts(g, id);
     try {
       n.op->infer(*facts, outputs);
-      if (n.op->branches) merge_branches(g, id, *facts, outputs, warnings);
+      if (n.op->flow != flow_form::none) follow_bodies(g, id, *facts, outputs, warnings);
     } catch (const error& e) {
       throw error(e.code(), detail::describe(n) + ": " + strip(e.what()));
     }
     return outputs;
   }
 
-  /// Merge at Combine: outputs of all branches; dims that differ become symbols only execution binds. A branch whose
-  /// shapes contradict each other never gives outputs: whoever takes it is told so then.
-  void merge_branches(const graph& g, node_id id, const node_facts& facts, std::vector<value_facts>& outputs,
-                      std::vector<warning>& warnings) const {
+  /// What the outputs are by the bodies: of branches what all of them agree on (SoD2's Combine), and other dims become
+  /// symbols that only execution binds; of Loop and Scan what holds after any number of turns. A body whose shapes
+  /// contradict each other never gives outputs: whoever enters it is told so then.
+  void follow_bodies(const graph& g, node_id id, const node_facts& facts, std::vector<value_facts>& outputs,
+                     std::vector<warning>& warnings) const {
     const node& n = g.node_at(id);
+    if (n.op->flow == flow_form::map) return;
     bool first = true;
     for (const auto& [key, held] : n.attributes) {
       const subgraph* body = std::get_if<subgraph>(&held);
       if (body == nullptr || *body == nullptr) continue;
-      graph copy = **body;
-      const std::size_t formal = n.formal_inputs();
-      for (std::size_t i = formal; i < n.inputs.size() && i - formal < copy.inputs().size(); ++i)
-        copy.facts(copy.inputs()[i - formal]) = g.facts(n.inputs[i]);
       try {
-        add_new_warnings(warnings, rdp{*this}.run(copy).warnings);
+        std::vector<warning> found;
+        const entered_body entered =
+            enter_body(g, id, **body, [&](graph& copy) { found = rdp{*this}.run(copy).warnings; });
+        add_new_warnings(warnings, found);
+        if (n.op->flow == flow_form::branches)
+          merge_branch(entered.g, facts, outputs, first);
+        else
+          infer_turns(g, id, entered, facts, outputs);
       } catch (const error& e) {
         if (e.code() != errc::shape_mismatch && e.code() != errc::bad_attribute && e.code() != errc::contradiction)
           throw;
@@ -120,21 +126,24 @@ class rdp {
                             detail::describe(n) + " would fail if its " + key + " ran: " + strip(e.what())});
         continue;
       }
-      for (std::size_t o = 0; o < outputs.size() && o < copy.outputs().size(); ++o) {
-        const value_facts& branch = copy.facts(copy.outputs()[o]);
-        value_facts& merged = outputs[o];
-        if (first) {
-          merged.kind = branch.kind;
-          merged.type = branch.type;
-          merged.dims = branch.dims;
-        } else if (merged.dims && branch.dims && merged.dims->size() == branch.dims->size()) {
-          for (std::size_t k = 0; k < merged.dims->size(); ++k)
-            if (!((*merged.dims)[k] == (*branch.dims)[k])) (*merged.dims)[k] = facts.data_dim(o, k);
-        } else {
-          merged.dims.reset();
-        }
-      }
       first = false;
+    }
+  }
+
+  static void merge_branch(const graph& taken, const node_facts& facts, std::vector<value_facts>& outputs, bool first) {
+    for (std::size_t o = 0; o < outputs.size() && o < taken.outputs().size(); ++o) {
+      const value_facts& branch = taken.facts(taken.outputs()[o]);
+      value_facts& merged = outputs[o];
+      if (first) {
+        merged.kind = branch.kind;
+        merged.type = branch.type;
+        merged.dims = branch.dims;
+      } else if (merged.dims && branch.dims && merged.dims->size() == branch.dims->size()) {
+        for (std::size_t k = 0; k < merged.dims->size(); ++k)
+          if (!((*merged.dims)[k] == (*branch.dims)[k])) (*merged.dims)[k] = facts.data_dim(o, k);
+      } else {
+        merged.dims.reset();
+      }
     }
   }
 

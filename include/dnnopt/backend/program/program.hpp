@@ -21,6 +21,7 @@
 #include <dnnopt/backend/codegen/lower.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/state_view.hpp>
+#include <dnnopt/passes/enter_body.hpp>
 #include <dnnopt/passes/fusion/roles.hpp>
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
@@ -34,6 +35,7 @@ enum class placement : std::uint8_t {
   known,   ///< nowhere: RDP knows its outputs as expressions of symbols, and they are evaluated where they are read
   alias,   ///< nowhere: its output is its input's memory under another shape
   sizes,   ///< on the host, to learn a size that only data tells (a Range up to a computed limit): no fallback
+  bodies,  ///< control flow: the host decides which bodies run, which are programs of their own on the device
 };
 
 /// Whether the host computes the node during a run.
@@ -41,9 +43,14 @@ enum class placement : std::uint8_t {
   return where == placement::host || where == placement::sizes;
 }
 
-/// "device", "host", "shape" or "alias".
+/// Whether the host has a part in the node during a run, so that what follows may wait for it.
+[[nodiscard]] constexpr bool is_steered(placement where) noexcept {
+  return is_on_host(where) || where == placement::bodies;
+}
+
+/// "device", "host", "known", "alias", "sizes" or "bodies".
 [[nodiscard]] constexpr std::string_view name_of(placement where) noexcept {
-  constexpr std::string_view names[] = {"device", "host", "known", "alias", "sizes"};
+  constexpr std::string_view names[] = {"device", "host", "known", "alias", "sizes", "bodies"};
   return names[static_cast<unsigned>(where)];
 }
 
@@ -73,6 +80,8 @@ struct program {
   std::vector<value_id> roots;  ///< for every value, the value whose memory holds it
   /// Roots that are written in their place within another root (inputs of a concatenation within its output).
   std::map<value_id, value_part> parts;
+  /// A body of control flow: whoever enters it hands memory for its inputs and takes that of its outputs.
+  bool is_body = false;
   std::size_t crossings = 0;  ///< changes from device to host operators or back along the order
 
   /// The device commands of one inference in which no dim that only a run tells is 0.
@@ -365,8 +374,25 @@ class placer {
     return true;
   }
 
+  /// Whether the node's bodies can be programs: what goes in and out are tensors that a device holds.
+  [[nodiscard]] bool has_device_bodies(const node& n) const {
+    if (n.op->flow == flow_form::none || n.op->flow == flow_form::map) return false;
+    const auto is_tensor = [&](value_id v) {
+      return g_.facts(v).kind == value_kind::tensor && g_.facts(v).type != dtype::string;
+    };
+    const body_layout l = layout_of_bodies(n);
+    for (std::size_t i = 0; i < n.inputs.size(); ++i)
+      if (n.inputs[i] == no_value ? i >= l.first && i < l.captured_begin : !is_tensor(n.inputs[i])) return false;
+    return std::all_of(n.outputs.begin(), n.outputs.end(), [&](value_id v) { return v == no_value || is_tensor(v); });
+  }
+
   void place_single(placed_node& unit, std::string& refused) {
     const node& n = g_.node_at(unit.id);
+    if (has_device_bodies(n)) {
+      unit.where = placement::bodies;
+      unit.reason = "its bodies are programs of their own, made when they are first entered";
+      return;
+    }
     if (brings_[unit.id]) {
       if (computes_its_size(unit)) return;
       // Integers generated or spread up to a computed limit are arithmetic of sizes.
@@ -468,7 +494,7 @@ class placer {
   // Kahn's algorithm with two ready sets: all that can run where the last unit ran comes first.
   std::set<std::size_t> ready_device;
   std::set<std::size_t> ready_host;
-  const auto make_ready = [&](std::size_t u) { (is_on_host(units[u].where) ? ready_host : ready_device).insert(u); };
+  const auto make_ready = [&](std::size_t u) { (is_steered(units[u].where) ? ready_host : ready_device).insert(u); };
   for (std::size_t u = 0; u < units.size(); ++u)
     if (pending[u] == 0) make_ready(u);
   bool on_device = true;
@@ -483,7 +509,7 @@ class placer {
       if (any_host) ++result.crossings;
       any_device = true;
       any_host = false;
-    } else if (is_on_host(units[u].where)) {
+    } else if (is_steered(units[u].where)) {
       if (any_device) ++result.crossings;
       any_host = true;
       any_device = false;

@@ -93,7 +93,7 @@ struct run_memory {
   std::vector<memory::buffer_usage> usages;
   memory::offset_plan plan;
 
-  /// Whether sizes or arguments of the step depend on what a host operator computes during the run.
+  /// Whether sizes or arguments of the step depend on what a host operator computes, or a body hands, during the run.
   [[nodiscard]] bool is_late(std::size_t step) const { return step < late.size() && late[step]; }
   /// Values made during the run that nothing reads after the step.
   [[nodiscard]] std::span<const value_id> released_after(std::size_t step) const {
@@ -138,7 +138,7 @@ struct run_memory {
     // A whole is there from its first part on.
     planned.first_step = storages.touched[v].first;
     planned.last_step = storages.touched[v].last;
-    const auto bytes = known_bytes(detail::bytes_of(g.facts(v)));
+    const auto bytes = storage.handed ? std::nullopt : known_bytes(detail::bytes_of(g.facts(v)));
     const std::uint32_t record = records.of_storage[index];
     if (!bytes || (storage.role != storage_role::caller && record == program_storages::none)) {
       if (storage.role != storage_role::caller && planned.last_step >= 0)
@@ -190,7 +190,9 @@ struct run_memory {
         const bool from_host = first >= 0 && is_on_host(p.steps[static_cast<std::size_t>(first)].where);
         if (facts.elements)
           for (const index_expr& e : *facts.elements) result.late[s] = result.late[s] || !e.try_evaluate(symbols);
-        if ((from_host && !in_arena[root]) || !known_bytes(detail::bytes_of(facts))) result.late[s] = true;
+        const std::uint32_t storage = storages.of_value[root];
+        const bool handed = storage != program_storages::none && storages.all[storage].handed;
+        if ((from_host && !in_arena[root]) || handed || !known_bytes(detail::bytes_of(facts))) result.late[s] = true;
       }
     }
   if (records.usages.empty()) return result;

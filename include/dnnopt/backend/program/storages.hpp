@@ -30,7 +30,8 @@ struct program_storage {
   node_id scratch_of = no_node;  ///< the node whose scratch it is
   std::size_t scratch = 0;       ///< which one
   storage_role role = storage_role::intermediate;
-  std::optional<index_expr> bytes;  ///< nothing where the rank is unknown; 0 may come out
+  std::optional<index_expr> bytes;  ///< nothing where the rank is unknown, or handed; 0 may come out
+  bool handed = false;              ///< a body gives its memory, or takes it: it is another one in each run
 };
 
 /// First and last step that touch a value; -1 for none.
@@ -121,6 +122,7 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
 
   std::vector<bool> on_device(g.value_count(), false);
   std::vector<bool> written(g.value_count(), false);
+  std::vector<bool> handed(g.value_count(), false);
   const auto touch = [&](value_id v, std::size_t step) {
     touched_steps& t = s.touched[p.roots[v]];
     if (t.first < 0) t.first = static_cast<std::int64_t>(step);
@@ -136,13 +138,15 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
           on_device[p.roots[a.held]] = true;
           if (a.written) written[p.roots[a.held]] = true;
         }
-    } else if (is_on_host(placed.where)) {
+    } else if (is_steered(placed.where)) {
+      const bool hands = placed.where == placement::bodies;
       for (const value_id in : g.node_at(placed.id).inputs)
         if (in != no_value) touch(in, step);
       for (const value_id out : g.node_at(placed.id).outputs)
         if (out != no_value) {
           touch(out, step);
           written[p.roots[out]] = true;
+          if (hands) on_device[p.roots[out]] = handed[p.roots[out]] = true;
         }
     }
   }
@@ -159,11 +163,12 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
       continue;
     program_storage storage;
     storage.held = v;
-    storage.bytes = detail::bytes_of(facts);
     if (kept.contains(v))
       storage.role = storage_role::caller;
     else if (!written[v])
       storage.role = storage_role::whole_run;
+    storage.handed = handed[v] || (p.is_body && storage.role == storage_role::caller);
+    if (!storage.handed) storage.bytes = detail::bytes_of(facts);
     s.of_value[v] = static_cast<std::uint32_t>(s.all.size());
     s.all.push_back(storage);
   }
@@ -198,7 +203,7 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
       for (const codegen::kernel_plan& plan : placed.lowered.kernels)
         for (const codegen::pointer_argument& a : plan.pointers) add(a.held);
       detail::find_in_place(p, s, step, s.in_place[step]);
-    } else if (is_on_host(placed.where)) {
+    } else if (is_steered(placed.where)) {
       for (const value_id in : g.node_at(placed.id).inputs) add(in);
       for (const value_id out : g.node_at(placed.id).outputs) add(out);
     }
@@ -207,8 +212,8 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
 }
 
 /// The order graph of a program's steps under values of the symbols: operation i is step i. Sizes that the values do
-/// not tell are 0. Host steps are barriers: what a host operator computes may decide sizes (SoD2 section 4.3 partitions
-/// there), and each crossing of the bus costs. O(V + E).
+/// not tell are 0. Steps that the host steers are barriers: what they compute may decide sizes (SoD2 section 4.3
+/// partitions there), and each crossing of the bus costs. O(V + E).
 [[nodiscard]] inline memory::order_graph order_graph_of(const program& p, const program_storages& s,
                                                         const symbol_values& symbols) {
   const graph& g = *p.g;
@@ -245,7 +250,7 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
       for (const codegen::pointer_argument& a : plan.pointers)
         if (!a.written) reads(a.held);
     if (barrier) operation.after.push_back(*barrier);
-    if (is_on_host(p.steps[step].where)) {
+    if (is_steered(p.steps[step].where)) {
       operation.after.insert(operation.after.end(), since.begin(), since.end());
       since.clear();
       barrier = step;

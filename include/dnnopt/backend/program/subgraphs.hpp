@@ -158,7 +158,7 @@ class joined_steps {
   std::vector<bool> nac(count, false);
   for (std::uint32_t s = 0; s < count; ++s) {
     const placed_node& step = p.steps[s];
-    runs[s] = step.where == placement::device || is_on_host(step.where);
+    runs[s] = step.where == placement::device || is_steered(step.where);
     for (const node_id id : step.members) {
       if (step_of[id] == nobody) step_of[id] = s;
       nac[s] = nac[s] || (runs[s] && brings[id]);

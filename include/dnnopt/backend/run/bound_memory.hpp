@@ -40,6 +40,9 @@ class bound_memory {
         for (const codegen::pointer_argument& argument : plan.pointers)
           if (argument.held != no_value)
             (argument.written ? written_by_kernel_ : read_by_kernel_).insert(p.roots[argument.held]);
+      if (step.where == placement::bodies)
+        for (const value_id out : g.node_at(step.id).outputs)
+          if (out != no_value) body_writer_.emplace(p.roots[out], step.id);
       if (!is_on_host(step.where)) continue;
       for (const value_id in : g.node_at(step.id).inputs)
         if (in != no_value) host_reader_.emplace(p.roots[in], step.id);
@@ -357,8 +360,8 @@ class bound_memory {
   [[nodiscard]] bool is_on_device_only(value_id out) const {
     const value_id root = program_->roots[out];
     const graph& g = *program_->g;
-    return written_by_kernel_.contains(root) && !host_writer_.contains(root) && !g.facts(out).is_constant() &&
-           !g.facts(out).elements;
+    return written_by_kernel_.contains(root) && !host_writer_.contains(root) && !body_writer_.contains(root) &&
+           !g.facts(out).is_constant() && !g.facts(out).elements;
   }
 
   [[nodiscard]] std::optional<copy_reason> why_copied(place at) const {
@@ -374,6 +377,9 @@ class bound_memory {
       return copy_reason{"it is a constant: uploaded at every inference", true};
     if (const auto writer = host_writer_.find(root); writer != host_writer_.end())
       return copy_reason{host_operator(writer->second) + " computes it: uploaded at every inference", true};
+    if (const auto writer = body_writer_.find(root); writer != body_writer_.end())
+      return copy_reason{"a body of '" + g.node_at(writer->second).name + "' hands it over: copied at every inference",
+                         false};
     if (g.facts(id).elements)
       return copy_reason{"its elements are expressions of dims: uploaded at every inference", true};
     for (std::size_t i = 0; i < inputs_.size(); ++i)
@@ -428,6 +434,7 @@ class bound_memory {
   std::set<value_id> read_by_kernel_;
   std::map<value_id, node_id> host_reader_;  // by root
   std::map<value_id, node_id> host_writer_;
+  std::map<value_id, node_id> body_writer_;
   std::vector<std::optional<held>> inputs_;  // by position in the graph
   std::vector<std::optional<held>> outputs_;
   std::map<value_id, const held*> by_root_;

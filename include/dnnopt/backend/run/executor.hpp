@@ -21,6 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/flow/body_programs.hpp>
+#include <dnnopt/backend/flow/control_flow.hpp>
+#include <dnnopt/backend/flow/handed_value.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/program_cache.hpp>
 #include <dnnopt/backend/program/memory_limit.hpp>
@@ -53,10 +56,11 @@ using host_evaluator = std::vector<reference::host_value> (*)(const graph& g, no
 class opencl_executor {
  public:
   /// Builds all kernels (in parallel, from the cache where it has them) and uploads constants that kernels read.
-  /// Errors: kernel_build (work_groups_refused where a kernel object allows fewer work-items than it was lowered for);
-  /// out_of_device_memory.
+  /// `bodies` makes the programs of control flow when they are first entered; without it, control flow runs on the
+  /// host as one operator. Errors: kernel_build (work_groups_refused where a kernel object allows fewer work-items than
+  /// it was lowered for); out_of_device_memory.
   opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
-                  host_evaluator evaluate, offset_planner planner = plan_by_default)
+                  host_evaluator evaluate, offset_planner planner = plan_by_default, body_maker bodies = nullptr)
       : where_(&where),
         program_(std::move(p)),
         storages_(storages_of(*program_)),
@@ -66,8 +70,13 @@ class opencl_executor {
         kernels_(with_allowed_work_groups(build_kernels(programs, *program_), *program_, where.where().handle())),
         weights_(where, queues_.use(false), *program_, kernels_.prepare),
         placement_of_arena_(opencl::arena_placement(where.info())),
-        bound_(where, *program_) {
+        bound_(where, *program_),
+        bodies_(std::move(bodies)) {
     find_device_values();
+    for (const value_id in : program_->g->inputs())
+      input_symbols_.merge(fusion::symbols_given_by(program_->g->facts(in)));
+    for (const placed_node& step : program_->steps)
+      if (step.where == placement::bodies) bodies_.add(*program_->g, step.id);
     make_images();
   }
   opencl_executor(const opencl_executor&) = delete;
@@ -112,6 +121,52 @@ class opencl_executor {
   /// Where the arena lies from its next allocation on; opencl::arena_placement of the device unless told. Errors of the
   /// next run: unsupported for addressed memory on a device without it.
   void place_arena(opencl::memory_placement placement) noexcept { placement_of_arena_ = placement; }
+
+  /// One inference of a body within a run of the program around it: `inputs` are the graph's in order, `outer` what
+  /// symbols are outside. Everything goes to `queue` and may be under way when this returns; `pending` keeps what it
+  /// uses, and outlives the outputs. Precondition: the program is_body. Errors: as run.
+  [[nodiscard]] std::vector<handed_value> run_body(std::span<const handed_value> inputs, const symbol_values& outer,
+                                                   opencl::command_queue& queue, pending_memory& pending) {
+    const graph& g = *program_->g;
+    parts_ = {};
+    symbol_values symbols;
+    for (const std::uint32_t symbol : input_symbols_)
+      if (const auto known = outer.find(symbol)) symbols.bind(symbol, *known);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const value& v = g.value_at(g.inputs()[i]);
+      if (inputs[i].absent()) throw error(errc::missing_input, "'" + v.name + "' of a body is not given");
+      if (v.facts.type != dtype::undefined && inputs[i].type != v.facts.type)
+        throw error(errc::type_mismatch, "'" + v.name + "' is " + std::string(name_of(inputs[i].type)) + ", not " +
+                                             std::string(name_of(v.facts.type)));
+      bind_symbols(v, inputs[i].dims, symbols);
+      // The number of a turn, where sizes depend on it.
+      if (v.facts.elements && v.facts.elements->size() == 1 && !inputs[i].host.empty())
+        if (const auto symbol = v.facts.elements->front().as_symbol(); symbol && !symbols.find(*symbol))
+          symbols.bind(*symbol, integers_of(inputs[i].host).at(0));
+    }
+    instance& made = instance_for(symbols);
+    enter(made, queue);
+    run_state state{made, queue, symbols, nullptr, pending};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const value_id in = g.inputs()[i];
+      if (inputs[i].memory)
+        state.handed[program_->roots[in]] = inputs[i];
+      else
+        take_host_input(state, in, inputs[i].host);
+    }
+    run_steps(state);
+    std::vector<handed_value> outputs;
+    std::unordered_map<value_id, std::shared_ptr<opencl::device_buffer>> taken;
+    for (const value_id out : g.outputs()) outputs.push_back(take_output(state, out, taken));
+    // Uploads under way read these.
+    for (auto& [v, content] : state.host) pending.tensors.push_back(std::move(content));
+    host_ops_in_bodies_ = state.host_ops;
+    return outputs;
+  }
+  /// Operators on the host in the last run_body, those of bodies inside included.
+  [[nodiscard]] std::size_t host_ops_of_body() const noexcept { return host_ops_in_bodies_; }
+  /// The bodies of control flow: what was made for them, and how often they were entered.
+  [[nodiscard]] const body_programs& bodies() const noexcept { return bodies_; }
 
   /// What the last run enqueued.
   [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }
@@ -170,7 +225,8 @@ class opencl_executor {
       enter(made, queue);
     }
     const opencl::command_counts before = queue.counts();
-    run_state state{made, queue, symbols, {}, {}, observer, 0};
+    pending_memory pending;
+    run_state state{made, queue, symbols, observer, pending};
     state.checked_guards = made.checked_guards;
     state.unchecked_guards =
         std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
@@ -179,19 +235,9 @@ class opencl_executor {
     const finish_on_error guard(queue);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (bound_.is_input_bound(i)) continue;
-      state.host[g.inputs()[i]] = inputs[i];
-      if (device_values_[program_->roots[g.inputs()[i]]]) upload(state, g.inputs()[i], inputs[i]);
+      take_host_input(state, g.inputs()[i], inputs[i]);
     }
-    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
-      const placed_node& step = program_->steps[s];
-      state.step = s;
-      if (step.where == placement::device)
-        launch(state, s);
-      else if (is_on_host(step.where))
-        evaluate_on_host(state, s);
-      release_after(state, s);
-      if (poison_) poison_after(state, s);
-    }
+    run_steps(state);
     for (std::size_t i = 0; i < g.outputs().size(); ++i) {
       if (bound_.is_output_bound(i)) {
         deliver(state, i);
@@ -242,27 +288,38 @@ class opencl_executor {
     instance& own;
     opencl::command_queue& queue;
     symbol_values& symbols;
-    std::unordered_map<value_id, tensor> host;       // values at hand on the host
-    std::unordered_map<value_id, value_id> waiting;  // of them, by root, those that kernels read later in the run
     run_observer* observer;
-    std::size_t host_ops;
+    pending_memory& pending;
+    std::size_t host_ops = 0;
     std::size_t step = 0;
+    std::unordered_map<value_id, tensor> host{};          // values at hand on the host
+    std::unordered_map<value_id, value_id> waiting{};     // of them, by root, those that kernels read later in the run
+    std::unordered_map<value_id, handed_value> handed{};  // by root: what bodies handed, or whoever entered this one
     std::unordered_map<value_id, reference::host_value> containers{};  // sequences and optionals: on the host alone
-    // Commands under way read and write these: OpenCL keeps neither buffers nor host memory alive for them.
-    std::vector<opencl::device_buffer> dying{};
-    std::vector<tensor> dying_on_host{};
-    std::vector<std::vector<std::byte>> dying_texels{};
     // Guards whose symbols are bound during the run.
     std::vector<bool> checked_guards{};
     bool unchecked_guards = false;
-
-    /// Everything enqueued so far is done.
-    void reached() {
-      dying.clear();
-      dying_on_host.clear();
-      dying_texels.clear();
-    }
   };
+
+  void run_steps(run_state& state) {
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+      const placed_node& step = program_->steps[s];
+      state.step = s;
+      if (step.where == placement::device)
+        launch(state, s);
+      else if (step.where == placement::bodies)
+        run_bodies(state, s);
+      else if (is_on_host(step.where))
+        evaluate_on_host(state, s);
+      release_after(state, s);
+      if (poison_) poison_after(state, s);
+    }
+  }
+
+  void take_host_input(run_state& state, value_id in, const tensor& content) {
+    state.host[in] = content;
+    if (device_values_[program_->roots[in]]) upload(state, in, content);
+  }
 
   static constexpr std::size_t kept_instances = 8;
   static constexpr std::size_t kept_regions = 16384;
@@ -445,6 +502,7 @@ class opencl_executor {
   const opencl::device_buffer& buffer_of(run_state& state, value_id v) {
     const value_id root = program_->roots[v];
     if (opencl::device_buffer* const constant = weights_.find(root)) return *constant;
+    if (const auto given = state.handed.find(root); given != state.handed.end()) return *given->second.memory;
     if (const opencl::device_buffer* const bound = bound_.of_root(root)) {
       bound_.check_late(root, state.symbols);
       return *bound;
@@ -453,23 +511,24 @@ class opencl_executor {
     const std::size_t bytes = bytes_of(root, state.symbols);
     // An output whose size data decide is still held from the last run, which may have told a smaller one.
     if (!buffer.empty() && buffer.bytes() < bytes)
-      state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
-    if (buffer.empty()) buffer = late_buffer(state, bytes, root);
+      state.pending.buffers.push_back(std::exchange(buffer, opencl::device_buffer()));
+    if (buffer.empty()) buffer = late_buffer(state, bytes, program_->g->value_at(root).name);
     return buffer;
   }
 
   /// Memory for a value whose size this run has told: that of one which no command to come reads, where one is large
   /// enough and not much larger (commands under way read it before those to come write it), else new. Linear in the
   /// values of this kind that ended since the device was waited for.
-  opencl::device_buffer late_buffer(run_state& state, std::size_t bytes, value_id root) {
-    auto best = state.dying.end();
-    for (auto at = state.dying.begin(); at != state.dying.end(); ++at)
+  opencl::device_buffer late_buffer(run_state& state, std::size_t bytes, std::string_view name) {
+    std::vector<opencl::device_buffer>& free = state.pending.buffers;
+    auto best = free.end();
+    for (auto at = free.begin(); at != free.end(); ++at)
       if (at->bytes() >= bytes && at->bytes() <= 2 * bytes + small_waste &&
-          (best == state.dying.end() || at->bytes() < best->bytes()))
+          (best == free.end() || at->bytes() < best->bytes()))
         best = at;
-    if (best == state.dying.end()) return where_->memory().allocate(bytes, program_->g->value_at(root).name);
+    if (best == free.end()) return where_->memory().allocate(bytes, name);
     opencl::device_buffer reused = std::move(*best);
-    state.dying.erase(best);
+    free.erase(best);
     return reused;
   }
 
@@ -490,16 +549,17 @@ class opencl_executor {
 
   void upload(run_state& state, value_id v, const tensor& content) {
     if (const auto& layout = program_->g->facts(v).texels) {
-      state.dying_texels.push_back(upload_texels(state.queue, texels_of(state, v), content, layout->packed,
-                                                 sink_of(state, run_observer::direction::upload)));
+      state.pending.texels.push_back(upload_texels(state.queue, texels_of(state, v), content, layout->packed,
+                                                   sink_of(state, run_observer::direction::upload)));
       return;
     }
     // What the host computed may have another size at every run.
     const value_id root = program_->roots[v];
     opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
     if (!buffer.empty() && buffer.bytes() < content.byte_size())
-      state.dying.push_back(std::exchange(buffer, opencl::device_buffer()));
-    if (buffer.empty()) buffer = late_buffer(state, std::max<std::size_t>(content.byte_size(), 1), root);
+      state.pending.buffers.push_back(std::exchange(buffer, opencl::device_buffer()));
+    if (buffer.empty())
+      buffer = late_buffer(state, std::max<std::size_t>(content.byte_size(), 1), program_->g->value_at(root).name);
     state.queue.upload(buffer, content.bytes(), 0, false, sink_of(state, run_observer::direction::upload));
   }
 
@@ -602,12 +662,12 @@ class opencl_executor {
     const graph& g = *program_->g;
     const value_id root = program_->roots[v];
     const value& held = g.value_at(root);
-    if (held.facts.is_constant() || !held.facts.elements) return;
+    if (held.facts.is_constant() || !held.facts.elements || state.host.contains(root)) return;
     if (state.own.materialized[root] && !state.own.memory.is_late(state.step)) return;
     tensor content = evaluate_elements(held, state.symbols);
     upload(state, root, content);
     state.own.materialized[root] = true;
-    state.dying_on_host.push_back(std::move(content));
+    state.pending.tensors.push_back(std::move(content));
   }
 
   /// The value where the host has it or can tell it.
@@ -630,7 +690,9 @@ class opencl_executor {
     if (state.containers.contains(v))
       throw error(errc::unsupported, "'" + program_->g->value_at(v).name + "' is no tensor");
     const value_facts& facts = program_->g->facts(v);
-    tensor out(facts.type, evaluate(*facts.dims, state.symbols));
+    const handed_value* const given = handed_at(state, v);
+    tensor out =
+        given != nullptr ? tensor(given->type, given->dims) : tensor(facts.type, evaluate(*facts.dims, state.symbols));
     if (out.size() == 0) return out;
     if (facts.texels) {
       download_texels(state.queue, texels_of(state, v), facts.texels->packed, out, wait_,
@@ -645,6 +707,12 @@ class opencl_executor {
     return facts.narrowed && blocking ? widened(out) : out;
   }
 
+  /// The value as bodies handed it under its own shape, or null.
+  [[nodiscard]] static const handed_value* handed_at(const run_state& state, value_id v) {
+    const auto found = state.handed.find(v);
+    return found == state.handed.end() ? nullptr : &found->second;
+  }
+
   /// A bound output: kernels wrote it where it is bound, or it is copied now, as bound_value::reason tells.
   void deliver(run_state& state, std::size_t position) {
     const value_id out = program_->g->outputs()[position];
@@ -654,7 +722,7 @@ class opencl_executor {
     const opencl::device_buffer& memory = bound_.output(position);
     if (std::optional<tensor> held = on_host(state, out)) {
       state.queue.upload(memory, held->bytes(), 0, false, sink_of(state, run_observer::direction::upload));
-      state.dying_on_host.push_back(std::move(*held));
+      state.pending.tensors.push_back(std::move(*held));
       return;
     }
     const auto bytes = static_cast<std::size_t>(detail::bytes_of(program_->g->facts(out))->evaluate(state.symbols));
@@ -665,7 +733,7 @@ class opencl_executor {
   void wait(run_state& state) {
     const std::int64_t begin = state.observer == nullptr ? 0 : state.observer->now();
     state.queue.finish(wait_);
-    state.reached();
+    state.pending.reached();
     if (state.observer != nullptr) state.observer->waited(begin);
   }
 
@@ -703,6 +771,176 @@ class opencl_executor {
     check_new_guards(state);
   }
 
+  /// What control flow asks for while step `s` runs.
+  class step_bodies final : public body_caller {
+   public:
+    step_bodies(opencl_executor& owner, run_state& state, std::size_t s)
+        : owner_(owner), state_(state), id_(owner.program_->steps[s].id) {}
+    std::vector<handed_value> enter(std::string_view key, std::span<const handed_value> arguments) override {
+      return owner_.enter_body(state_, id_, key, arguments);
+    }
+    std::int64_t number(const handed_value& value) override {
+      const tensor read = owner_.read_back(state_, value);
+      if (read.size() != 1)
+        throw error(errc::shape_mismatch, "a condition or count has " + std::to_string(read.size()) + " elements");
+      return integers_of(read)[0];
+    }
+    turn_stack stack(std::int64_t axis, bool backwards, std::optional<std::size_t> turns) override {
+      return {state_.queue,
+              state_.pending,
+              [this](std::size_t bytes) { return owner_.late_buffer(state_, bytes, "what turns give"); },
+              axis,
+              backwards,
+              turns};
+    }
+    handed_value empty_stack(std::size_t o, std::int64_t axis) override {
+      return owner_.empty_stack(state_, id_, o, axis);
+    }
+
+   private:
+    opencl_executor& owner_;
+    run_state& state_;
+    node_id id_;
+  };
+
+  /// A step of control flow: its operands stay where they are, and results are taken from its bodies as they are.
+  void run_bodies(run_state& state, std::size_t s) {
+    const graph& g = *program_->g;
+    const node& n = g.node_at(program_->steps[s].id);
+    const bool contained = std::any_of(n.inputs.begin(), n.inputs.end(),
+                                       [&](value_id v) { return v != no_value && state.containers.contains(v); });
+    if (!bodies_.any() || contained) {
+      evaluate_on_host(state, s);
+      ++state.host_ops;
+      return;
+    }
+    std::vector<handed_value> results;
+    try {
+      std::vector<handed_value> inputs;
+      for (const value_id in : n.inputs) inputs.push_back(in == no_value ? handed_value() : hand(state, in));
+      step_bodies caller(*this, state, s);
+      results = run_control_flow(n, inputs, caller);
+    } catch (const error& e) {
+      const std::string_view text = e.what();
+      const std::size_t after = text.find("] ");
+      throw error(e.code(), detail::describe(n) + ": " +
+                                std::string(after == std::string_view::npos ? text : text.substr(after + 2)));
+    }
+    for (std::size_t o = 0; o < n.outputs.size(); ++o)
+      if (n.outputs[o] != no_value) take_over(state, n.outputs[o], std::move(results.at(o)));
+    check_new_guards(state);
+  }
+
+  /// The value for a body: where it lies, and nothing of it is copied.
+  [[nodiscard]] handed_value hand(run_state& state, value_id v) {
+    if (std::optional<tensor> held = on_host(state, v)) return handed_value(std::move(*held));
+    if (const handed_value* const given = handed_at(state, v)) return *given;
+    const value_facts& facts = program_->g->facts(v);
+    if (facts.texels) return handed_value(fetch(state, v, true));
+    dim_list dims = evaluate(*facts.dims, state.symbols);
+    if (element_count(dims) == 0) return handed_value(tensor(facts.type, std::move(dims)));
+    if (const auto root = state.handed.find(program_->roots[v]); root != state.handed.end())
+      return {facts.type, std::move(dims), root->second.memory};
+    return {facts.type, std::move(dims), lent(buffer_of(state, v))};
+  }
+
+  void take_over(run_state& state, value_id out, handed_value result) {
+    const value& v = program_->g->value_at(out);
+    if (v.facts.type != dtype::undefined && result.type != v.facts.type)
+      throw error(errc::type_mismatch, "'" + v.name + "' is " + std::string(name_of(result.type)) + ", not " +
+                                           std::string(name_of(v.facts.type)));
+    bind_symbols(v, result.dims, state.symbols);
+    const value_id root = program_->roots[out];
+    if (result.memory) {
+      state.handed[root] = std::move(result);
+      return;
+    }
+    if (device_values_[root]) state.waiting[root] = out;
+    state.host[out] = std::move(result.host);
+  }
+
+  /// An output of a body: on the host where the host has it; memory that kernels wrote goes to whoever entered.
+  [[nodiscard]] handed_value take_output(run_state& state, value_id out,
+                                         std::unordered_map<value_id, std::shared_ptr<opencl::device_buffer>>& taken) {
+    const value_id root = program_->roots[out];
+    const bool own = !state.handed.contains(root) && !taken.contains(root);
+    const value_facts& facts = program_->g->facts(out);
+    if (on_host(state, out) || handed_at(state, out) != nullptr) return hand(state, out);
+    if (state.containers.contains(out))
+      throw error(errc::unsupported, "'" + program_->g->value_at(out).name + "' is no tensor");
+    dim_list dims = evaluate(*facts.dims, state.symbols);
+    if (!own || element_count(dims) == 0) {
+      if (const auto found = taken.find(root); found != taken.end() && element_count(dims) != 0)
+        return {facts.type, std::move(dims), found->second};
+      return hand(state, out);
+    }
+    (void)buffer_of(state, out);
+    opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
+    auto memory = handed_over(std::exchange(buffer, opencl::device_buffer()), state.pending);
+    taken.emplace(root, memory);
+    return {facts.type, std::move(dims), std::move(memory)};
+  }
+
+  [[nodiscard]] std::vector<handed_value> enter_body(run_state& state, node_id id, std::string_view key,
+                                                     std::span<const handed_value> arguments) {
+    const graph& g = *program_->g;
+    const node& n = g.node_at(id);
+    const body_layout l = layout_of_bodies(n);
+    // Ranks of the node's inputs as they are in this turn.
+    body_entry ranks;
+    ranks.ranks.resize(n.inputs.size());
+    for (std::size_t i = 0; i < l.carried + l.scanned; ++i)
+      ranks.ranks[l.first + i] = arguments[l.counters + i].dims.size();
+    for (std::size_t i = l.captured_begin; i < n.inputs.size(); ++i)
+      ranks.ranks[i] = arguments[l.counters + l.carried + l.scanned + i - l.captured_begin].dims.size();
+    body_programs::entry& body = bodies_.at(g, id, key, ranks);
+    const body_program& made = body.made.front().second;
+    std::vector<handed_value> inputs;
+    for (const std::size_t a : made.arguments) inputs.push_back(arguments[a]);
+    const opencl::command_counts before = state.queue.counts();
+    std::vector<handed_value> results = made.executor->run_body(inputs, state.symbols, state.queue, state.pending);
+    ++body.figures.entered;
+    body.figures.kernels += static_cast<std::uint64_t>((state.queue.counts() - before).device_commands());
+    body.figures.host_ops += made.executor->host_ops_of_body();
+    state.host_ops += made.executor->host_ops_of_body();
+    return results;
+  }
+
+  [[nodiscard]] tensor read_back(run_state& state, const handed_value& value) {
+    if (!value.memory) return value.host;
+    tensor read(value.type, value.dims);
+    const bool polled = wait_ != wait_mode::blocking;
+    state.queue.download(*value.memory, read.mutable_bytes(), 0, !polled,
+                         sink_of(state, run_observer::direction::download));
+    if (polled) state.queue.finish(wait_);
+    // Whatever was enqueued before is done; buffers stay for what comes.
+    state.pending.tensors.clear();
+    state.pending.texels.clear();
+    return read;
+  }
+
+  /// No turn ran: dims that nothing tells count 0.
+  [[nodiscard]] handed_value empty_stack(const run_state& state, node_id id, std::size_t o, std::int64_t axis) const {
+    const graph& g = *program_->g;
+    const node& n = g.node_at(id);
+    const graph& body = *n.attributes.require<subgraph>("body");
+    const value_facts* facts = n.outputs.at(o) == no_value ? nullptr : &g.facts(n.outputs[o]);
+    const body_layout l = layout_of_bodies(n);
+    const value_facts& part = body.facts(body.outputs().at(l.conditions + o));
+    dim_list dims;
+    if (facts != nullptr && facts->dims) {
+      for (const index_expr& dim : *facts->dims) dims.push_back(dim.try_evaluate(state.symbols).value_or(0));
+      dims[ops::axis_of(axis, dims.size(), n.op->name)] = 0;
+    } else {
+      if (part.dims)
+        for (const index_expr& dim : *part.dims) dims.push_back(dim.as_constant().value_or(0));
+      dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(ops::axis_of(axis, dims.size() + 1, n.op->name)), 0);
+    }
+    dtype type = facts != nullptr && facts->type != dtype::undefined ? facts->type : part.type;
+    if (type == dtype::undefined) type = dtype::float32;
+    return handed_value(tensor(type, std::move(dims)));
+  }
+
   /// Guards whose symbols were bound since the last look. Errors: as check_guards.
   void check_new_guards(run_state& state) const {
     if (!state.unchecked_guards) return;
@@ -713,10 +951,11 @@ class opencl_executor {
 
   void release_after(run_state& state, std::size_t s) {
     for (const value_id v : state.own.memory.released_after(s)) {
+      state.handed.erase(v);
       if (!state.own.buffers[v].empty())
-        state.dying.push_back(std::exchange(state.own.buffers[v], opencl::device_buffer()));
+        state.pending.buffers.push_back(std::exchange(state.own.buffers[v], opencl::device_buffer()));
       if (const auto held = state.host.find(v); held != state.host.end()) {
-        state.dying_on_host.push_back(std::move(held->second));
+        state.pending.tensors.push_back(std::move(held->second));
         state.host.erase(held);
       }
     }
@@ -740,6 +979,9 @@ class opencl_executor {
   opencl::memory_placement placement_of_arena_;
   opencl::arena arena_;  // before what holds shares of it
   bound_memory bound_;   // before the kernels that it is an argument of
+  body_programs bodies_;
+  std::set<std::uint32_t> input_symbols_;  // that the graph's inputs tell, by dims or elements
+  std::size_t host_ops_in_bodies_ = 0;
   std::list<instance> instances_;
   instance* last_ = nullptr;
   symbol_values last_symbols_;         // of the last run, those that data decided among them

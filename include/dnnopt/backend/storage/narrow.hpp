@@ -51,7 +51,7 @@ inline constexpr std::int64_t least_narrowed_elements = 256;
 
 /// By root, who besides kernels of a program sees a value.
 struct seen_outside {
-  std::vector<bool> always;   ///< the caller, or a host operator that makes it
+  std::vector<bool> always;   ///< the caller, a host operator that makes it, or a body of control flow
   std::vector<bool> by_host;  ///< a host operator reads it
   [[nodiscard]] bool any(value_id root) const { return always[root] || by_host[root]; }
 };
@@ -68,9 +68,10 @@ struct seen_outside {
       const node& n = g.node_at(id);
       for (const value_id v : n.outputs)
         if (v != no_value) outside.always[p.roots[v]] = true;
-      if (!is_on_host(step.where)) continue;
+      if (!is_steered(step.where)) continue;
+      std::vector<bool>& readers = step.where == placement::bodies ? outside.always : outside.by_host;
       for (const value_id v : n.inputs)
-        if (v != no_value) outside.by_host[p.roots[v]] = true;
+        if (v != no_value) readers[p.roots[v]] = true;
     }
   }
   return outside;

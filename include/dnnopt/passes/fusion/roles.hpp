@@ -71,13 +71,23 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
   return symbols;
 }
 
-/// Symbols that no graph input tells, each with the node that first has it in an output's dims: its value is known when
+/// The symbols in the dims and elements of a value.
+[[nodiscard]] inline std::set<std::uint32_t> symbols_given_by(const value_facts& facts) {
+  std::set<std::uint32_t> symbols = symbols_of(facts);
+  if (facts.elements)
+    for (const index_expr& e : *facts.elements)
+      if (!e.is_constant()) detail::collect_symbols(e, symbols);
+  return symbols;
+}
+
+/// Symbols that no graph input tells (by its dims, or by elements that a body of control flow is given as expressions),
+/// each with the node that first has it in an output's dims: its value is known when
 /// that node has run (SoD2's execution determined output). Precondition: rdp has run. O(V + E).
 [[nodiscard]] inline std::unordered_map<std::uint32_t, node_id> late_symbols(const graph& g,
                                                                              const std::vector<node_id>& order) {
   std::unordered_map<std::uint32_t, node_id> late;
   std::set<std::uint32_t> bound;
-  for (const value_id in : g.inputs()) bound.merge(symbols_of(g.facts(in)));
+  for (const value_id in : g.inputs()) bound.merge(symbols_given_by(g.facts(in)));
   for (const node_id id : order)
     for (const value_facts& facts : g.node_at(id).outputs | views::present | views::facts_in(g))
       for (const std::uint32_t symbol : symbols_of(facts))
@@ -123,7 +133,7 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
 [[nodiscard]] inline role role_of(const graph& g, node_id id, bool brings_symbols) {
   const node& n = g.node_at(id);
   if (is_known(g, id)) return role::known;
-  if (brings_symbols || n.op->branches || n.outputs.empty() || n.outputs[0] == no_value ||
+  if (brings_symbols || n.op->flow != flow_form::none || n.outputs.empty() || n.outputs[0] == no_value ||
       n.formal_inputs() != n.inputs.size())
     return role::alone;
   for (const auto& [name, held] : n.attributes)

@@ -1,0 +1,90 @@
+// Owns the programs of the bodies of control flow: each is made when it is first entered, and kept.
+#ifndef DNNOPT_BACKEND_FLOW_BODY_PROGRAMS_HPP
+#define DNNOPT_BACKEND_FLOW_BODY_PROGRAMS_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <dnnopt/error.hpp>
+#include <dnnopt/graph.hpp>
+#include <dnnopt/passes/enter_body.hpp>
+
+namespace dnnopt {
+
+class opencl_executor;
+
+/// A body that is a program.
+struct body_program {
+  std::shared_ptr<opencl_executor> executor;
+  std::vector<std::size_t> arguments;  ///< as separate_body has them
+};
+
+/// Makes the program of the body in attribute `key` of node `id`. Errors: those of make_separate_body and compile.
+using body_maker = std::function<body_program(const graph& g, node_id id, std::string_view key, const body_entry& entry)>;
+
+/// What happened to one body since its session was made.
+struct body_figures {
+  node_id node = no_node;
+  std::string key;           ///< the attribute that holds it
+  std::size_t programs = 0;  ///< one, or one for each set of ranks that came; none before it is entered
+  std::size_t entered = 0;   ///< turns of a Loop or Scan count each
+  std::uint64_t kernels = 0;   ///< device commands of all entries, those of bodies inside included
+  std::uint64_t host_ops = 0;  ///< operators on the host of all entries, the same
+};
+
+/// The bodies of one program's nodes.
+class body_programs {
+ public:
+  /// A body with its programs.
+  struct entry {
+    body_figures figures;
+    std::list<std::pair<body_entry, body_program>> made;  ///< by ranks; the last one entered first
+  };
+
+  explicit body_programs(body_maker maker) : maker_(std::move(maker)) {}
+
+  /// Whether bodies can be programs at all.
+  [[nodiscard]] bool any() const noexcept { return maker_ != nullptr; }
+
+  /// Knows a node's bodies, none of which has a program.
+  void add(const graph& g, node_id id) {
+    for (const auto& [key, held] : g.node_at(id).attributes)
+      if (std::holds_alternative<subgraph>(held)) entries_[{id, key}].figures = {id, key, 0, 0, 0, 0};
+  }
+
+  /// The body's entry, with the program for those ranks at its front; made now where there is none. Errors: those of
+  /// the maker.
+  [[nodiscard]] entry& at(const graph& g, node_id id, std::string_view key, const body_entry& ranks) {
+    entry& body = entries_[{id, std::string(key)}];
+    const auto found = std::find_if(body.made.begin(), body.made.end(),
+                                    [&](const auto& one) { return one.first.ranks == ranks.ranks; });
+    if (found == body.made.end()) {
+      body.made.emplace_front(ranks, maker_(g, id, key, ranks));
+      body.figures.programs = body.made.size();
+    } else {
+      body.made.splice(body.made.begin(), body.made, found);
+    }
+    return body;
+  }
+
+  /// All bodies by node and attribute.
+  [[nodiscard]] const std::map<std::pair<node_id, std::string>, entry>& all() const noexcept { return entries_; }
+
+ private:
+  body_maker maker_;
+  std::map<std::pair<node_id, std::string>, entry> entries_;
+};
+
+}  // namespace dnnopt
+
+#endif  // DNNOPT_BACKEND_FLOW_BODY_PROGRAMS_HPP
