@@ -56,9 +56,8 @@ class flow_scope {
   }
   void output(const flow_value& v) {
     // One value may be several outputs, and a captured one an output: an operator between them as exporters write it.
-    const flow_value own = v.scope == this && !g_.is_output(v.id) && g_.value_at(v.id).producer != no_node
-                               ? v
-                               : node("Identity", {v});
+    const flow_value own =
+        v.scope == this && !g_.is_output(v.id) && g_.value_at(v.id).producer != no_node ? v : node("Identity", {v});
     g_.add_output(own.id);
   }
 

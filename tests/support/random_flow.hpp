@@ -141,8 +141,7 @@ class random_flow {
       flow_values own = values;
       for (std::size_t k = 0; k < carried.size(); ++k) own.push_back(body.input());
       const flow_values states(own.end() - static_cast<std::ptrdiff_t>(carried.size()), own.end());
-      own.push_back(body.node(
-          "Add", {states[0], body.node("Cast", {turn}, with("to", std::int64_t{1}))}));
+      own.push_back(body.node("Add", {states[0], body.node("Cast", {turn}, with("to", std::int64_t{1}))}));
       const flow_values made = inside(body, own, depth + 1);
       body.output(by_data ? condition(body, made) : going);
       for (std::size_t k = 0; k < carried.size(); ++k) body.output(k == 0 ? made.back() : any(made));
@@ -160,19 +159,21 @@ class random_flow {
     attributes.set("scan_input_directions", std::vector<std::int64_t>{static_cast<std::int64_t>(pick(2))});
     attributes.set("scan_output_axes", std::vector<std::int64_t>{static_cast<std::int64_t>(pick(2))});
     attributes.set("scan_output_directions", std::vector<std::int64_t>{static_cast<std::int64_t>(pick(2))});
-    return s.scan({state}, {scanned}, 2,
-                  [&](flow_scope& body) {
-                    flow_values own = values;
-                    own.push_back(body.input());
-                    const flow_value slice = body.input();
-                    own.push_back(body.node("Unsqueeze", {slice, body.list({0})}));
-                    const flow_values made = inside(body, own, depth + 1);
-                    body.output(made.back());
-                    const flow_value part = body.node("Reshape", {body.node("Add", {sum(body, any(made), true), sum(body, slice, false)}), body.list({1})});
-                    declare(body, part);
-                    body.output(part);
-                  },
-                  std::move(attributes));
+    return s.scan(
+        {state}, {scanned}, 2,
+        [&](flow_scope& body) {
+          flow_values own = values;
+          own.push_back(body.input());
+          const flow_value slice = body.input();
+          own.push_back(body.node("Unsqueeze", {slice, body.list({0})}));
+          const flow_values made = inside(body, own, depth + 1);
+          body.output(made.back());
+          const flow_value part = body.node(
+              "Reshape", {body.node("Add", {sum(body, any(made), true), sum(body, slice, false)}), body.list({1})});
+          declare(body, part);
+          body.output(part);
+        },
+        std::move(attributes));
   }
 
   std::mt19937 random_;

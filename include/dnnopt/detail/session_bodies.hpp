@@ -90,7 +90,8 @@ struct session::state {
   [[nodiscard]] compiled specialize(const named_tensors& inputs);
   [[nodiscard]] std::unique_ptr<opencl_executor> make_executor(const std::shared_ptr<const graph>& g,
                                                                bool require_device, bool is_body = false);
-  [[nodiscard]] body_program make_body(const graph& outer, node_id id, std::string_view key, const body_entry& entry);
+  [[nodiscard]] body_program make_body(const graph& outer, node_id id, std::string_view key, const body_entry& entry,
+                                       bool may_be_exact);
   [[nodiscard]] device_lowering lowering_of(const graph& g) const {
     return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form,
                         options.precision);
@@ -283,8 +284,8 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
     try {
       made = std::make_unique<opencl_executor>(
           device->context, device->programs, placed, &reference::evaluate_values, planner_of(options.memory),
-          [this](const graph& outer, node_id id, std::string_view key, const body_entry& entry) {
-            return make_body(outer, id, key, entry);
+          [this](const graph& outer, node_id id, std::string_view key, const body_entry& entry, bool may_be_exact) {
+            return make_body(outer, id, key, entry, may_be_exact);
           });
     } catch (const work_groups_refused& refused) {
       if (!lower_limits(limits, refused, *placed->g, report.smaller_work_groups)) throw;
@@ -303,17 +304,24 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
   return made;
 }
 
-/// The program of a body, by the same passes, storage, limits and kernels as the model's own.
+/// The program of a body, by the same passes, storage, limits and kernels as the model's own. Where symbols leave some
+/// of a general body without kernels (an exporter's If on a dim, of branches with different ranks, leaves ranks open),
+/// dims that are numbers may do better.
 DNNOPT_BODY body_program session::state::make_body(const graph& outer, node_id id, std::string_view key,
-                                                   const body_entry& entry) {
+                                                   const body_entry& entry, bool may_be_exact) {
   separate_body body = make_separate_body(outer, id, key, entry);
   const auto begin = std::chrono::steady_clock::now();
   for (const pass_report& pass : detail::run_wanted_passes(body.g, options))
     add_new_warnings(report.warnings, pass.warnings);
   report.pass_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto optimized = std::make_shared<const graph>(std::move(body.g));
+  if (may_be_exact && detail::has_symbols(*optimized)) {
+    const device_lowering lowering = lowering_of(*optimized);
+    if (make_stored_program(optimized, options.precision, lowering.options, false).placed.host_count() != 0)
+      return {nullptr, std::move(body.arguments)};
+  }
   ++report.body_programs;
-  return {make_executor(std::make_shared<const graph>(std::move(body.g)), options.require_device, true),
-          std::move(body.arguments)};
+  return {make_executor(optimized, options.require_device, true), std::move(body.arguments)};
 }
 
 /// Checks the guards of the general graph and the ranges of its symbols, so that an error names symbols whatever

@@ -1,5 +1,5 @@
-// Owns what the bodies of control flow know of what they are given: a copy of a body as its node enters it, and what the
-// node's outputs then are.
+// Owns what the bodies of control flow know of what they are given: a copy of a body as its node enters it, and what
+// the node's outputs then are.
 #ifndef DNNOPT_PASSES_ENTER_BODY_HPP
 #define DNNOPT_PASSES_ENTER_BODY_HPP
 
@@ -65,8 +65,15 @@ struct body_layout {
 struct body_entry {
   /// By input of the node, the rank that a run has found where the graph knows none; may be empty.
   std::vector<std::optional<std::size_t>> ranks{};
+  /// The same for dims, and for elements that are expressions: a body for one turn with exactly these. Both empty: for
+  /// any.
+  std::vector<std::optional<std::vector<std::int64_t>>> dims{};
+  std::vector<std::optional<std::vector<std::int64_t>>> elements{};
   /// The number of a Loop's turn is an expression, so that dims may depend on it; else data.
   bool turn_is_symbol = true;
+
+  [[nodiscard]] bool is_exact() const noexcept { return !dims.empty(); }
+  friend bool operator==(const body_entry&, const body_entry&) = default;
 };
 
 /// A body as its node enters it.
@@ -158,6 +165,21 @@ inline void forget_inferred(graph& body) {
   return facts;
 }
 
+/// The facts of an input with the numbers that `entry` has of it.
+[[nodiscard]] inline value_facts exact_facts(value_facts facts, const body_entry& entry, std::size_t input) {
+  const auto numbers = [](const std::vector<std::int64_t>& from) {
+    std::vector<index_expr> made;
+    for (const std::int64_t number : from) made.emplace_back(number);
+    return made;
+  };
+  if (const auto& dims = entry.dims.at(input)) {
+    const std::vector<index_expr> made = numbers(*dims);
+    facts.dims = shape(made.begin(), made.end());
+  }
+  if (const auto& elements = entry.elements.at(input); elements && facts.elements) facts.elements = numbers(*elements);
+  return facts;
+}
+
 /// Widens what is assumed of carried values to what a turn gives; whether something changed.
 inline bool widen(std::vector<value_facts>& assumed, const graph& settled, const body_layout& l,
                   const std::vector<std::optional<std::size_t>>& ranks, fresh_dims& fresh,
@@ -204,6 +226,9 @@ template <class Settle>
   detail::fresh_dims fresh(outer, id, result.fresh);
   const auto facts_of = [&](std::size_t input) {
     value_facts facts = n.inputs[input] == no_value ? value_facts{} : outer.facts(n.inputs[input]);
+    if (entry.is_exact()) return detail::exact_facts(std::move(facts), entry, input);
+    if (facts.dims && input < entry.ranks.size() && entry.ranks[input] && facts.dims->size() != *entry.ranks[input])
+      facts.dims.reset();
     if (!facts.dims && input < entry.ranks.size() && entry.ranks[input])
       facts.dims = fresh.all(input - std::min(input, l.first), *entry.ranks[input]);
     return facts;
@@ -233,7 +258,8 @@ template <class Settle>
       detail::set_input_facts(result.g, l.counters + l.carried + l.scanned + i - l.captured_begin,
                               detail::captured_facts(facts_of(i)));
     settle(result.g);
-    if (!detail::widen(assumed, result.g, l, entry.ranks, fresh, result.fresh)) break;
+    // Another turn enters another body.
+    if (entry.is_exact() || !detail::widen(assumed, result.g, l, entry.ranks, fresh, result.fresh)) break;
   }
   return result;
 }
@@ -307,16 +333,14 @@ inline void infer_turns(const graph& outer, node_id id, const entered_body& ente
     outputs[o].kind = result.kind;
     outputs[o].type = result.type;
     // What a carried value is after some turns is what its input is assumed to be before each.
-    const value_facts& lasting =
-        o < l.carried ? entered.g.facts(entered.g.inputs().at(l.counters + o)) : result;
+    const value_facts& lasting = o < l.carried ? entered.g.facts(entered.g.inputs().at(l.counters + o)) : result;
     if (!lasting.dims || result.kind != value_kind::tensor) continue;
     shape dims = *lasting.dims;
     std::size_t stacked = dims.size() + 1;
     if (o >= l.carried) {
       stacked = ops::axis_of(axes[o - l.carried], dims.size() + 1, n.op->name);
       const auto turns = n.outputs[o] == no_value ? std::nullopt : detail::turns_of(outer, n, l, entered.g);
-      dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(stacked),
-                  turns ? *turns : facts.data_dim(o, stacked));
+      dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(stacked), turns ? *turns : facts.data_dim(o, stacked));
     }
     for (std::size_t axis = 0; axis < dims.size(); ++axis)
       if (axis != stacked && !detail::is_made_of(dims[axis], known)) dims[axis] = facts.data_dim(o, axis);

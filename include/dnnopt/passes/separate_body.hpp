@@ -31,7 +31,7 @@ namespace detail {
 
 /// Lets a Scan's body read its slices out of the whole values, so that nobody has to copy them: the whole takes the
 /// place of the slice among the inputs, and Gather reads slice number `turn`, counted from the front or from the back.
-inline void read_slices(const graph& outer, const node& n, const body_layout& l, graph& body) {
+inline void read_slices(const graph& outer, const node& n, const body_layout& l, const body_entry& entry, graph& body) {
   const std::vector<std::int64_t> axes = scan_numbers(n, "scan_input_axes", l.scanned);
   const std::vector<std::int64_t> backwards = scan_numbers(n, "scan_input_directions", l.scanned);
   const value_id from_front = body.add_input(n.name + "/turn", dtype::int64, shape{});
@@ -40,7 +40,16 @@ inline void read_slices(const graph& outer, const node& n, const body_layout& l,
   for (std::size_t k = 0; k < l.scanned; ++k) {
     const value_id slice = inputs.at(l.carried + k);
     const value_id whole = body.add_value(body.value_at(slice).name + "/whole");
-    body.facts(whole) = captured_facts(outer.facts(n.inputs[l.carried + k]));
+    value_facts facts = captured_facts(outer.facts(n.inputs[l.carried + k]));
+    if (entry.is_exact()) facts = exact_facts(std::move(facts), entry, l.carried + k);
+    if (const auto& slice_dims = body.facts(slice).dims; !facts.dims && slice_dims) {
+      // The length along the axis is all that the slice does not tell.
+      shape dims = *slice_dims;
+      dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(ops::axis_of(axes[k], dims.size() + 1, "Scan")),
+                  body.expressions().symbol(body.value_at(slice).name + ".length"));
+      facts.dims = std::move(dims);
+    }
+    body.facts(whole) = std::move(facts);
     inputs[l.carried + k] = whole;
     attribute_map attributes;
     attributes.set("axis", axes[k]);
@@ -93,10 +102,10 @@ inline void read_slices(const graph& outer, const node& n, const body_layout& l,
   entered_body entered = enter_body(outer, id, *held, settle, entry);
   // A symbol is a binding of its own for each turn, which is worth its cost only where sizes need it.
   if (entered.turn && !detail::sizes_depend_on(entered.g, *entered.turn))
-    entered = enter_body(outer, id, *held, settle, {entry.ranks, false});
+    entered = enter_body(outer, id, *held, settle, {entry.ranks, entry.dims, entry.elements, false});
   separate_body result{std::move(entered.g), {}};
   graph& g = result.g;
-  if (l.scanned != 0) detail::read_slices(outer, n, l, g);
+  if (l.scanned != 0) detail::read_slices(outer, n, l, entry, g);
   g.name = n.name + "/" + std::string(key);
   std::vector<value_id> left;
   for (std::size_t i = 0; i < g.inputs().size(); ++i) {

@@ -1,5 +1,5 @@
-// Owns how control flow runs on a device: which bodies are entered, what is handed to them, and what becomes of it. Only
-// conditions and counts are read back.
+// Owns how control flow runs on a device: which bodies are entered, what is handed to them, and what becomes of it.
+// Only conditions and counts are read back.
 #ifndef DNNOPT_BACKEND_FLOW_CONTROL_FLOW_HPP
 #define DNNOPT_BACKEND_FLOW_CONTROL_FLOW_HPP
 
@@ -25,7 +25,8 @@ class body_caller {
  public:
   virtual ~body_caller() = default;
   /// The outputs of the body in attribute `key`, for all its arguments (separate_body::arguments has their order).
-  [[nodiscard]] virtual std::vector<handed_value> enter(std::string_view key, std::span<const handed_value> arguments) = 0;
+  [[nodiscard]] virtual std::vector<handed_value> enter(std::string_view key,
+                                                        std::span<const handed_value> arguments) = 0;
   /// A value of one element, read back where the device has it.
   [[nodiscard]] virtual std::int64_t number(const handed_value& value) = 0;
   /// A new stack.

@@ -40,9 +40,7 @@ struct handed_value {
       : type(element), dims(std::move(extents)), memory(std::move(where)) {}
 
   [[nodiscard]] bool absent() const noexcept { return host.empty() && !memory; }
-  [[nodiscard]] std::size_t bytes() const {
-    return static_cast<std::size_t>(element_count(dims)) * size_of(type);
-  }
+  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(element_count(dims)) * size_of(type); }
 };
 
 /// A buffer that is another one's to give back: a value of the program around.

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include <dnnopt/backend/opencl/command_queue.hpp>
 #include <dnnopt/backend/flow/handed_value.hpp>
+#include <dnnopt/backend/opencl/command_queue.hpp>
 #include <dnnopt/error.hpp>
 
 namespace dnnopt {
@@ -65,8 +65,7 @@ class turn_stack {
     at_ = static_cast<std::size_t>(axis_ < 0 ? axis_ + rank : axis_);
     rows_ = 1;
     row_bytes_ = size_of(type_);
-    for (std::size_t k = 0; k < dims_.size(); ++k)
-      (k < at_ ? rows_ : row_bytes_) *= static_cast<std::size_t>(dims_[k]);
+    for (std::size_t k = 0; k < dims_.size(); ++k) (k < at_ ? rows_ : row_bytes_) *= static_cast<std::size_t>(dims_[k]);
     capacity_ = turns_.value_or(first_capacity);
     if (rows_ * row_bytes_ != 0) memory_ = source_(capacity_ * rows_ * row_bytes_);
   }

@@ -886,14 +886,22 @@ class opencl_executor {
     const graph& g = *program_->g;
     const node& n = g.node_at(id);
     const body_layout l = layout_of_bodies(n);
-    // Ranks of the node's inputs as they are in this turn.
-    body_entry ranks;
-    ranks.ranks.resize(n.inputs.size());
-    for (std::size_t i = 0; i < l.carried + l.scanned; ++i)
-      ranks.ranks[l.first + i] = arguments[l.counters + i].dims.size();
+    // The node's inputs as they are in this turn.
+    body_entry general;
+    general.ranks.resize(n.inputs.size());
+    body_entry exact;
+    exact.dims.resize(n.inputs.size());
+    exact.elements.resize(n.inputs.size());
+    const auto tell = [&](std::size_t input, const handed_value& given) {
+      general.ranks[input] = given.dims.size();
+      exact.dims[input] = given.dims;
+      if (n.inputs[input] != no_value && g.facts(n.inputs[input]).elements && !given.host.empty())
+        exact.elements[input] = integers_of(given.host);
+    };
+    for (std::size_t i = 0; i < l.carried + l.scanned; ++i) tell(l.first + i, arguments[l.counters + i]);
     for (std::size_t i = l.captured_begin; i < n.inputs.size(); ++i)
-      ranks.ranks[i] = arguments[l.counters + l.carried + l.scanned + i - l.captured_begin].dims.size();
-    body_programs::entry& body = bodies_.at(g, id, key, ranks);
+      tell(i, arguments[l.counters + l.carried + l.scanned + i - l.captured_begin]);
+    body_programs::entry& body = bodies_.at(g, id, key, general, exact);
     const body_program& made = body.made.front().second;
     std::vector<handed_value> inputs;
     for (const std::size_t a : made.arguments) inputs.push_back(arguments[a]);
