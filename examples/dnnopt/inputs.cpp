@@ -51,7 +51,9 @@ dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o, json* 
     const auto [name, file] = parse_pair(text);
     bool known = false;
     for (const dnnopt::value_id id : g.inputs()) known = known || g.value_at(id).name == name;
-    if (!known) throw dnnopt::error(dnnopt::errc::missing_input, "the model has no input '" + name + "'");
+    if (!known)
+      throw dnnopt::error(dnnopt::errc::missing_input,
+                          "the model has no input '" + name + "'" + dnnopt::detail::list_inputs(g));
     given[name] = dnnopt::read_npy(file);
     dnnopt::bind_input_shape(g, name, given[name].dims());
   }

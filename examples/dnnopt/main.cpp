@@ -111,6 +111,35 @@ void add_wait(CLI::App& command, tool::options& o) {
       ->capture_default_str();
 }
 
+/// Nothing for a file with one of these endings, else what is wrong.
+std::string ending_of(const std::string& file, const std::vector<std::string>& endings) {
+  std::string all;
+  for (const std::string& ending : endings) {
+    if (file.ends_with(ending)) return {};
+    all += (all.empty() ? "" : " or ") + ending;
+  }
+  return "'" + file + "' ends in neither " + all + ", which say what is written";
+}
+
+/// The functions that complete subcommands and flags in bash, or in zsh through its bashcompinit.
+std::string completion(const CLI::App& app, bool zsh) {
+  std::string commands;
+  std::string cases;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands += " " + command->get_name();
+    cases += "    " + command->get_name() + ") flags='";
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) cases += "--" + name + " ";
+    cases += "' ;;\n";
+  }
+  return std::string(zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "") + "_dnnopt() {\n" +
+         "  local word=${COMP_WORDS[COMP_CWORD]} flags=\n  if [ \"$COMP_CWORD\" = 1 ]; then\n" +
+         "    COMPREPLY=($(compgen -W '--help --version" + commands + "' -- \"$word\"))\n    return\n  fi\n" +
+         "  case ${COMP_WORDS[1]} in\n" + cases + "  esac\n" +
+         "  case $word in\n    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")) ;;\n" +
+         "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n  esac\n}\n" + "complete -o filenames -F _dnnopt dnnopt\n";
+}
+
 /// The library's version, and the OpenCL devices with their drivers or why there are none.
 std::string version_text() {
   std::string text = "dnnopt " + std::to_string(DNNOPT_VERSION_MAJOR) + "." + std::to_string(DNNOPT_VERSION_MINOR) +
@@ -243,10 +272,16 @@ int main(int count, char** arguments) {
       ->capture_default_str();
   command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
   command->add_option("--runs", o.runs, "profiled inferences")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--trace", o.trace, "timeline as .json (Chrome) or .perfetto-trace");
+  command->add_option("--trace", o.trace, "timeline as .json (Chrome) or .perfetto-trace")
+      ->check([](const std::string& file) {
+        return ending_of(file, {".json", ".perfetto-trace"});
+      });
   command->add_option("--csv", o.csv, "one row per event");
   command->add_option("--html", o.html, "self-contained report");
-  command->add_option("--latency-table", o.latency_table, "lookup table of kernels and operators, .csv or .json");
+  command->add_option("--latency-table", o.latency_table, "lookup table of kernels and operators, .csv or .json")
+      ->check([](const std::string& file) {
+        return ending_of(file, {".csv", ".json"});
+      });
   command->add_flag("--roofline", o.roofline,
                     "print each kernel's share of the device's measured arithmetic and bandwidth");
   command->add_flag("--check-kernels", o.check_kernels,
@@ -283,6 +318,15 @@ int main(int count, char** arguments) {
   command->add_option("--budget", o.budget, "seconds")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--threads", o.threads, "of the exact search")->capture_default_str();
   command->add_option("--capacity", o.capacity, "stop as soon as a plan fits these bytes");
+
+  command = app.add_subcommand("completion", "shell code that completes subcommands and flags");
+  command->add_option("SHELL", o.model, "bash or zsh")->check(CLI::IsMember({"bash", "zsh"}))->required();
+  command->callback([&chosen, &app] {
+    chosen = [&app](const tool::options& given) {
+      std::fputs(completion(app, given.model == "zsh").c_str(), stdout);
+      return 0;
+    };
+  });
 
   try {
     app.parse(count, arguments);

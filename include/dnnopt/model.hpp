@@ -111,13 +111,40 @@ void replace_symbols(graph& g, By&& by) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// "; there are 'a', 'b'" of the names of a graph's inputs, or "; there are none".
+[[nodiscard]] inline std::string list_inputs(const graph& g) {
+  std::string text;
+  for (const value_id id : g.inputs()) text += (text.empty() ? "'" : ", '") + g.value_at(id).name + "'";
+  return text.empty() ? "; there are none" : "; there are " + text;
+}
+
+/// The same of the symbols that dims of inputs are.
+[[nodiscard]] inline std::string list_symbols(const graph& g) {
+  std::vector<std::string> names;
+  for (const value_id id : g.inputs())
+    if (const auto& dims = g.facts(id).dims)
+      for (const index_expr& dim : *dims)
+        if (const auto symbol = dim.as_symbol()) {
+          const std::string& name = g.expressions().symbol_name(*symbol);
+          if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text.empty() ? "; there are none" : "; there are " + text;
+}
+
+}  // namespace detail
+
 /// Replaces symbols of the graph's facts by numbers. Errors: invalid_argument for a name that no input has.
 inline void bind_dims(graph& g, const dim_bindings& bindings) {
   if (bindings.empty()) return;
   std::map<std::uint32_t, std::int64_t> by_symbol;
   for (const auto& [name, number] : bindings) {
     const auto symbol = g.expressions().find(name);
-    if (!symbol) throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'");
+    if (!symbol)
+      throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'" + detail::list_symbols(g));
     by_symbol[*symbol] = number;
   }
   detail::replace_symbols(g, [&](std::uint32_t symbol) -> std::optional<index_expr> {
@@ -135,7 +162,8 @@ inline void bind_ranges(graph& g, const dim_ranges& ranges) {
   std::map<std::uint32_t, index_expr> by_symbol;
   for (const auto& [name, range] : ranges) {
     const auto symbol = g.expressions().find(name);
-    if (!symbol) throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'");
+    if (!symbol)
+      throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'" + detail::list_symbols(g));
     const std::int64_t multiple = range.multiple;
     const std::string text = "the range of '" + name + "', " + std::to_string(range.low) + " to " +
                              std::to_string(range.high) + " in multiples of " + std::to_string(multiple) + ", ";
@@ -192,7 +220,7 @@ inline dim_bindings bind_input_shape(graph& g, std::string_view input, const dim
     bind_dims(g, bindings);
     return bindings;
   }
-  throw error(errc::missing_input, "the model has no input '" + std::string(input) + "'");
+  throw error(errc::missing_input, "the model has no input '" + std::string(input) + "'" + detail::list_inputs(g));
 }
 
 }  // namespace dnnopt

@@ -40,6 +40,7 @@ struct test_data_set {
 /// Reads `input_<i>.pb` and `output_<i>.pb` of `folder` for the inputs and outputs of `g`, in order, as many as exist.
 /// Errors: unsupported where one of them is a sequence, optional or map; those of read_tensor_pb.
 [[nodiscard]] inline test_data_set read_test_data_set(const std::filesystem::path& folder, const graph& g) {
+  if (!std::filesystem::is_directory(folder)) throw error(errc::file_not_found, "no folder '" + folder.string() + "'");
   const auto read = [&](std::string_view kind, const std::vector<value_id>& ids) {
     std::vector<std::pair<std::string, tensor>> result;
     for (std::size_t i = 0; i < ids.size(); ++i) {
