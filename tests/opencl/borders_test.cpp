@@ -84,6 +84,46 @@ TEST_CASE("more shapes than bindings that are kept come and go, some without ele
     }
 }
 
+TEST_CASE("results are stored where long expressions of sizes lead") {
+  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups}) {
+    network n;
+    const auto number = [&](std::int64_t v) {
+      tensor t(dtype::int64, {1});
+      t.mutable_data<std::int64_t>()[0] = v;
+      return n.g.add_constant("n" + std::to_string(n.g.value_count()), std::move(t));
+    };
+    const value_id x = n.input("x", {symbol(n, "a"), symbol(n, "b"), 4});
+    const value_id sizes = n.node("Shape", {x});
+    const value_id a = n.node("Gather", {sizes, number(0)});
+    const value_id b = n.node("Gather", {sizes, number(1)});
+    // A size of more operations than an index is written out for.
+    value_id size = b;
+    for (std::int64_t k = 1; k < 12; ++k)
+      size = n.node("Max", {n.node("Min", {n.node("Add", {n.node("Mul", {size, a}), number(-k)}),
+                                           n.node("Add", {n.node("Mul", {b, number(k)}), a})}),
+                            b});
+    const value_id wide = n.node("Expand", {n.node("ReduceMax", {x, number(1)}), n.concat({a, size, number(4)}, 0)});
+    const value_id product = n.node("MatMul", {wide, n.weights({4, 8})});
+    attribute_map order;
+    order.set("perm", std::vector<std::int64_t>{1, 0, 2});
+    const value_id turned = n.node("Transpose", {n.node("Softmax", {product})}, order);
+    n.g.add_output(turned);
+    const model m = n.finish(n.node("Mul", {n.node("Sigmoid", {product}), product}));
+    session s = on_device(m, form);
+    for (const dim_list& dims : {dim_list{2, 3, 4}, dim_list{3, 1, 4}, dim_list{1, 5, 4}}) {
+      CAPTURE(dims);
+      const named_tensors inputs{{"x", dnnopt::testing::ramp(dims)}};
+      const named_tensors want = expected(m, inputs);
+      const named_tensors got = s.run(inputs);
+      for (std::size_t k = 0; k < 2; ++k) {
+        REQUIRE(got[k].dims() == want[k].dims());
+        for (std::size_t i = 0; i < static_cast<std::size_t>(want[k].size()); ++i)
+          CHECK(got[k].data<float>()[i] == Approx(want[k].data<float>()[i]).margin(1e-5));
+      }
+    }
+  }
+}
+
 // The quotient by 0 was -1 on a GPU; PoCL's compiler happens to give 0.
 TEST_CASE("the mean of integers over no elements is 0, as the reference has it") {
   for (const kernel_form form : {kernel_form::vectors, kernel_form::groups}) {

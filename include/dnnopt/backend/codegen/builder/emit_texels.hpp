@@ -143,6 +143,11 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
     line("float4 " + held + " = (float4)(0.0f);");
     gathers[out].name = held;
   }
+  // What is stored after the four lies outside of their scopes, and so do the names of its indices.
+  for (std::size_t j = 0; j < 4; ++j)
+    for_each_output(anchor, four.at[j], [&](value_id out, const std::vector<index_expr>& at) {
+      if (const auto found = gathers.find(out); found != gathers.end()) found->second.at[j] = at;
+    });
   for (std::size_t j = 0; j < 4; ++j) {
     open(four.within[j].empty() ? "{" : "if (" + four.within[j] + ") {");
     line("const float value = four.s" + std::to_string(j) + ";");
@@ -154,7 +159,6 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
         store(out, offset_of(out, at), element);
         return;
       }
-      found->second.at[j] = at;
       const bool narrow = block_.g.facts(out).texels && block_.g.facts(out).narrowed;
       line(found->second.name + ".s" + std::to_string(j) + " = " +
            (narrow ? "dnnopt_within_half(" + element + ")" : element) + ";");

@@ -306,7 +306,7 @@ class kernel_builder {
   /// An expression of bounded length for an index: a long one becomes a constant of the source, declared once in a
   /// scope. An index that goes through many views would else grow with each.
   [[nodiscard]] index_expr named(const index_expr& e) {
-    if (e.size() <= longest_index) return e;
+    if (!names_indices_ || e.size() <= longest_index) return e;
     for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
       for (const auto& [known, name] : nested->indices)
         if (known == e) return name;
@@ -326,6 +326,9 @@ class kernel_builder {
   [[nodiscard]] std::string emit_by_scalar(node_id id, std::size_t output, std::span<const index_expr> index) {
     return emit_element_wise(id, output, index);
   }
+  /// From here on expressions stand whole however long they are: for a frame that asks where elements lie in one place
+  /// and reads them in another, in which names of their parts would not be known.
+  void write_indices_whole() noexcept { names_indices_ = false; }
   /// The row-major offset of an index in a value's own dims.
   [[nodiscard]] index_expr offset_of(value_id id, std::span<const index_expr> index) {
     const shape& d = dims(id);
@@ -797,6 +800,7 @@ class kernel_builder {
   access_log accesses_;
   std::size_t counter_ = 0;
   std::size_t written_ = 0;
+  bool names_indices_ = true;
   std::map<std::pair<value_id, value_id>, bool> reached_;
   std::optional<row_moments> moments_;
 };

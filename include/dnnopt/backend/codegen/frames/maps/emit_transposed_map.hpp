@@ -22,6 +22,7 @@ namespace dnnopt::codegen {
   const transposed_tiles tiles = *transposed_tiles_of(site, why);
   const value_id out = site.block.outputs.front();
   kernel_builder b(site.block, site.options.emitters);
+  b.write_indices_whole();
   const index_expr across_extent = element_count(tiles.groups[tiles.across]);
   const index_expr along_extent = element_count(tiles.groups.back());
   shape others;

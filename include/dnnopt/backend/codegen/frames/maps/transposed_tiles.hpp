@@ -54,6 +54,7 @@ inline constexpr std::int64_t transposed_side = 32;
   const std::int64_t count = element_count(*known);
   if (count < std::int64_t{16384} || !fits_int({0, count})) return none("too few elements, or too many");
   kernel_builder b(site.block, site.options.emitters);
+  b.write_indices_whole();
   std::vector<index_expr> at;
   for (std::size_t d = 0; d < known->size(); ++d) {
     const std::int64_t extent = (*known)[d];

@@ -125,7 +125,7 @@ struct row_layout {
     b.bind(n.outputs[0], own, "four.s" + std::to_string(j));
     offsets[static_cast<std::size_t>(j)] = b.offset_of(out, b.index_from_anchor(n.outputs[0], own, out));
   }
-  (void)b.take();
+  const std::string indices = b.take();
   if (!are_four_neighbours(offsets)) return false;
   if (define_load4(b, "dnnopt_load4", n.inputs[0], b.offset_of(n.inputs[0], at(column)), column, length, names) != 4)
     return false;
@@ -140,7 +140,7 @@ struct row_layout {
   b.store_four(out, offsets, "four");
   b.add_function(
       "static inline void dnnopt_store4(DNNOPT_PARAMETERS, const int row, const int column, float4 four) {\n" +
-      statements + b.take() + "}\n");
+      statements + indices + b.take() + "}\n");
   return true;
 }
 
