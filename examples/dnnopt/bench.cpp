@@ -215,7 +215,8 @@ int bench(const options& o) {
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
   result["form"] = form_of(o);
   result["wait"] = wait_of(session);
-  const std::string smaller = smaller_work_groups_of(session, result) + specialization_of(session, result);
+  const std::string smaller =
+      smaller_work_groups_of(session, result) + specialization_of(session, result) + control_flow_of(session, result);
   tell_warnings(m, session.report(), result);
   result["init_ms"] = init_ms;
   result["first_ms"] = first_ms;
@@ -330,7 +331,9 @@ int profile(const options& o) {
     else
       out << dnnopt::profile::to_csv(table);
   });
-  say(o, dnnopt::profile::to_table(report) + smaller_work_groups_of(session, checked));
+  const std::string control_flow = control_flow_of(session, checked);
+  say(o, dnnopt::profile::to_table(report) + smaller_work_groups_of(session, checked) + control_flow +
+             (control_flow.empty() ? "" : "kernels of these bodies have no rows above: they are not timed\n"));
   if (o.roofline) say(o, "\n" + dnnopt::profile::to_table(dnnopt::profile::roofline_of(report)));
   keep_plans(o, *compiling.memory.store);
   if (!o.json_target.empty()) {

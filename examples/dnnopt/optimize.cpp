@@ -121,6 +121,21 @@ struct device_to_plan_for {
   dnnopt::device_lowering lowering;
 };
 
+/// The bodies of control flow in the graph: a run makes a program of each when it first enters it.
+json bodies_in(const dnnopt::graph& g) {
+  json rows = json::array();
+  for (const dnnopt::node_id id : g.nodes()) {
+    const dnnopt::node& n = g.node_at(id);
+    if (n.op->flow == dnnopt::flow_form::none) continue;
+    json bodies = json::array();
+    for (const auto& [key, held] : n.attributes)
+      if (const auto* body = std::get_if<dnnopt::subgraph>(&held); body != nullptr && *body)
+        bodies.push_back({{"body", key}, {"nodes", (*body)->node_count()}});
+    rows.push_back({{"node", n.name}, {"op", std::string(n.op->name)}, {"bodies", bodies}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 int optimize(const options& o) {
@@ -268,6 +283,7 @@ int optimize(const options& o) {
     passes.add({pass.name, std::to_string(pass.edits), fixed(pass.seconds * 1e3, 2)});
   }
   result["launches"] = launches;
+  result["control_flow"] = bodies_in(*g);
   result["guards"] = json::array();
   for (const dnnopt::guard& one : g->guards())
     result["guards"].push_back({{"node", one.node}, {"what", one.what}, {"condition", dnnopt::to_string(one)}});

@@ -62,6 +62,7 @@ int run(const options& o) {
   }
   text += smaller_work_groups_of(session, result);
   text += specialization_of(session, result);
+  text += control_flow_of(session, result);
   result["form"] = form_of(o);
   result["wait"] = wait_of(session);
   result["kernels"] = session.kernels();

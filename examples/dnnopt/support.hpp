@@ -192,6 +192,26 @@ inline void tell_warnings(const dnnopt::model& m, const dnnopt::compile_report& 
 
 /// Lines on nodes whose kernels allow fewer work-items than planned, which also go to `result` where there are any.
 [[nodiscard]] std::string smaller_work_groups_of(const dnnopt::session& session, json& result);
+/// The bodies of control flow that ran on the device, as text and in `result`; nothing where there are none.
+[[nodiscard]] inline std::string control_flow_of(const dnnopt::session& session, json& result) {
+  std::string text;
+  result["control_flow"] = json::array();
+  for (const dnnopt::body_row& row : session.bodies()) {
+    result["control_flow"].push_back({{"node", row.node},
+                                      {"op", row.op},
+                                      {"body", row.body},
+                                      {"depth", row.depth},
+                                      {"programs", row.programs},
+                                      {"entered", row.entered},
+                                      {"kernels", row.kernels},
+                                      {"host_ops", row.host_ops}});
+    text += std::string(2 * row.depth, ' ') + row.op + " '" + row.node + "' " + row.body + ": entered " +
+            std::to_string(row.entered) + " times, " + std::to_string(row.kernels) + " device commands" +
+            (row.host_ops == 0 ? "" : ", " + std::to_string(row.host_ops) + " operators on the host") + "\n";
+  }
+  return text;
+}
+
 /// What of a session's programs is for certain values of inputs, as text and in `result`; nothing where none is.
 [[nodiscard]] std::string specialization_of(const dnnopt::session& session, json& result);
 

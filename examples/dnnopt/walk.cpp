@@ -53,21 +53,29 @@ json points_of(const options& o) {
   return points;
 }
 
-/// Branches of the graph's conditional nodes: those that one run takes, and all others.
+/// Branches of conditional nodes: those that runs took, and those that they left out.
 struct branch_counts {
   std::size_t run = 0;
   std::size_t skipped = 0;
 };
 
-branch_counts branches_of(const dnnopt::graph& g) {
+/// Counted on a device; on the reference backend, which runs each node of the model once, by the graph.
+branch_counts branches_of(const dnnopt::session& session, std::size_t runs) {
   branch_counts counts;
+  for (const dnnopt::body_row& row : session.bodies()) {
+    if (row.alternatives == 0) continue;
+    counts.run += row.entered;
+    counts.skipped += row.entered * row.alternatives;
+  }
+  if (session.executor() != nullptr) return counts;
+  const dnnopt::graph& g = session.optimized();
   for (const dnnopt::node_id id : g.nodes()) {
     std::size_t bodies = 0;
     for (const auto& [name, held] : g.node_at(id).attributes)
       bodies += std::holds_alternative<dnnopt::subgraph>(held) ? 1 : 0;
     if (bodies < 2) continue;
-    ++counts.run;
-    counts.skipped += bodies - 1;
+    counts.run += runs;
+    counts.skipped += runs * (bodies - 1);
   }
   return counts;
 }
@@ -87,7 +95,6 @@ int walk(const options& o) {
   result["init_ms"] = std::chrono::duration<double, std::milli>(clock::now() - init).count();
   tell_warnings(m, session.report(), result);
   result["points"] = json::array();
-  branch_counts branches;
   text_table table({"dims", "first ms", "second", "evaluate", "plan", "allocate", "bind", "infer", "builds", "kernels",
                     "host ops", "arena bytes", "bound", "device bytes"});
   for (const json& point : points) {
@@ -101,9 +108,6 @@ int walk(const options& o) {
       (void)session.run(inputs);
       ms[turn] = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
       if (turn == 0 && session.executor() != nullptr) parts = session.executor()->figures().parts;
-      const branch_counts once = branches_of(session.optimized());
-      branches.run += once.run;
-      branches.skipped += once.skipped;
     }
     if (session.executor() == nullptr) parts.infer = ms[0] * 1e-3;
     const bool on_device = session.executor() != nullptr;
@@ -128,13 +132,16 @@ int walk(const options& o) {
                row["arena_bytes"].dump(), row["lower_bound_bytes"].dump(), row["device_bytes"].dump()});
     result["points"].push_back(std::move(row));
   }
+  const branch_counts branches = branches_of(session, 2 * points.size());
+  const std::string control_flow = control_flow_of(session, result);
   result["branches_run"] = branches.run;
   result["branches_skipped"] = branches.skipped;
   say(o, "device " + result["device"].get<std::string>() + form_text(o) + ", init " +
              fixed(result["init_ms"].get<double>(), 1) + " ms; parts are of the first run\n" + table.str() +
              (branches.run == 0 ? ""
                                 : std::to_string(branches.run) + " branches run, " + std::to_string(branches.skipped) +
-                                      " skipped\n"));
+                                      " skipped\n") +
+             control_flow);
   keep_plans(o, *compiling.memory.store);
   write_json(o, result);
   return 0;

@@ -109,6 +109,19 @@ struct placement_row {
   std::string reason;
 };
 
+/// A body of control flow on the device: what was made for it, and what its entries did, since the session was made.
+struct body_row {
+  std::string node;
+  std::string op;
+  std::string body;              ///< the attribute that holds it
+  std::size_t depth = 0;         ///< 0 for a node of the model, 1 for one of a body, ...
+  std::size_t alternatives = 0;  ///< other bodies of the node, which an entry of this one leaves out
+  std::size_t programs = 0;      ///< 0: it was never entered
+  std::size_t entered = 0;       ///< turns of a Loop or Scan count each
+  std::uint64_t kernels = 0;     ///< device commands of all entries, those of bodies inside included
+  std::uint64_t host_ops = 0;    ///< operators on the host of all entries, the same
+};
+
 /// A model compiled for one device. Move-only; one thread runs it at a time, and sessions are independent of each
 /// other. A moved-from session can only be destroyed or assigned to.
 class session {
@@ -168,6 +181,9 @@ class session {
   [[nodiscard]] std::size_t host_ops() const;
   /// Where every node runs and why.
   [[nodiscard]] std::vector<placement_row> placements() const;
+  /// The bodies of control flow of the program that the last run used, each before those inside of it; those inside of
+  /// a body that was never entered are left out. Nothing on the reference backend.
+  [[nodiscard]] std::vector<body_row> bodies() const;
 
  private:
   friend session compile(const model& source, const compile_options& options);

@@ -139,6 +139,31 @@ DNNOPT_BODY std::vector<placement_row> session::placements() const {
   return rows;
 }
 
+namespace detail {
+
+inline void list_bodies(const opencl_executor& executor, std::size_t depth, std::vector<body_row>& rows) {
+  const graph& g = *executor.executed().g;
+  const auto& all = executor.bodies().all();
+  for (const auto& [at, entry] : all) {
+    const node_id id = at.first;
+    const node& n = g.node_at(id);
+    const auto of_node = static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [&](const auto& other) { return other.first.first == id; }));
+    rows.push_back({n.name, std::string(n.op->name), at.second, depth, of_node - 1, entry.figures.programs,
+                    entry.figures.entered, entry.figures.kernels, entry.figures.host_ops});
+    for (const auto& [dims, made] : entry.made)
+      if (made.executor) list_bodies(*made.executor, depth + 1, rows);
+  }
+}
+
+}  // namespace detail
+
+DNNOPT_BODY std::vector<body_row> session::bodies() const {
+  std::vector<body_row> rows;
+  if (executor() != nullptr) detail::list_bodies(*executor(), 0, rows);
+  return rows;
+}
+
 DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer* observer) {
   const graph& whole = *state_->general.optimized;
   const auto is_bound = [&](std::size_t i) {
