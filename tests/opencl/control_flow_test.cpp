@@ -40,11 +40,13 @@ std::shared_ptr<opened_device> shared_device() {
   return made;
 }
 
-session on_device(const model& m, kernel_form form = kernel_form::native, precision stored = precision::fp32) {
+session on_device(const model& m, kernel_form form = kernel_form::native, precision stored = precision::fp32,
+                  bool poison = false) {
   compile_options options;
   options.opened = shared_device();
   options.form = form;
   options.precision = stored;
+  options.poison_freed = poison;
   options.require_device = true;
   return compile(m, options);
 }
@@ -98,7 +100,8 @@ TEST_CASE("random nested control flow is right on the device", "[control_flow]")
   const unsigned graphs = wanted == nullptr ? 200 : static_cast<unsigned>(std::atoi(wanted));
   for (unsigned seed = from; seed < from + graphs; ++seed) {
     const model m = random_flow(seed).make();
-    session s = on_device(m, both_forms[seed % 2]);
+    // What dies too early shows where freed memory is poisoned.
+    session s = on_device(m, both_forms[seed % 2], precision::fp32, seed % 3 != 0);
     for (unsigned run = 0; run < 2; ++run) {
       INFO("seed " << seed << ", run " << run);
       const named_tensors inputs = random_flow::inputs(2 * seed + run);
@@ -167,6 +170,12 @@ TEST_CASE("a branch has a program and launches only once it is taken", "[control
   CHECK(s.report().body_programs == 2);
   CHECK(figures_of(s, "then_branch").entered == 2);
   CHECK(figures_of(s, "else_branch").entered == 1);
+  // The branch that the reader is told of has what was counted.
+  const std::vector<body_row> bodies = s.bodies();
+  REQUIRE(bodies.size() == 2);
+  const body_row& other = bodies[bodies[0].body == "else_branch" ? 0 : 1];
+  CHECK((other.op == "If" && other.depth == 0 && other.alternatives == 1));
+  CHECK((other.programs == 1 && other.entered == 1 && other.kernels == 1 && other.host_ops == 0));
   const std::vector<placement_row> rows = s.placements();
   CHECK(std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.op == "If" && row.where == "bodies"; }));
 }
@@ -269,6 +278,38 @@ TEST_CASE("If in Loop in If, with values captured across all of them", "[control
   for (const std::int64_t rows : {3, 7, 1, 0})
     for (const bool taken : {true, false}) runs.push_back({{"take", flag(taken)}, {"x", ramp({rows, 4})}});
   check_runs(m, runs);
+}
+
+TEST_CASE("what bodies hand through outlives its last reader around", "[control_flow]") {
+  flow_scope main;
+  const flow_value take = main.input(dtype::boolean, shape{}, "take");
+  const flow_value trips = main.input(dtype::int64, shape{}, "trips");
+  const flow_value x = symbolic_input(main, "x");
+  const flow_value first = main.node("Exp", {main.node("Softmax", {x})});
+  const flow_value second = main.node("Tanh", {main.node("Softmax", {main.node("Neg", {x})})});
+  const flow_value kept = main.branches(
+      take, 1, [&](flow_scope& b) { b.output(first); }, [&](flow_scope& b) { b.output(b.node("Neg", {first})); })[0];
+  const flow_value looped = main.loop(trips, {}, {second}, 1, [&](flow_scope& b) {
+    (void)b.input(dtype::int64, shape{});
+    const flow_value going = b.input(dtype::boolean, shape{});
+    const flow_value state = b.input();
+    b.output(going);
+    b.output(b.node("Add", {state, second}));
+  })[0];
+  // Nothing reads `first` and `second` any more while these are computed.
+  flow_value last = main.node("Softmax", {x});
+  for (int k = 0; k < 4; ++k) last = main.node("Softmax", {main.node("Exp", {last})});
+  main.output(last);
+  main.output(main.node("Softmax", {main.node("Add", {kept, looped})}));
+  const model m = main.finish();
+  for (const kernel_form form : both_forms) {
+    session s = on_device(m, form, precision::fp32, true);
+    for (const bool taken : {true, false})
+      for (const std::int64_t turns : {0, 2}) {
+        const named_tensors inputs{{"take", flag(taken)}, {"trips", count(turns)}, {"x", ramp({5, 4})}};
+        CHECK(difference(s.run(inputs), expected(m, inputs)) == "");
+      }
+  }
 }
 
 TEST_CASE("state that grows in each turn, and shapes that captured values tell", "[control_flow]") {

@@ -99,7 +99,7 @@ class random_flow {
   }
   /// Values in the scope: those around, and some computed from them.
   flow_values inside(flow_scope& s, flow_values values, std::size_t depth) {
-    for (std::size_t k = 1 + pick(3); k != 0; --k) {
+    for (std::size_t k = 1 + pick(2); k != 0; --k) {
       if (depth < 3 && pick(3) == 0) {
         const flow_values made = control(s, values, depth);
         values.insert(values.end(), made.begin(), made.end());

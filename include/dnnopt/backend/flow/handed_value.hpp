@@ -16,12 +16,14 @@ namespace dnnopt {
 /// memory alive for them. Commands to come may use the buffers again, for they run behind those under way.
 struct pending_memory {
   std::vector<opencl::device_buffer> buffers;
+  std::vector<opencl::device_buffer> addressed;  ///< nobody takes these again: no command copies them into an object
   std::vector<tensor> tensors;
   std::vector<std::vector<std::byte>> texels;
 
   /// Everything enqueued so far is done.
   void reached() noexcept {
     buffers.clear();
+    addressed.clear();
     tensors.clear();
     texels.clear();
   }
@@ -33,6 +35,9 @@ struct handed_value {
   dim_list dims;
   tensor host;                                    ///< empty() where the device has it
   std::shared_ptr<opencl::device_buffer> memory;  ///< null where the host has it; may be larger than the value
+  /// The executor to whose memory it belongs, which uses it for other values once its step has ended; null: the value
+  /// lasts as long as anybody holds it.
+  const void* lender = nullptr;
 
   handed_value() = default;
   explicit handed_value(tensor content) : type(content.type()), dims(content.dims()), host(std::move(content)) {}
@@ -52,7 +57,7 @@ struct handed_value {
 [[nodiscard]] inline std::shared_ptr<opencl::device_buffer> handed_over(opencl::device_buffer buffer,
                                                                         pending_memory& pending) {
   return {new opencl::device_buffer(std::move(buffer)), [&pending](opencl::device_buffer* held) {
-            pending.buffers.push_back(std::move(*held));
+            (held->address() == nullptr ? pending.buffers : pending.addressed).push_back(std::move(*held));
             delete held;
           }};
 }

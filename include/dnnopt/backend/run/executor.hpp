@@ -839,9 +839,30 @@ class opencl_executor {
     if (facts.texels) return handed_value(fetch(state, v, true));
     dim_list dims = evaluate(*facts.dims, state.symbols);
     if (element_count(dims) == 0) return handed_value(tensor(facts.type, std::move(dims)));
-    if (const auto root = state.handed.find(program_->roots[v]); root != state.handed.end())
-      return {facts.type, std::move(dims), root->second.memory};
-    return {facts.type, std::move(dims), lent(buffer_of(state, v))};
+    if (const auto root = state.handed.find(program_->roots[v]); root != state.handed.end()) {
+      handed_value reshaped = root->second;
+      reshaped.type = facts.type;
+      reshaped.dims = std::move(dims);
+      return reshaped;
+    }
+    handed_value given(facts.type, std::move(dims), lent(buffer_of(state, v)));
+    const value_id root = program_->roots[v];
+    if (weights_.find(root) == nullptr && !program_->g->is_input(root)) given.lender = this;
+    return given;
+  }
+
+  /// A value of this program that a body hands through would end with its last reader here: the result is a copy.
+  void keep_handed_through(run_state& state, handed_value& result) {
+    if (!result.memory || result.lender != this) return;
+    const opencl::device_buffer& from = *result.memory;
+    opencl::device_buffer to =
+        from.address() == nullptr
+            ? late_buffer(state, result.bytes(), "a value that a body hands through")
+            : where_->memory().allocate(result.bytes(), "a value that a body hands through",
+                                        opencl::memory_access::read_write, opencl::memory_placement::addressed);
+    state.queue.copy(from, 0, to, 0, result.bytes(), sink_of(state, run_observer::direction::within));
+    result.memory = handed_over(std::move(to), state.pending);
+    result.lender = nullptr;
   }
 
   void take_over(run_state& state, value_id out, handed_value result) {
@@ -851,6 +872,7 @@ class opencl_executor {
                                            std::string(name_of(v.facts.type)));
     bind_symbols(v, result.dims, state.symbols);
     const value_id root = program_->roots[out];
+    keep_handed_through(state, result);
     if (result.memory) {
       state.handed[root] = std::move(result);
       return;
