@@ -9,25 +9,15 @@ as the wheel's config says. All files go through it as one batch.
 """
 import json
 import pathlib
-import subprocess
 import sys
-import zipfile
 
 import numpy as np
 
 import dnnopt
+import wheels
 
 WHEEL = "magika==1.0.3"
 INSIDE = "magika/models/standard_v3_3/"
-
-
-def fetch(folder):
-    """The network and its config, out of the wheel."""
-    if not list(folder.glob("magika-1.0.3-*.whl")):
-        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), WHEEL],
-                       check=True)
-    with zipfile.ZipFile(next(folder.glob("magika-1.0.3-*.whl"))) as wheel:
-        return wheel.read(INSIDE + "model.onnx"), json.loads(wheel.read(INSIDE + "config.min.json"))
 
 
 def features(content, config):
@@ -40,9 +30,9 @@ def features(content, config):
 
 
 def main():
-    folder, files = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    network, config = fetch(folder)
-    session = dnnopt.InferenceSession(network)
+    folder, files = sys.argv[1], sys.argv[2:]
+    config = json.loads(wheels.read(folder, WHEEL, INSIDE + "config.min.json"))
+    session = dnnopt.InferenceSession(wheels.read(folder, WHEEL, INSIDE + "model.onnx"))
     batch = np.array([features(pathlib.Path(file).read_bytes(), config) for file in files], np.int32)
     shares, = session.run(["target_label"], {"bytes": batch})
     for file, row in zip(files, shares):
