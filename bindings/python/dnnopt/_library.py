@@ -16,13 +16,6 @@ class Error(RuntimeError):
         self.code = code
 
 
-class Tensor(ctypes.Structure):
-    """``dnnopt_tensor`` of dnnopt.h."""
-
-    _fields_ = [("name", c_char_p), ("type", c_int32), ("rank", c_int32), ("dims", POINTER(c_int64)),
-                ("data", c_void_p), ("bytes", c_size_t)]
-
-
 LOG_CALLBACK = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {

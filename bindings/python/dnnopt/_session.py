@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import json
 import logging
 import os
@@ -10,12 +11,12 @@ import struct
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from ctypes import byref, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_int64, c_void_p
 from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._library import LOG_CALLBACK, Error, Tensor, check, library, text_of
+from ._library import LOG_CALLBACK, Error, check, library, text_of
 
 _log = logging.getLogger("dnnopt")
 
@@ -31,6 +32,7 @@ _TYPES: dict[int, tuple[str, Any]] = {
 _NUMPY = {number: np.dtype(kind) for number, (_, kind) in _TYPES.items() if kind is not None}
 _NUMBERS = {kind: number for number, kind in _NUMPY.items()}
 _STRING = 8
+_dims_of = functools.lru_cache(maxsize=None)(lambda rank: struct.Struct(f"{rank}q"))
 _INVALID_ARGUMENT = 101
 _UNSUPPORTED = 407
 _TENSOR = struct.Struct("@PiiPPN")  # dnnopt_tensor
@@ -199,11 +201,14 @@ class InferenceSession:
         check(library.session_create(loaded.value, held.value, byref(self._session.value)))
         self._inputs = _ports(self._session.value, 0)
         self._outputs = _ports(self._session.value, 1)
-        self._names = {one.name: one.name.encode() for one in self._inputs}
+        # What calls need again and again, by its address: names, dims, and blocks of dnnopt_tensor.
+        self._texts = [ctypes.create_string_buffer(one.name.encode()) for one in self._inputs]
+        self._names = {one.name: ctypes.addressof(text) for one, text in zip(self._inputs, self._texts)}
         self._lock = threading.Lock()
-        self._dims: dict[tuple[int, ...], Any] = {}
+        self._dims: dict[tuple[int, ...], tuple[Any, int]] = {}
         self._buffers: dict[int, Any] = {}
-        self._block = (Tensor * len(self._inputs))()
+        self._block = ctypes.create_string_buffer(_TENSOR.size * len(self._inputs))
+        self._got = ctypes.create_string_buffer(_TENSOR.size)
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that run() needs."""
@@ -225,16 +230,16 @@ class InferenceSession:
         wanted = (ctypes.c_char_p * len(names))(*names) if names else None
         outputs = _Outputs()
         handle = outputs.value
+        result = []
         with self._lock:
             tensors, kept = self._tensors(input_feed)
             status = library.session_run(self._session.value, tensors, len(kept), wanted, len(names), byref(handle))
-        if status != 0:
-            check(status)
-        result = []
-        got = ctypes.create_string_buffer(_TENSOR.size)
-        for i in range(len(names) or len(self._outputs)):
-            library.outputs_get(handle, i, got)
-            result.append(self._array(_TENSOR.unpack(got), outputs))
+            if status != 0:
+                check(status)
+            got = self._got
+            for i in range(len(names) or len(self._outputs)):
+                library.outputs_get(handle, i, got)
+                result.append(self._array(_TENSOR.unpack(got), outputs))
         return result
 
     def profile(self, input_feed: Mapping[str, Any], runs: int = 10) -> dict[str, Any]:
@@ -252,44 +257,46 @@ class InferenceSession:
 
     def _tensors(self, feed: Mapping[str, Any]) -> tuple[Any, list[Any]]:
         """The inputs for the library, and what must stay alive while it reads them. The lock is held."""
-        if len(self._block) < len(feed):
-            self._block = (Tensor * len(feed))()
-        tensors = self._block
+        if len(self._block) < _TENSOR.size * len(feed):
+            self._block = ctypes.create_string_buffer(_TENSOR.size * len(feed))
+        block = self._block
         kept: list[Any] = []
         for i, (name, given) in enumerate(feed.items()):
-            tensor = tensors[i]
             # Of rank 0 ascontiguousarray makes rank 1.
             array = np.asarray(given, order="C")
             number = _NUMBERS.get(array.dtype)
             if number is None and array.dtype.kind in "US":
                 number = _STRING
             if number is None:
-                raise Error(_INVALID_ARGUMENT, f"input '{name}' has an element type that dnnopt does not know: {array.dtype}")
+                raise Error(_INVALID_ARGUMENT,
+                            f"input '{name}' has an element type that dnnopt does not know: {array.dtype}")
             shape = array.shape
             dims = self._dims.get(shape)
             if dims is None:
                 if len(self._dims) > 256:
                     self._dims.clear()
-                dims = self._dims[shape] = (c_int64 * len(shape))(*shape)
-            encoded = self._names.get(name)
-            tensor.name = name.encode() if encoded is None else encoded
-            tensor.type, tensor.rank, tensor.dims = number, len(shape), dims
+                numbers = (c_int64 * len(shape))(*shape)
+                dims = self._dims[shape] = (numbers, ctypes.addressof(numbers))
+            address = self._names.get(name)
+            text = None
+            if address is None:  # the library says that there is no such input
+                text = ctypes.create_string_buffer(name.encode())
+                address = ctypes.addressof(text)
             if number == _STRING:
                 texts = [one if isinstance(one, bytes) else str(one).encode() for one in array.reshape(-1).tolist()]
                 pointers = (ctypes.c_char_p * len(texts))(*texts)
-                tensor.data = ctypes.cast(pointers, c_void_p)
-                tensor.bytes = ctypes.sizeof(pointers)
-                kept.append((pointers, texts))
+                data, size = ctypes.addressof(pointers), ctypes.sizeof(pointers)
+                kept.append((pointers, texts, text, dims))
             else:
-                tensor.data = array.__array_interface__["data"][0]
-                tensor.bytes = array.nbytes
-                kept.append(array)
-        return tensors, kept
+                data, size = array.__array_interface__["data"][0], array.nbytes
+                kept.append((array, text, dims))
+            _TENSOR.pack_into(block, i * _TENSOR.size, address, number, len(shape), dims[1], data, size)
+        return block, kept
 
     def _array(self, got: tuple[Any, ...], outputs: _Outputs) -> np.ndarray:
         """An array over an output: the fields of its dnnopt_tensor, and what holds the memory."""
         name, number, rank, dims, data, size = got
-        shape = struct.unpack(f"{rank}q", ctypes.string_at(dims, 8 * rank)) if rank else ()
+        shape = _dims_of(rank).unpack(ctypes.string_at(dims, 8 * rank)) if rank else ()
         if number == _STRING:
             count = size // ctypes.sizeof(ctypes.c_char_p)
             texts = (ctypes.c_char_p * count).from_address(data) if count else []
