@@ -49,6 +49,12 @@ int info(const options& o) {
   result["inputs"] = ports(g, g.inputs());
   result["outputs"] = ports(g, g.outputs());
   result["opset"] = g.opsets.contains("") ? g.opsets.at("") : 0;
+  result["file_opsets"] = json::object();
+  std::string opsets;
+  for (const auto& [domain, version] : m.file_opsets) {
+    result["file_opsets"][domain.empty() ? "ai.onnx" : domain] = version;
+    opsets += (opsets.empty() ? "" : ", ") + (domain.empty() ? "" : domain + " ") + std::to_string(version);
+  }
   result["nodes"] = static_cast<std::int64_t>(g.node_count() + m.constant_nodes);
   std::map<std::string, std::int64_t> operators;
   std::map<std::string, std::int64_t> mapping;
@@ -102,9 +108,10 @@ int info(const options& o) {
     for (const auto& row : result[side])
       text += std::string(side).substr(0, std::string(side).size() - 1) + "  " + row["name"].get<std::string>() + "  " +
               row["dtype"].get<std::string>() + " " + row["shape"].dump() + "\n";
-  text += "opset " + result["opset"].dump() + ", " + result["nodes"].dump() + " nodes, " +
-          fixed(static_cast<double>(params) / 1e6, 2) + " M parameters, " + fixed(static_cast<double>(macs) / 1e9, 3) +
-          " G multiply-accumulates" + (symbolic_macs ? " (" + result["macs_at"].get<std::string>() + ")" : "") + "\n\n";
+  text += "opset " + (opsets.empty() ? "not stated" : opsets) + " (read as " + result["opset"].dump() + "), " +
+          result["nodes"].dump() + " nodes, " + fixed(static_cast<double>(params) / 1e6, 2) + " M parameters, " +
+          fixed(static_cast<double>(macs) / 1e9, 3) + " G multiply-accumulates" +
+          (symbolic_macs ? " (" + result["macs_at"].get<std::string>() + ")" : "") + "\n\n";
   text_table table({"operator", "nodes"});
   for (const auto& [name, count] : operators) table.add({name, std::to_string(count)});
   text += table.str() + "\n";

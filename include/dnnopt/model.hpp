@@ -35,12 +35,13 @@ struct model {
   graph main;
   op_set ops;
   std::filesystem::path path;
-  std::vector<onnx::external_file> files;            ///< data files that the model refers to
-  std::vector<onnx::external_reference> references;  ///< tensors that lie in them
-  std::size_t constant_nodes = 0;                    ///< Constant nodes of the file, which became constants
-  std::vector<std::string> default_inputs{};         ///< graph inputs with a default value, which became constants
-  std::vector<onnx::dead_node> dead_nodes{};         ///< nodes that lead to no output and were left out
-  std::vector<warning> warnings{};                   ///< where the file contradicts itself, and how it was read
+  std::vector<onnx::external_file> files;             ///< data files that the model refers to
+  std::vector<onnx::external_reference> references;   ///< tensors that lie in them
+  std::size_t constant_nodes = 0;                     ///< Constant nodes of the file, which became constants
+  std::vector<std::string> default_inputs{};          ///< graph inputs with a default value, which became constants
+  std::vector<onnx::dead_node> dead_nodes{};          ///< nodes that lead to no output and were left out
+  std::vector<warning> warnings{};                    ///< where the file contradicts itself, and how it was read
+  std::map<std::string, std::int64_t> file_opsets{};  ///< what the file states, by domain ("" is ai.onnx)
 };
 
 namespace detail {
@@ -57,7 +58,8 @@ namespace detail {
 [[nodiscard]] inline model model_of(imported_model imported, load_options options, std::filesystem::path path) {
   return {std::move(imported.main),           std::move(options.ops),         std::move(path),
           std::move(imported.files),          std::move(imported.references), imported.constant_nodes,
-          std::move(imported.default_inputs), std::move(imported.dead_nodes), std::move(imported.warnings)};
+          std::move(imported.default_inputs), std::move(imported.dead_nodes), std::move(imported.warnings),
+          std::move(imported.file_opsets)};
 }
 
 }  // namespace detail

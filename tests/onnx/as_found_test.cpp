@@ -1,6 +1,7 @@
 // Files that contradict themselves, or hold what takes no part: run as ONNX Runtime runs them, with a warning that
 // names the place; what only a body that never runs gets wrong is no error.
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -313,4 +314,12 @@ TEST_CASE("Scan of opset 8 has a batch dimension and sequence lengths", "[as fou
            {graph_attribute("body", body), int_attribute("num_scan_inputs", 1), ints_attribute("directions", {1})});
   check_runs(model(graph(whole, inputs, {untyped("y"), untyped("z")}, {one}), 8), values,
              {"y float32 2x1 [7, 25]", "z float32 2x3x1 [4, 6, 7, 16, 21, 25]"});
+}
+
+TEST_CASE("a model keeps the opsets that its file states", "[as found]") {
+  const message m = model(graph({node("Relu", {"x"}, {"y"})}, {info("x")}, {untyped("y")}), 9)
+                        .with(8, message{}.text(1, "ai.onnx.ml").number(2, 2));
+  const dnnopt::imported_model made = import(m);
+  CHECK(made.file_opsets == std::map<std::string, std::int64_t>{{"", 9}, {"ai.onnx.ml", 2}});
+  CHECK(made.main.opsets.at("") > 9);
 }

@@ -3,7 +3,9 @@
 #define DNNOPT_ONNX_IMPORT_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +47,8 @@ struct imported_model {
   std::size_t constant_nodes = 0;                    ///< Constant nodes; they became constants without a node
   std::vector<onnx::dead_node> dead_nodes;           ///< nodes that were left out
   std::vector<warning> warnings;                     ///< where the file contradicts itself, and how it was read
+  /// The opsets that the file states, by domain ("" is ai.onnx); the graph's own are those that it was adapted to.
+  std::map<std::string, std::int64_t> file_opsets{};
 };
 
 /// Reads the model at `path`. The graph is in the newest opset: older forms are adapted, functions are inlined,
@@ -82,6 +86,10 @@ inline imported_model import_bytes(std::span<const std::byte> bytes, std::shared
   result.constant_nodes = builder.notes().constant_nodes;
   result.dead_nodes = builder.notes().dead_nodes;
   result.warnings = builder.notes().warnings;
+  for (const opset_proto& o : model.opsets) {
+    const std::string domain(o.domain == "ai.onnx" ? std::string_view() : std::string_view(o.domain));
+    result.file_opsets[domain] = o.version;
+  }
   return result;
 }
 }  // namespace onnx::detail
