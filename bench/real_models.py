@@ -89,10 +89,10 @@ def agrees(got, expected):
     return within, float(error.max(initial=0)) / magnitude if magnitude else float(error.max(initial=0))
 
 
-def compared(exe, device, model, feeds, session):
+def compared(exe, device, model, feeds, session, more=()):
     """'equal, 1.2e-6' or what differs, of one run beside ONNX Runtime's answer."""
     with tempfile.TemporaryDirectory() as folder:
-        flags = ["--device", device, "--output-dir", folder]
+        flags = ["--device", device, "--output-dir", folder, *more]
         for position, (name, content) in enumerate(feeds.items()):
             file = os.path.join(folder, f"in_{position}.npy")
             np.save(file, content)
