@@ -21,6 +21,7 @@
 #include <dnnopt/backend/program/program.hpp>
 #include <dnnopt/backend/program/structural_inputs.hpp>
 #include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/run/list_bodies.hpp>
 #include <dnnopt/backend/run/refused_work_groups.hpp>
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/backend/storage/fit_program.hpp>
@@ -139,29 +140,8 @@ DNNOPT_BODY std::vector<placement_row> session::placements() const {
   return rows;
 }
 
-namespace detail {
-
-inline void list_bodies(const opencl_executor& executor, std::size_t depth, std::vector<body_row>& rows) {
-  const graph& g = *executor.executed().g;
-  const auto& all = executor.bodies().all();
-  for (const auto& [at, entry] : all) {
-    const node_id id = at.first;
-    const node& n = g.node_at(id);
-    const auto of_node = static_cast<std::size_t>(
-        std::count_if(all.begin(), all.end(), [&](const auto& other) { return other.first.first == id; }));
-    rows.push_back({n.name, std::string(n.op->name), at.second, depth, of_node - 1, entry.figures.programs,
-                    entry.figures.entered, entry.figures.kernels, entry.figures.host_ops});
-    for (const auto& [dims, made] : entry.made)
-      if (made.executor) list_bodies(*made.executor, depth + 1, rows);
-  }
-}
-
-}  // namespace detail
-
 DNNOPT_BODY std::vector<body_row> session::bodies() const {
-  std::vector<body_row> rows;
-  if (executor() != nullptr) detail::list_bodies(*executor(), 0, rows);
-  return rows;
+  return executor() == nullptr ? std::vector<body_row>() : list_bodies(*executor());
 }
 
 DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer* observer) {
@@ -298,8 +278,7 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
     fitted_program fitted = fit_program(g, options.precision, lowering.options, require_device, options.memory,
                                         options.memory_limit, options.texels);
     report.lower_seconds += fitted.lower_seconds;
-    // What is reported of memory and storage is the model's; a body has its own in its executor.
-    if (!is_body) {
+    if (!is_body) {  // a body has its own in its executor
       report.memory = fitted.memory;
       report.storage = std::move(fitted.stored.figures);
     }
