@@ -448,3 +448,32 @@ TEST_CASE("halves stay inside of bodies, and what is handed to them is whole", "
     CHECK(difference(s.run(inputs), expected(m, inputs), 2e-2F) == "");
   }
 }
+
+TEST_CASE("a size that data decide inside of a body is held against what its operators need", "[control_flow]") {
+  flow_scope net;
+  const flow_value x = net.input(dtype::float32, shape{6}, "x");
+  const flow_value open =
+      net.node("Greater", {net.node("ReduceSum", {x}, with("keepdims", std::int64_t{0})), net.scalar(-1000)});
+  const flow_values out = net.branches(
+      open, 1,
+      [&](flow_scope& body) {
+        const flow_value found = body.node("NonZero", {x});
+        const flow_value places = body.node("Cast", {found}, with("to", std::int64_t{1}));
+        body.output(body.node("Add", {places, body.constant(ramp({1, 3}))}));
+      },
+      [&](flow_scope& body) {
+        body.output(body.constant(ramp({1, 3})));
+      });
+  net.output(out[0]);
+  const model m = net.finish();
+  for (const kernel_form form : both_forms) {
+    session s = on_device(m, form);
+    const auto input = [](std::vector<float> content) {
+      return named_tensors{{"x", tensor::of<float>({6}, std::move(content))}};
+    };
+    const named_tensors three = input({1, 0, 2, 0, 3, 0});
+    CHECK(difference(s.run(three), expected(m, three)) == "");
+    CHECK_THROWS_AS(s.run(input({1, 2, 2, 0, 3, 0})), error);
+    CHECK(difference(s.run(three), expected(m, three)) == "");
+  }
+}

@@ -71,9 +71,10 @@ class body_programs {
   }
 
   /// The body's entry, with the program for a turn at its front; made now where there is none. `general` has the turn's
-  /// ranks, `exact` its dims too. Errors: those of the maker. O(programs of the body).
+  /// ranks, `exact` its dims too. What makes room goes to `ended`, for its commands may be under way. Errors: those of
+  /// the maker. O(programs of the body).
   [[nodiscard]] entry& at(const graph& g, node_id id, std::string_view key, const body_entry& general,
-                          const body_entry& exact) {
+                          const body_entry& exact, std::vector<std::shared_ptr<const void>>& ended) {
     entry& body = entries_[{id, std::string(key)}];
     const auto is_exact = [](const auto& one) { return one.first.is_exact(); };
     const bool known =
@@ -85,11 +86,14 @@ class body_programs {
       try {
         // At the front is the general entry that has no program yet.
         body.made.front().second = maker_(g, id, key, general, false);
+        ++body.figures.programs;
         return body;
       } catch (const error& e) {
         if (e.code() != errc::no_kernel) throw;
       }
-      body.made.erase(std::prev(std::find_if(body.made.rbegin(), body.made.rend(), is_exact).base()));
+      const auto oldest = std::prev(std::find_if(body.made.rbegin(), body.made.rend(), is_exact).base());
+      ended.push_back(std::move(oldest->second.executor));
+      body.made.erase(oldest);
     }
     (void)brought_to_front(body, exact, g, id, false);
     return body;

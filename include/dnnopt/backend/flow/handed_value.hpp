@@ -19,6 +19,7 @@ struct pending_memory {
   std::vector<opencl::device_buffer> addressed;  ///< nobody takes these again: no command copies them into an object
   std::vector<tensor> tensors;
   std::vector<std::vector<std::byte>> texels;
+  std::vector<std::shared_ptr<const void>> programs;  ///< of bodies, with their memory
 
   /// Everything enqueued so far is done.
   void reached() noexcept {
@@ -26,6 +27,7 @@ struct pending_memory {
     addressed.clear();
     tensors.clear();
     texels.clear();
+    programs.clear();
   }
 };
 

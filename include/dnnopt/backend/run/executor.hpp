@@ -146,7 +146,8 @@ class opencl_executor {
     }
     instance& made = instance_for(symbols);
     enter(made, queue);
-    run_state state{made, queue, symbols, nullptr, pending};
+    run_state state = begin_run(made, queue, symbols, nullptr, pending);
+    const finish_on_error guard(queue);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const value_id in = g.inputs()[i];
       if (inputs[i].memory)
@@ -226,10 +227,7 @@ class opencl_executor {
     }
     const opencl::command_counts before = queue.counts();
     pending_memory pending;
-    run_state state{made, queue, symbols, observer, pending};
-    state.checked_guards = made.checked_guards;
-    state.unchecked_guards =
-        std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
+    run_state state = begin_run(made, queue, symbols, observer, pending);
     std::vector<tensor> outputs;
     // Behind all that commands under way read and write, so that these end before it, whatever is thrown.
     const finish_on_error guard(queue);
@@ -300,6 +298,16 @@ class opencl_executor {
     std::vector<bool> checked_guards{};
     bool unchecked_guards = false;
   };
+
+  /// Guards that wait for symbols which data bind are checked on the way.
+  [[nodiscard]] static run_state begin_run(instance& made, opencl::command_queue& queue, symbol_values& symbols,
+                                           run_observer* observer, pending_memory& pending) {
+    run_state state{made, queue, symbols, observer, pending};
+    state.checked_guards = made.checked_guards;
+    state.unchecked_guards =
+        std::find(state.checked_guards.begin(), state.checked_guards.end(), false) != state.checked_guards.end();
+    return state;
+  }
 
   void run_steps(run_state& state) {
     for (std::size_t s = 0; s < program_->steps.size(); ++s) {
@@ -437,6 +445,8 @@ class opencl_executor {
   /// Gives a binding its regions of the arena, which all bindings share: it is as large as the largest of them needs.
   void enter(instance& made, opencl::command_queue& queue) {
     if (made.memory.arena_bytes > arena_.bytes()) {
+      // Commands of the turns before may be under way.
+      if (program_->is_body && !arena_.empty()) queue.finish(wait_);
       for (instance& other : instances_) leave_arena(other);
       arena_ = {};
       arena_ = opencl::arena(where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors",
@@ -923,7 +933,7 @@ class opencl_executor {
     for (std::size_t i = 0; i < l.carried + l.scanned; ++i) tell(l.first + i, arguments[l.counters + i]);
     for (std::size_t i = l.captured_begin; i < n.inputs.size(); ++i)
       tell(i, arguments[l.counters + l.carried + l.scanned + i - l.captured_begin]);
-    body_programs::entry& body = bodies_.at(g, id, key, general, exact);
+    body_programs::entry& body = bodies_.at(g, id, key, general, exact, state.pending.programs);
     const body_program& made = body.made.front().second;
     std::vector<handed_value> inputs;
     for (const std::size_t a : made.arguments) inputs.push_back(arguments[a]);
