@@ -19,6 +19,7 @@
 #include <dnnopt/ops/selection.hpp>
 
 #include "../support/host_operator.hpp"
+#include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
 #include "runtime_fixture.hpp"
 
@@ -27,18 +28,9 @@ using dnnopt::opencl::testing::code;
 using dnnopt::opencl::testing::code_of;
 using dnnopt::testing::network;
 using dnnopt::testing::ramp;
+using dnnopt::testing::shared_device;
 
 namespace {
-
-/// One device for all sessions, so that buffers are of one context and kernels are built once.
-std::shared_ptr<opened_device> shared_device() {
-  static const std::shared_ptr<opened_device> made = [] {
-    opencl::program_cache_options programs;
-    programs.on_disk = false;
-    return std::make_shared<opened_device>("opencl", programs);
-  }();
-  return made;
-}
 
 session compiled(const model& m, compile_options options = {}) {
   if (!options.opened) options.opened = shared_device();

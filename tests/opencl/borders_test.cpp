@@ -12,6 +12,7 @@
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/dnnopt.hpp>
 
+#include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
 
 using namespace dnnopt;
@@ -20,13 +21,8 @@ using dnnopt::testing::network;
 namespace {
 
 session on_device(const model& m, kernel_form form = kernel_form::native) {
-  static const std::shared_ptr<opened_device> shared = [] {
-    opencl::program_cache_options programs;
-    programs.on_disk = false;
-    return std::make_shared<opened_device>("opencl", programs);
-  }();
   compile_options options;
-  options.opened = shared;
+  options.opened = dnnopt::testing::shared_device();
   options.form = form;
   options.require_device = true;
   return compile(m, options);

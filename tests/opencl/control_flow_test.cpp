@@ -17,6 +17,7 @@
 
 #include "../support/flow_network.hpp"
 #include "../support/random_flow.hpp"
+#include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
 #include "runtime_fixture.hpp"
 
@@ -28,17 +29,9 @@ using dnnopt::testing::flow_value;
 using dnnopt::testing::flow_values;
 using dnnopt::testing::ramp;
 using dnnopt::testing::random_flow;
+using dnnopt::testing::shared_device;
 
 namespace {
-
-std::shared_ptr<opened_device> shared_device() {
-  static const std::shared_ptr<opened_device> made = [] {
-    opencl::program_cache_options programs;
-    programs.on_disk = false;
-    return std::make_shared<opened_device>("opencl", programs);
-  }();
-  return made;
-}
 
 session on_device(const model& m, kernel_form form = kernel_form::native, precision stored = precision::fp32,
                   bool poison = false) {

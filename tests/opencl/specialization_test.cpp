@@ -12,6 +12,7 @@
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 
+#include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
 #include "runtime_fixture.hpp"
 
@@ -20,17 +21,9 @@ using dnnopt::opencl::testing::code;
 using dnnopt::opencl::testing::code_of;
 using dnnopt::testing::network;
 using dnnopt::testing::ramp;
+using dnnopt::testing::shared_device;
 
 namespace {
-
-std::shared_ptr<opened_device> shared_device() {
-  static const std::shared_ptr<opened_device> made = [] {
-    opencl::program_cache_options programs;
-    programs.on_disk = false;
-    return std::make_shared<opened_device>("opencl", programs);
-  }();
-  return made;
-}
 
 session on_device(const model& m, bool require_device = true, std::size_t programs = 8) {
   compile_options options;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/structure_transfer.hpp>
 
@@ -269,13 +270,7 @@ namespace detail {
 /// The symbols that the values which a node reads bring.
 [[nodiscard]] inline std::set<std::uint32_t> symbols_given(const graph& outer, const node& n) {
   std::set<std::uint32_t> symbols;
-  const auto collect = [&](const index_expr& e) {
-    if (e.is_constant()) return;
-    (void)substitute(e, [&](const index_expr& symbol) {
-      symbols.insert(*symbol.as_symbol());
-      return symbol;
-    });
-  };
+  const auto collect = [&](const index_expr& e) { collect_symbols(e, symbols); };
   for (const value_id in : n.inputs) {
     if (in == no_value) continue;
     if (outer.facts(in).dims) std::for_each(outer.facts(in).dims->begin(), outer.facts(in).dims->end(), collect);
@@ -287,13 +282,8 @@ namespace detail {
 
 /// Whether an expression is made of those symbols alone.
 [[nodiscard]] inline bool is_made_of(const index_expr& e, const std::set<std::uint32_t>& symbols) {
-  bool all = true;
-  if (!e.is_constant())
-    (void)substitute(e, [&](const index_expr& symbol) {
-      all = all && symbols.contains(*symbol.as_symbol());
-      return symbol;
-    });
-  return all;
+  const std::set<std::uint32_t> own = symbols_of(e);
+  return std::includes(symbols.begin(), symbols.end(), own.begin(), own.end());
 }
 
 /// How many turns a Loop makes, or a Scan, where that is known before it runs.

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/gather.hpp>
 #include <dnnopt/passes/derive_guards.hpp>
@@ -61,15 +62,7 @@ inline void read_slices(const graph& outer, const node& n, const body_layout& l,
 
 /// Whether a size depends on a symbol, here or, as far as can be told, in a body of a node here.
 [[nodiscard]] inline bool sizes_depend_on(const graph& g, std::uint32_t symbol) {
-  const auto is_in = [&](const index_expr& e) {
-    bool found = false;
-    if (!e.is_constant())
-      (void)substitute(e, [&](const index_expr& one) {
-        found = found || one.as_symbol() == symbol;
-        return one;
-      });
-    return found;
-  };
+  const auto is_in = [&](const index_expr& e) { return symbols_of(e).contains(symbol); };
   for (const node_id id : g.nodes()) {
     const node& n = g.node_at(id);
     for (const value_id v : n.outputs)

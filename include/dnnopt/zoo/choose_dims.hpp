@@ -15,6 +15,7 @@
 
 #include <dnnopt/counter_random.hpp>
 #include <dnnopt/error.hpp>
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/guard.hpp>
 #include <dnnopt/index_expr.hpp>
@@ -34,15 +35,6 @@ struct dim_condition {
   guard what;
   std::set<std::uint32_t> symbols;
 };
-
-[[nodiscard]] inline std::set<std::uint32_t> symbols_of(const index_expr& e) {
-  std::set<std::uint32_t> result;
-  (void)substitute(e, [&](const index_expr& symbol) {
-    result.insert(*symbol.as_symbol());
-    return symbol;
-  });
-  return result;
-}
 
 /// Whether a condition holds, or nothing while a symbol of it has no value.
 [[nodiscard]] inline std::optional<bool> meets(const guard& condition, const symbol_values& values) {
@@ -216,8 +208,8 @@ class dim_search {
   std::vector<detail::dim_condition> conditions;
   const auto add = [&](std::vector<guard> guards) {
     for (guard& one : guards) {
-      std::set<std::uint32_t> in = detail::symbols_of(one.left);
-      in.merge(detail::symbols_of(one.right));
+      std::set<std::uint32_t> in = symbols_of(one.left);
+      in.merge(symbols_of(one.right));
       if (!in.empty() && std::includes(chosen.begin(), chosen.end(), in.begin(), in.end()))
         conditions.push_back({std::move(one), std::move(in)});
     }

@@ -16,6 +16,7 @@
 
 #include <dnnopt/backend/program/memory_options.hpp>
 #include <dnnopt/backend/program/storages.hpp>
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/memory/order/schedule_memory.hpp>
 #include <dnnopt/memory/plan_store.hpp>
 
@@ -44,7 +45,7 @@ inline void reorder_steps(program& p, std::span<const std::uint32_t> order) {
 [[nodiscard]] inline std::vector<symbol_values> size_scenarios(const program& p, const program_storages& s) {
   std::set<std::uint32_t> symbols;
   for (const program_storage& storage : s.all)
-    if (storage.bytes) fusion::detail::collect_symbols(*storage.bytes, symbols);
+    if (storage.bytes) collect_symbols(*storage.bytes, symbols);
   const expr_context& context = p.g->expressions();
   const auto clipped = [&](std::uint32_t symbol, std::int64_t value) {
     const expr_range range = p.g->expressions().symbol(context.symbol_name(symbol)).range();

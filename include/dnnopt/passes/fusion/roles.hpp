@@ -14,6 +14,7 @@
 #include <range/v3/algorithm/all_of.hpp>
 #include <range/v3/range/primitives.hpp>
 
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/passes/graph_views.hpp>
 
@@ -53,21 +54,11 @@ inline constexpr std::array function_costs{
   return cost;
 }
 
-namespace detail {
-inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) {
-  (void)substitute(e, [&](const index_expr& symbol) {
-    into.insert(*symbol.as_symbol());
-    return symbol;
-  });
-}
-}  // namespace detail
-
 /// The symbols in the dims of a value.
 [[nodiscard]] inline std::set<std::uint32_t> symbols_of(const value_facts& facts) {
   std::set<std::uint32_t> symbols;
   if (facts.dims)
-    for (const index_expr& dim : *facts.dims)
-      if (!dim.is_constant()) detail::collect_symbols(dim, symbols);
+    for (const index_expr& dim : *facts.dims) collect_symbols(dim, symbols);
   return symbols;
 }
 
@@ -75,14 +66,13 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
 [[nodiscard]] inline std::set<std::uint32_t> symbols_given_by(const value_facts& facts) {
   std::set<std::uint32_t> symbols = symbols_of(facts);
   if (facts.elements)
-    for (const index_expr& e : *facts.elements)
-      if (!e.is_constant()) detail::collect_symbols(e, symbols);
+    for (const index_expr& e : *facts.elements) collect_symbols(e, symbols);
   return symbols;
 }
 
 /// Symbols that no graph input tells (by its dims, or by elements that a body of control flow is given as expressions),
-/// each with the node that first has it in an output's dims: its value is known when
-/// that node has run (SoD2's execution determined output). Precondition: rdp has run. O(V + E).
+/// each with the node that first has it in an output's dims: its value is known when that node has run (SoD2's
+/// execution determined output). Precondition: rdp has run. O(V + E).
 [[nodiscard]] inline std::unordered_map<std::uint32_t, node_id> late_symbols(const graph& g,
                                                                              const std::vector<node_id>& order) {
   std::unordered_map<std::uint32_t, node_id> late;
@@ -112,7 +102,7 @@ inline void collect_symbols(const index_expr& e, std::set<std::uint32_t>& into) 
     if (v == no_value) return;
     std::set<std::uint32_t> symbols = symbols_of(g.facts(v));
     if (g.facts(v).elements)
-      for (const index_expr& e : *g.facts(v).elements) detail::collect_symbols(e, symbols);
+      for (const index_expr& e : *g.facts(v).elements) collect_symbols(e, symbols);
     for (const std::uint32_t symbol : symbols)
       if (const auto found = late.find(symbol); found != late.end() && found->second != id)
         sources.insert(found->second);
