@@ -36,7 +36,7 @@ class drawer {
   }
 
   drawn draw(int depth) {
-    const std::uint32_t which = below(depth == 0 ? 2 : 10);
+    const std::uint32_t which = below(depth == 0 ? 2 : 13);
     if (which == 0) return number(static_cast<std::int64_t>(below(9)) - 2);
     if (which == 1) return symbol(below(symbols));
     const drawn a = draw(depth - 1);
@@ -61,6 +61,17 @@ class drawer {
     if (which == 8)
       return combine(
           a, b, [](auto x, auto y) { return x - y; }, [](auto x, auto y) { return x - y; });
+    if (which == 9)
+      return combine(
+          a, b, [](auto x, auto y) { return max(x, y); }, [](auto x, auto y) { return std::max(x, y); });
+    if (which == 10)
+      return combine(
+          a, b, [](auto x, auto y) { return x * min(y, 1); },
+          [](auto x, auto y) { return x * std::min<std::int64_t>(y, 1); });
+    if (which == 11)
+      return combine(
+          a, a, [](auto x, auto y) { return x * min(y, 1); },
+          [](auto x, auto y) { return x * std::min<std::int64_t>(y, 1); });
     return combine(
         a, b, [](auto x, auto y) { return x + y; }, [](auto x, auto y) { return x + y; });
   }
@@ -119,4 +130,44 @@ TEST_CASE("digits of an index recombine") {
   CHECK(floordiv(r, 5) == mod(floordiv(i, 5), 6));
   CHECK(floordiv(r, 5) * 5 + mod(r, 5) == r);
   CHECK(floordiv(q, 4) * 120 + mod(q, 4) * 30 + floordiv(r, 5) * 5 + mod(r, 5) == i);
+}
+
+TEST_CASE("what is filled up to a multiple is one") {
+  expr_context context;
+  const index_expr x = context.symbol("x");
+  const index_expr filled = x + mod(64 - mod(x, 64), 64);
+  CHECK(filled == floordiv(0 - x, 64) * -64);
+  CHECK(mod(filled, 64) == index_expr(0));
+  CHECK(floordiv(filled, 64).range().low == 0);
+  CHECK(x - mod(x, 8) == 8 * floordiv(x, 8));
+  CHECK(3 + x - 8 * floordiv(x + 1, 8) == 2 + mod(x + 1, 8));
+  CHECK(min(x, filled) == x);
+}
+
+TEST_CASE("sizes that are cut and broadcast become what they are") {
+  expr_context context;
+  const index_expr x = context.symbol("x");
+  const index_expr y = context.symbol("y");
+  const index_expr z = context.symbol("z", {-9, 9});
+  // What a factor of 0 or 1 says is said by the other factors.
+  CHECK(x * min(x, 1) == x);
+  CHECK(x * max(0 - x, -1) == 0 - x);
+  CHECK(3 * x * y * min(4 * x * y, 1) == 3 * x * y);
+  CHECK((floordiv(x, 2) + floordiv(y, 3)) * min(floordiv(x, 2) + floordiv(y, 3), 1) == floordiv(x, 2) + floordiv(y, 3));
+  CHECK(min(6 * x * y, 1) == min(min(x, 1), y));
+  CHECK(min(floordiv(0 - x, 64) * y * -160, 1) == min(min(y, 0 - floordiv(0 - x, 64)), 1));
+  CHECK((y - min(floordiv(0 - x, 64) * y * -160, 1)).range().low == 0);
+  CHECK_FALSE(x * min(y, 1) == x);
+  CHECK_FALSE(x * min(min(x, y), 1) == x);
+  CHECK_FALSE(z * min(z, 1) == z);
+  // A slice from -x to the end of x elements: ONNX's start is x - x where x is not 0, and 0 where it is.
+  CHECK(max(0 - x - x * max(0 - x, -1), 0) == index_expr(0));
+  // No slice is longer than what it is taken from, nor shorter than nothing.
+  CHECK(max(x - min(x, y), 0) == x - min(x, y));
+  CHECK(max(max(x, min(y, 7)) - x, 0) == max(x, min(y, 7)) - x);
+  CHECK((2 * x - min(x, y)).range().low == 0);
+  CHECK((x - 2 * min(x, y)).range().low < 0);
+  CHECK(max(0 - z, 2 - y) == 0 - min(z, y - 2));
+  CHECK(min(min(x, 5), y) == min(min(x, y), 5));
+  CHECK(min(min(x, 5), min(y, 3)) == min(min(x, y), 3));
 }

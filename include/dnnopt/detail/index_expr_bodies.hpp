@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -200,6 +201,56 @@ DNNOPT_BODY int order_of(const expr_node* a, const expr_node* b) {
 }
 DNNOPT_BODY bool precedes(const expr_node& a, const expr_node& b) { return order_of(&a, &b) < 0; }
 
+/// Whether `holds` is true of every operand of the nested `e.op` (min or max) that `e` is made of.
+template <class Predicate>
+bool all_operands(const expr_node& e, Predicate&& holds) {
+  const auto side = [&](const expr_node* n, std::int64_t constant) {
+    return n != nullptr && n->op == e.op ? all_operands(*n, holds) : holds(index_expr::from_node(n, constant));
+  };
+  return side(e.left, e.left_constant) && side(e.right, e.right_constant);
+}
+
+/// Whether a product that holds `factors` is 0 wherever `e` is.
+inline bool zero_with(const index_expr& e, std::span<const expr_node* const> factors) {
+  const linear_view view = linear_of(e);
+  if (view.constant != 0 || view.terms.size() != 1) return false;
+  const expr_node* const atom = view.terms[0].atom;
+  const auto given = [&](const expr_node* f) { return std::find(factors.begin(), factors.end(), f) != factors.end(); };
+  return atom->op == expr_op::product ? std::all_of(atom->factors.begin(), atom->factors.end(), given) : given(atom);
+}
+
+/// Whether `e` is 0 or 1, and 0 only where what it is multiplied by is 0 too, as min(x, 1) is beside x: `zero` tells
+/// of an operand whether the other factors are 0 with it.
+template <class Predicate>
+bool is_idle_factor(const expr_node& e, Predicate&& zero) {
+  return e.op == expr_op::min && e.range.low >= 0 && e.range.high <= 1 &&
+         all_operands(e, [&](const index_expr& x) { return x.is_constant() ? x.constant() == 1 : zero(x); });
+}
+
+/// The bounds of a sum from its terms, where x - min(x, y) and max(x, y) - x count as what they are: not negative.
+inline expr_range range_of_sum(std::int64_t constant, std::span<const linear_term> terms) {
+  const auto bounds = [&](expr_op subtracted, expr_op added) {
+    std::vector<linear_term> left(terms.begin(), terms.end());
+    for (linear_term& m : left) {
+      if (m.atom->op != subtracted && m.atom->op != added) continue;
+      const bool wanted = m.atom->op == subtracted ? m.coefficient < 0 : m.coefficient > 0;
+      for (linear_term& x : left) {
+        if (!wanted || m.coefficient == 0 || x.coefficient == 0 || (x.coefficient < 0) == (m.coefficient < 0)) continue;
+        const auto other = [&](const index_expr& operand) { return operand.node() != x.atom; };
+        if (all_operands(*m.atom, other)) continue;
+        const std::int64_t both = std::min(std::abs(m.coefficient), std::abs(x.coefficient));
+        m.coefficient += m.coefficient < 0 ? both : -both;
+        x.coefficient += x.coefficient < 0 ? both : -both;
+      }
+    }
+    expr_range range{constant, constant};
+    for (const linear_term& t : left)
+      range = add_ranges(range, multiply_ranges({t.coefficient, t.coefficient}, t.atom->range));
+    return range;
+  };
+  return {bounds(expr_op::min, expr_op::max).low, bounds(expr_op::max, expr_op::min).high};
+}
+
 }  // namespace detail
 
 DNNOPT_BODY index_expr expr_context::make_sum(std::int64_t constant, std::vector<detail::linear_term> terms) {
@@ -238,14 +289,35 @@ DNNOPT_BODY index_expr expr_context::make_sum(std::int64_t constant, std::vector
       return make_sum(constant, std::move(merged)) + index_expr(k) * whole;
     }
   }
+  // The same law of the other two of the three: x - x mod c is c * (x floordiv c), x - c * (x floordiv c) is x mod c.
+  for (std::size_t i = 0; i < merged.size() && merged.size() > 1; ++i) {
+    const detail::expr_node* atom = merged[i].atom;
+    const std::int64_t c = atom->right_constant;
+    if ((atom->op != expr_op::mod && atom->op != expr_op::floordiv) || atom->right != nullptr || c <= 0) continue;
+    const bool quotient = atom->op == expr_op::floordiv;
+    const std::int64_t coefficient = merged[i].coefficient;
+    if (quotient && coefficient % c != 0) continue;
+    const std::int64_t times = quotient ? -(coefficient / c) : -coefficient;
+    const index_expr x = index_expr::from_node(atom->left);
+    const detail::linear_view all = detail::linear_of(x * index_expr(times));
+    std::vector<detail::linear_term> rest;
+    std::size_t found = 0;
+    for (std::size_t j = 0; j < merged.size(); ++j)
+      if (j != i && std::find(all.terms.begin(), all.terms.end(), merged[j]) != all.terms.end())
+        ++found;
+      else if (j != i)
+        rest.push_back(merged[j]);
+    if (found < all.terms.size()) continue;
+    const index_expr left = make_sum(detail::checked_add(constant, -all.constant), std::move(rest));
+    return quotient ? left + mod(x, index_expr(c)) * index_expr(times)
+                    : left + floordiv(x, index_expr(c)) * index_expr(detail::checked_multiply(times, c));
+  }
   if (merged.empty()) return constant;
   if (merged.size() == 1 && constant == 0 && merged[0].coefficient == 1) return index_expr::from_node(merged[0].atom);
   detail::expr_node node;
   node.op = expr_op::sum;
   node.value = constant;
-  node.range = {constant, constant};
-  for (const auto& t : merged)
-    node.range = detail::add_ranges(node.range, detail::multiply_ranges({t.coefficient, t.coefficient}, t.atom->range));
+  node.range = detail::range_of_sum(constant, merged);
   node.terms = std::move(merged);
   return index_expr::from_node(intern(std::move(node)));
 }
@@ -259,6 +331,16 @@ DNNOPT_BODY index_expr expr_context::make_product(std::vector<const detail::expr
       flat.push_back(f);
   }
   std::sort(flat.begin(), flat.end(), [](const auto* x, const auto* y) { return detail::precedes(*x, *y); });
+  // x * min(x, 1) is x: what dims that may be broadcast are full of.
+  for (std::size_t i = 0; i < flat.size() && flat.size() > 1;) {
+    std::vector<const detail::expr_node*> others = flat;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto zero = [&](const index_expr& e) { return detail::zero_with(e, others); };
+    if (detail::is_idle_factor(*flat[i], zero))
+      flat = std::move(others), i = 0;
+    else
+      ++i;
+  }
   if (flat.size() == 1) return index_expr::from_node(flat[0]);
   detail::expr_node node;
   node.op = expr_op::product;
@@ -318,6 +400,12 @@ DNNOPT_BODY index_expr operator*(const index_expr& a, const index_expr& b) {
   expr_context& context = detail::context_of(a, b);
   const detail::linear_view x = detail::linear_of(a);
   const detail::linear_view y = detail::linear_of(b);
+  const auto idle_beside = [](const detail::linear_view& factor, const index_expr& e) {
+    return factor.constant == 0 && factor.terms.size() == 1 &&
+           detail::is_idle_factor(*factor.terms[0].atom, [&](const index_expr& operand) { return operand == e; });
+  };
+  if (idle_beside(y, a)) return a * index_expr(y.terms[0].coefficient);
+  if (idle_beside(x, b)) return b * index_expr(x.terms[0].coefficient);
   if ((x.terms.size() + 1) * (y.terms.size() + 1) > detail::largest_distribution)
     return context.make_product({a.node(), b.node()});
   std::vector<detail::linear_term> terms;
@@ -488,6 +576,18 @@ inline constexpr std::array mod_rules{
                    return std::nullopt;
                  return mod(index_expr::from_node(a.node()->left, a.node()->left_constant), b);
                }},
+    index_rule{"(k*(x mod m) + y) mod c -> (k*x + y) mod c where c divides k*m",
+               [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
+                 const auto c = positive_constant(b);
+                 if (!c || a.op() != expr_op::sum) return std::nullopt;
+                 for (const auto& t : a.node()->terms) {
+                   if (t.atom->op != expr_op::mod || t.atom->right != nullptr || t.atom->right_constant <= 0) continue;
+                   if (checked_multiply(t.coefficient % *c, t.atom->right_constant % *c) % *c != 0) continue;
+                   const index_expr k = t.coefficient;
+                   return mod(a - k * index_expr::from_node(t.atom) + k * index_expr::from_node(t.atom->left), b);
+                 }
+                 return std::nullopt;
+               }},
     index_rule{"(k*x + r) mod (k*c) -> k*(x mod c) + r where 0 <= r < k",
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
                  const auto c = positive_constant(b);
@@ -527,6 +627,50 @@ inline bool known_not_above(const index_expr& a, const index_expr& b, int depth 
   return false;
 }
 
+/// Whether -`e` is the form to keep of the two: `e` is never positive or, where its sign is open, a sum whose first
+/// term is negative.
+inline bool is_turned(const index_expr& e) {
+  const expr_range range = e.range();
+  return range.low < 0 && (range.high <= 0 || (e.op() == expr_op::sum && e.node()->terms.front().coefficient < 0));
+}
+
+/// -`opposite`(-a, -b) where that is the form to keep of both, or of the one beside a constant.
+inline std::optional<index_expr> turned(const index_expr& a, const index_expr& b,
+                                        index_expr (*opposite)(const index_expr&, const index_expr&)) {
+  if (!is_turned(a) || !(b.is_constant() || is_turned(b))) return std::nullopt;
+  return index_expr(0) - opposite(index_expr(0) - a, index_expr(0) - b);
+}
+
+/// The least of the factors of c * x * y beside 1, by magnitude: min(c * x * y, 1) where no factor changes its sign and
+/// the whole is not negative. Nothing where it is no such product, or x alone.
+inline std::optional<index_expr> least_factor_or_one(const index_expr& e) {
+  const linear_view view = linear_of(e);
+  if (view.constant != 0 || view.terms.size() != 1 || e.range().low < 0) return std::nullopt;
+  const auto [coefficient, atom] = view.terms[0];
+  const std::span<const expr_node* const> factors =
+      atom->op == expr_op::product ? std::span(atom->factors) : std::span(&atom, 1);
+  if (factors.size() == 1 && (coefficient == 1 || coefficient == -1)) return std::nullopt;
+  std::optional<index_expr> least;
+  for (const expr_node* factor : factors) {
+    if (factor->range.low < 0 && factor->range.high > 0) return std::nullopt;
+    const index_expr part = index_expr::from_node(factor) * index_expr(factor->range.low < 0 ? -1 : 1);
+    least = least ? min(*least, part) : part;
+  }
+  return min(*least, 1);
+}
+
+/// `apply`(`apply`(x, y), c) of an `op` of x and c beside y: constants stand outside, where they meet.
+inline std::optional<index_expr> constant_outside(expr_op op, const index_expr& a, const index_expr& b,
+                                                  index_expr (*apply)(const index_expr&, const index_expr&)) {
+  for (const auto& [nested, other] : {std::pair(a, b), std::pair(b, a)}) {
+    if (nested.op() != op || nested.node()->right != nullptr) continue;
+    const index_expr x = index_expr::from_node(nested.node()->left);
+    const index_expr c = nested.node()->right_constant;
+    return other.is_constant() ? apply(x, apply(c, other)) : apply(apply(x, other), c);
+  }
+  return std::nullopt;
+}
+
 inline constexpr std::array min_rules{
     index_rule{"min(x, y) -> x where x <= y",
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
@@ -536,6 +680,13 @@ inline constexpr std::array min_rules{
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
                  return known_not_above(b, a) ? std::optional(b) : std::nullopt;
                }},
+    index_rule{"min(c*x*y, 1) -> min(min(x, y), 1) where c*x*y >= 0",
+               [](const index_expr& a, const index_expr& b) {
+                 return b == index_expr(1) ? least_factor_or_one(a) : std::nullopt;
+               }},
+    index_rule{"min(min(x, c), y) -> min(min(x, y), c)",
+               [](const index_expr& a, const index_expr& b) { return constant_outside(expr_op::min, a, b, min); }},
+    index_rule{"min(-x, -y) -> -max(x, y)", [](const index_expr& a, const index_expr& b) { return turned(a, b, max); }},
 };
 
 inline constexpr std::array max_rules{
@@ -547,6 +698,9 @@ inline constexpr std::array max_rules{
                [](const index_expr& a, const index_expr& b) -> std::optional<index_expr> {
                  return known_not_above(a, b) ? std::optional(b) : std::nullopt;
                }},
+    index_rule{"max(max(x, c), y) -> max(max(x, y), c)",
+               [](const index_expr& a, const index_expr& b) { return constant_outside(expr_op::max, a, b, max); }},
+    index_rule{"max(-x, -y) -> -min(x, y)", [](const index_expr& a, const index_expr& b) { return turned(a, b, min); }},
 };
 
 inline index_expr apply_rules(std::span<const index_rule> rules, expr_op op, const index_expr& a, const index_expr& b) {
