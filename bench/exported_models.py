@@ -4,10 +4,10 @@
 exported_models.py EXE FOLDER [--source timm,transformers] [--only TEXT] [--devices opencl:0] [--forms native,groups]
 
 Weights are random; nothing is downloaded. timm gives the smallest model of each of its modules, with a symbolic batch;
-transformers each type of its AutoModel with two layers of 32 channels, with a symbolic batch and length. Files stay in
-FOLDER, and a model whose file is there is not exported again. What the exporter or ONNX Runtime refuses is counted and
-said. A float output passes when every element lies within rtol 1e-3 and atol 1e-4 of the output's largest magnitude, as
-in `dnnopt verify`. The last line is 'N passed, M failed, K not exported'.
+transformers each type of its AutoModel with two layers of 32 channels, with a symbolic batch and length, given tokens,
+an image, or sound as a wave or as features. Files stay in FOLDER, and a model whose file is there is not exported
+again. What the exporter or ONNX Runtime refuses is counted and said. A float output passes when every element lies
+within rtol 1e-3 and atol 1e-4 of the output's largest magnitude, as in `dnnopt verify`. The last line is 'N passed, M failed, K not exported'.
 
 Needs torch, timm, transformers, onnx, onnxscript, onnxruntime and numpy from PyPI.
 """
@@ -140,6 +140,39 @@ def shrink(config):
     config.use_cache = False
 
 
+def spoken(model, config):
+    """What transformers_models gives of a model that hears: a wave, or features of it by time in either order."""
+    main = model.main_input_name
+    parts = [config, *(getattr(config, name, None) for name in ("encoder_config", "audio_config"))]
+    known = ("num_mel_bins", "feature_size", "input_feat_per_channel", "feature_projection_input_dim", "input_dim",
+             "n_mels", "num_features")
+    channels = next((number for part in parts for name in known if isinstance(number := getattr(part, name, None), int)), 80)
+    positions = getattr(config, "max_source_positions", 0)
+    ways = [((lambda length: (2000 + 40 * length,)), {0: "batch", 1: "samples"}),
+            ((lambda length: (1, 2000 + 40 * length)), {0: "batch", 2: "samples"}),
+            ((lambda length: (64 + length, channels)), {0: "batch", 1: "frames"}),
+            ((lambda length: (channels, 64 + length)), {0: "batch", 2: "frames"}),
+            ((lambda _: (channels, 2 * positions)), {0: "batch"}),
+            ((lambda _: (getattr(config, "max_length", 1), channels)), {0: "batch"})]
+    names = [main] + ["decoder_input_ids"] * bool(getattr(config, "is_encoder_decoder", False))
+    for shape, axis in ways[:2] * (main == "input_values") + ways[2:]:
+        def inputs(random, batch, length, shape=shape):
+            drawn = random.standard_normal((batch, *shape(length))).astype(np.float32)
+            return [drawn, random.integers(3, 90, (batch, length))][:len(names)]
+
+        module = FirstOutput(model, names)
+        try:
+            with torch.no_grad():
+                module(*map(torch.from_numpy, inputs(np.random.default_rng(9), 2, 16)))
+        except Late:
+            raise
+        except Exception as e:
+            why = e
+            continue
+        return module, inputs, names, [axis, {0: "batch", 1: "length"}][:len(names)]
+    raise why
+
+
 def transformers_models():
     """As timm_models, of each type that AutoModel knows."""
     from transformers import CONFIG_MAPPING, AutoModel
@@ -150,6 +183,8 @@ def transformers_models():
             model = AutoModel.from_config(config).eval()
             if sum(p.numel() for p in model.parameters()) > 30e6:
                 raise RuntimeError("more than 30 million parameters")
+            if model.main_input_name in ("input_values", "input_features"):
+                return spoken(model, config)
             if model.main_input_name == "pixel_values":
                 side = config.image_size if isinstance(getattr(config, "image_size", None), int) else 64
                 shape = (getattr(config, "num_channels", 3), side, side)
