@@ -168,6 +168,11 @@ TEST_CASE("sizes that are cut and broadcast become what they are") {
   CHECK((2 * x - min(x, y)).range().low == 0);
   CHECK((x - 2 * min(x, y)).range().low < 0);
   CHECK(max(0 - z, 2 - y) == 0 - min(z, y - 2));
+  // Distances of x places to x places are 2 * x - 1, of which x are taken.
+  CHECK(min(x, max(2 * x - 1, 0)) == x);
+  CHECK(min(floordiv(x, 2), max(3 * floordiv(x, 2) - 2, 0)) == floordiv(x, 2));
+  CHECK_FALSE(min(x, max(2 * x - 2, 0)) == x);
+  CHECK_FALSE(min(x, max(2 * x - 1, -1)) == x);
   CHECK(min(min(x, 5), y) == min(min(x, y), 5));
   CHECK(min(min(x, 5), min(y, 3)) == min(min(x, y), 3));
 }

@@ -603,6 +603,15 @@ inline constexpr std::array mod_rules{
                }},
 };
 
+// Whether `a`, an atom that is not negative, is at most `b` wherever it is not 0: as x and 2 * x - 1 are.
+inline bool not_above_from_one(const index_expr& a, const index_expr& b) {
+  const index_expr difference = b - a;
+  if (difference.op() != expr_op::sum || difference.range().low <= -unbounded) return false;
+  const auto& terms = difference.node()->terms;
+  const auto own = std::find_if(terms.begin(), terms.end(), [&](const linear_term& t) { return t.atom == a.node(); });
+  return own != terms.end() && own->coefficient > 0 && difference.range().low + own->coefficient >= 0;
+}
+
 // Whether a <= b is known: from ranges, or because a is a minimum with or b a maximum with something that decides it
 // (absorption: max(x, min(x, y)) is x).
 inline bool known_not_above(const index_expr& a, const index_expr& b, int depth = 4) {
@@ -621,6 +630,9 @@ inline bool known_not_above(const index_expr& a, const index_expr& b, int depth 
   if (b.op() == expr_op::min || b.op() == expr_op::max) {
     const auto [x, y] = operands(b);
     const bool left = known_not_above(a, x, depth - 1);
+    if (b.op() == expr_op::max && a.range().low == 0 && (x.range().low >= 0 || y.range().low >= 0) &&
+        (not_above_from_one(a, x) || not_above_from_one(a, y)))
+      return true;
     if (b.op() == expr_op::max ? left || known_not_above(a, y, depth - 1) : left && known_not_above(a, y, depth - 1))
       return true;
   }
