@@ -150,7 +150,7 @@ TEST_CASE("other kernels stand for all of a program's", "[profile][opencl][laten
   ready.run();
   lone_kernel_meter meter(*ready.compiled.context());
   substituted_run substituted(meter.injector());
-  for (const std::size_t count : {0, 3}) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{3}}) {
     substituted.choose(count, false);
     ready.run(&substituted);
     CHECK(ready.compiled.kernels() == count);
