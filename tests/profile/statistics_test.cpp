@@ -88,7 +88,7 @@ TEST_CASE("confidence intervals cover the mean at their rate", "[profile][statis
 TEST_CASE("the pseudo-median is the median of the means of all pairs", "[profile][statistics]") {
   std::mt19937_64 random(9);
   std::lognormal_distribution<double> sample(0.0, 1.0);
-  for (const std::size_t count : {1, 2, 3, 6, 7, 40}) {
+  for (const std::size_t count : std::vector<std::size_t>{1, 2, 3, 6, 7, 40}) {
     CAPTURE(count);
     std::vector<double> values;
     for (std::size_t i = 0; i < count; ++i) values.push_back(sample(random));
