@@ -1,6 +1,8 @@
 // What each family of kernels decides about a site: stated, without a kernel being written.
 #include "choose_fixture.hpp"
 
+#include <dnnopt/backend/codegen/frames/selection/choose.hpp>
+
 #include <catch2/catch.hpp>
 
 #include <cstdint>
@@ -50,6 +52,14 @@ TEST_CASE("a guard that is not settled for all values of the symbols is a reason
   slack = c.symbol("n") - 2;
   CHECK(codegen::choice_of_row(site, row).reason() == "there may be too few");
   slack = 0;
+}
+
+TEST_CASE("a count of elements whose bound is no number has none") {
+  chooser c;
+  // Names of dims that data decide hold a dot. Two bounds that are numbers, whose product is none; two without bound.
+  const std::int64_t high = GENERATE(std::int64_t{1} << 60, unbounded);
+  const auto dim = [&](const char* name) { return c.g.expressions().symbol(name, {0, high}); };
+  CHECK_FALSE(codegen::bounded_count(c.g, c.input({dim("a.0"), dim("a.1")})));
 }
 
 TEST_CASE("rows of processors: as many for a work-item as are worth its launch") {

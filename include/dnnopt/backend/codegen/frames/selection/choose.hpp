@@ -12,21 +12,27 @@
 
 #include <dnnopt/backend/codegen/choice.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
+#include <dnnopt/error.hpp>
 
 namespace dnnopt::codegen {
 
 /// An upper bound of a count of elements before the run: dims that data decide are as large as they may be. Nothing
-/// where one has no bound.
+/// where one has no bound, or where their product exceeds 64 bits.
 [[nodiscard]] inline std::optional<index_expr> bounded_count(const graph& g, value_id v) {
   bool bounded = true;
   index_expr count = 1;
-  for (const index_expr& dim : *g.facts(v).dims)
-    count *= substitute(dim, [&](const index_expr& symbol) {
-      // Only names of data_dim hold a dot.
-      if (g.expressions().symbol_name(*symbol.as_symbol()).find('.') == std::string::npos) return symbol;
-      bounded = bounded && symbol.range().high < unbounded;
-      return index_expr(symbol.range().high);
-    });
+  try {
+    for (const index_expr& dim : *g.facts(v).dims)
+      count *= substitute(dim, [&](const index_expr& symbol) {
+        // Only names of data_dim hold a dot.
+        if (g.expressions().symbol_name(*symbol.as_symbol()).find('.') == std::string::npos) return symbol;
+        bounded = bounded && symbol.range().high < unbounded;
+        return index_expr(bounded ? symbol.range().high : 1);
+      });
+  } catch (const error& failure) {
+    if (failure.code() != errc::overflow) throw;
+    return std::nullopt;
+  }
   return bounded ? std::optional(count) : std::nullopt;
 }
 
