@@ -13,6 +13,7 @@
 
 #include <dnnopt/backend/program/program.hpp>
 #include <dnnopt/memory/order/order_graph.hpp>
+#include <dnnopt/passes/fusion/roles.hpp>
 
 namespace dnnopt {
 
@@ -213,7 +214,8 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
 
 /// The order graph of a program's steps under values of the symbols: operation i is step i. Sizes that the values do
 /// not tell are 0. Steps that the host steers are barriers: what they compute may decide sizes (SoD2 section 4.3
-/// partitions there), and each crossing of the bus costs. O(V + E).
+/// partitions there), and each crossing of the bus costs. A step whose sizes or operands' values are expressions of
+/// sizes that a launch decides comes after that launch. O(V + E).
 [[nodiscard]] inline memory::order_graph order_graph_of(const program& p, const program_storages& s,
                                                         const symbol_values& symbols) {
   const graph& g = *p.g;
@@ -227,6 +229,11 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
   for (std::uint32_t step = 0; step < p.steps.size(); ++step)
     for (const value_id out : p.steps[step].outputs)
       if (out != no_value) stored_by[out] = step;
+  const auto late = fusion::late_symbols(g, g.topological_order());
+  std::vector<std::uint32_t> step_of(g.node_limit(), program_storages::none);
+  if (!late.empty())
+    for (std::uint32_t step = 0; step < p.steps.size(); ++step)
+      for (const node_id id : p.steps[step].members) step_of[id] = step;
   std::optional<std::uint32_t> barrier;
   std::vector<std::uint32_t> since;  // steps since the barrier
   for (std::uint32_t step = 0; step < p.steps.size(); ++step) {
@@ -249,6 +256,11 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
     for (const codegen::kernel_plan& plan : p.steps[step].lowered.kernels)
       for (const codegen::pointer_argument& a : plan.pointers)
         if (!a.written) reads(a.held);
+    if (!late.empty())
+      for (const node_id id : members)
+        for (const node_id source : fusion::size_sources(g, id, late))
+          if (step_of[source] != program_storages::none && step_of[source] != step)
+            operation.after.push_back(step_of[source]);
     if (barrier) operation.after.push_back(*barrier);
     if (is_steered(p.steps[step].where)) {
       operation.after.insert(operation.after.end(), since.begin(), since.end());
