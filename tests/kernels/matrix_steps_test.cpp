@@ -161,7 +161,10 @@ TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference", "
 
 TEST_CASE_METHOD(steps, "kernels in steps build beside each other in one program", "[matrix_steps]") {
   std::vector<codegen::kernel_plan> all;
-  for (const node_case& c : {matmul({16, 32}, {32, 24}), matmul({16, 33}, {33, 24}), matmul({24, 32}, {32, 24})}) {
+  const node_case attention{
+      "Attention", {f16({1, 2, 20, 16}, 1), f16({1, 2, 24, 16}, 2), f16({1, 2, 24, 16}, 3)}, {}, {}, 1};
+  for (const node_case& c :
+       {matmul({16, 32}, {32, 24}), matmul({16, 33}, {33, 24}), matmul({24, 32}, {32, 24}), attention}) {
     (void)run(c, device_form::groups, expect(c));
     all.push_back(plans.front());
   }
