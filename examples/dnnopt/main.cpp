@@ -63,6 +63,11 @@ void add_common(CLI::App& command, tool::options& o) {
       ->check(CLI::IsMember({"native", "vectors", "groups"}))
       ->capture_default_str();
   command
+      .add_option("--matrix-steps", o.matrix_steps,
+                  "what multiplies halves: automatic is the best that works on the device, none, plain (OpenCL C for "
+                  "every device, slow), or another provider's name")
+      ->capture_default_str();
+  command
       .add_option("--precision", o.precision,
                   "storage of floats; sums are in fp32. fp16-arithmetic multiplies in fp16 too, where the device does")
       ->check(CLI::IsMember({"fp32", "fp16", "fp16-arithmetic"}))

@@ -107,7 +107,7 @@ struct device_to_plan_for {
       }
     }
     lowering = opened ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels,
-                                             compiling.form, compiling.precision)
+                                             compiling.form, compiling.precision, compiling.matrix_steps)
                       : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get(), compiling.form);
     if (!why_closed.empty())
       lowering.notes.push_back("planned by what the driver lists of the device, which could not be opened: " +
@@ -218,7 +218,8 @@ int optimize(const options& o) {
                             {"versions", 1},
                             {"guard", ""},
                             {"source_hash", source_hash(step.lowered.kernels[k])},
-                            {"why_not", step.why_not}});
+                            {"why_not", step.why_not},
+                            {"passed_over", step.lowered.passed_over}});
       }
     }
     // Memory is planned for the given dims; what stays symbolic counts as 1.

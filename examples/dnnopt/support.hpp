@@ -114,6 +114,7 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   result.device = o.device;
   result.require_device = o.require_device;
   result.form = dnnopt::find_kernel_form(o.form).value_or(dnnopt::kernel_form::native);
+  result.matrix_steps = o.matrix_steps;
   result.precision = dnnopt::find_precision(o.precision).value_or(dnnopt::precision::fp32);
   result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
   result.wait = dnnopt::find_wait_mode(o.wait).value_or(dnnopt::wait_mode::blocking);

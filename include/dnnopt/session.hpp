@@ -52,6 +52,10 @@ struct compile_options {
   std::string device = "opencl";  ///< "reference", "opencl", "opencl:N" or "opencl:part of a name"
   dnnopt::precision precision = dnnopt::precision::fp32;
   kernel_form form = kernel_form::native;  ///< of the kernels; `native` is that of `opened`, or the device's own
+  /// What multiplies halves in matrix steps: "automatic" is the best that works on the device, "none", or a provider of
+  /// codegen::matrix_step_table, which is then not tried before kernels are built of it ("plain" works everywhere and
+  /// is slow: tests of what stands around steps use it). Kernels for wide vectors never take steps.
+  std::string matrix_steps = "automatic";
   /// What holds packed weights on an OpenCL device.
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::automatic;
   /// Inputs and outputs that lie as texels in what the caller binds: an image, or a buffer of vectors of four. Their

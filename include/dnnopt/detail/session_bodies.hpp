@@ -95,7 +95,7 @@ struct session::state {
                                        bool may_be_exact);
   [[nodiscard]] device_lowering lowering_of(const graph& g) const {
     return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form,
-                        options.precision);
+                        options.precision, options.matrix_steps);
   }
 };
 

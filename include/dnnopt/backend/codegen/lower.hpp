@@ -98,7 +98,7 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
   if (site.anchor != no_node)
     for (const value_id in : site.anchor_node().inputs)
       if (in != no_value) require_rank(in);
-  std::string reasons;
+  std::vector<std::string> passed_over;
   const auto attempt = [&](const lowering_row& row) -> std::optional<lowered_node> {
     if (row.kind && (site.anchor == no_node || block.g.node_at(site.anchor).op->kind != *row.kind)) return std::nullopt;
     const choice_or_reason chosen = choice_of_row(site, row);
@@ -110,13 +110,16 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
         why = detail::too_many_arguments(made, options.device);
         for (auto* plans : {&made.prepare, &made.kernels})
           for (kernel_plan& plan : *plans) detail::set_build_options(plan, options);
-        if (why.empty()) return made;
+        if (why.empty()) {
+          made.passed_over = std::move(passed_over);
+          return made;
+        }
       } catch (const error& e) {
         if (e.code() != errc::unsupported) throw;
         why = e.what();
       }
     }
-    reasons += (reasons.empty() ? "" : "; ") + std::string(row.version) + ": " + why;
+    passed_over.push_back(std::string(row.version) + ": " + why);
     return std::nullopt;
   };
   if (detail::reads_empty(block)) {
@@ -128,6 +131,8 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
     if (auto made = attempt(row)) return std::move(*made);
   for (const lowering_row& row : lowering_table)
     if (auto made = attempt(row)) return std::move(*made);
+  std::string reasons;
+  for (const std::string& why : passed_over) reasons += (reasons.empty() ? "" : "; ") + why;
   throw error(errc::unsupported, "no kernel (" + reasons + ")");
 }
 #endif

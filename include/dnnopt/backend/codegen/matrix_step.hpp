@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <dnnopt/dtype.hpp>
@@ -68,6 +69,13 @@ inline constexpr const matrix_step& plain_step = matrix_step_table.back();
   for (const matrix_step& step : matrix_step_table)
     if (step.name == name) return &step;
   return nullptr;
+}
+
+/// The names of all providers, each after `separator`.
+[[nodiscard]] inline std::string matrix_step_names(std::string_view separator) {
+  std::string names;
+  for (const matrix_step& step : matrix_step_table) names += std::string(separator) + std::string(step.name);
+  return names;
 }
 
 }  // namespace dnnopt::codegen

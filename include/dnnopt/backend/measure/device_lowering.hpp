@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower.hpp>
@@ -56,20 +57,35 @@ struct device_lowering {
   return false;
 }
 
-/// Of an opened device; what multiplies halves on it is found out where `stored` or `g` has some and the kernels are
-/// not those for wide vectors. The device is measured where `g` resamples and images are wanted, and a note says so
-/// where it could not be. `exchanged` is what exchange_texels is told. Preconditions: `device` and `tuned`, which may
-/// be null, outlive the result.
+/// What multiplies halves in matrix steps on a device, by compile_options::matrix_steps; null where nothing does. Finds
+/// out what works where that is "automatic". Errors: invalid_argument for a name that no provider has; those of
+/// devices.
+[[nodiscard]] inline const codegen::matrix_step* half_step_of(opened_device& device, std::string_view wanted) {
+  if (wanted == "automatic") return device.half_step();
+  if (wanted == "none") return nullptr;
+  const codegen::matrix_step* named = codegen::find_matrix_step(wanted);
+  if (named == nullptr)
+    throw error(errc::invalid_argument, "'" + std::string(wanted) + "' is not among the matrix steps: automatic, none" +
+                                            codegen::matrix_step_names(", "));
+  return named;
+}
+
+/// Of an opened device; what multiplies halves on it is `matrix_steps` (half_step_of) where `stored` or `g` has some
+/// and the kernels are not those for wide vectors. The device is measured where `g` resamples and images are wanted,
+/// and a note says so where it could not be. `exchanged` is what exchange_texels is told. Preconditions: `device` and
+/// `tuned`, which may be null, outlive the result.
 [[nodiscard]] inline device_lowering lowering_for(opened_device& device, const graph& g, memory_objects wanted,
                                                   const tuning_store* tuned,
                                                   const std::map<std::string, texel_layout>& exchanged = {},
                                                   kernel_form form = kernel_form::native,
-                                                  precision stored = precision::fp32) {
+                                                  precision stored = precision::fp32,
+                                                  std::string_view matrix_steps = "automatic") {
   device_lowering result = lowering_for(device.context.info(), wanted, tuned, form);
   if (!result.seen->prefers_vectors() && holds_halves(g, stored)) {
     try {
-      result.options.half_step = device.half_step();
+      result.options.half_step = half_step_of(device, matrix_steps);
     } catch (const error& e) {
+      if (e.code() == errc::invalid_argument) throw;
       result.notes.push_back(std::string("matrix steps could not be looked for: ") + e.what());
     }
   }

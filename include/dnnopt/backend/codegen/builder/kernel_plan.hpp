@@ -103,6 +103,7 @@ struct lowered_node {
   std::vector<std::string> notes;     ///< what lies in other memory than was asked for, and why
   /// Operands in rows that the kernels would read sooner as texels in a buffer.
   std::vector<value_id> sooner_as_texels;
+  std::vector<std::string> passed_over;  ///< "version: why" of each row of the table that did not take the block
 };
 
 }  // namespace dnnopt::codegen
