@@ -93,17 +93,17 @@ inline bool kernel_builder::named_outside(const index_expr& e, std::span<const s
 }
 
 inline std::vector<index_expr> kernel_builder::index_from_anchor(value_id anchor, std::span<const index_expr> index,
-                                                                 value_id out) {
+                                                                 value_id out, bool places_alone) {
   if (anchor == out) return {index.begin(), index.end()};
   // The path from the anchor to the output, walked from the output upwards.
   const node& n = node_at(block_.g.value_at(out).producer);
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (n.inputs[i] == no_value || !reaches(anchor, n.inputs[i])) continue;
-    const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i]);
+    const std::vector<index_expr> inner = index_from_anchor(anchor, index, n.inputs[i], places_alone);
     std::vector<index_expr> at = forward_index(n, i, out, inner);
     for (index_expr& e : at) e = named(e);
     // The view's element is known by the way it came: the index map need not be inverted back.
-    if (n.op->kind != computation_kind::element_wise) remember(out, at, emit(n.inputs[i], inner));
+    if (!places_alone && n.op->kind != computation_kind::element_wise) remember(out, at, emit(n.inputs[i], inner));
     return at;
   }
   throw error(errc::unsupported,

@@ -143,11 +143,14 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
     line("float4 " + held + " = (float4)(0.0f);");
     gathers[out].name = held;
   }
-  // What is stored after the four lies outside of their scopes, and so do the names of its indices.
-  for (std::size_t j = 0; j < 4; ++j)
-    for_each_output(anchor, four.at[j], [&](value_id out, const std::vector<index_expr>& at) {
+  // What is stored after the four lies outside of their scopes, and so do the names of its indices. Elements are not
+  // asked for here: the anchor's is bound within the scopes.
+  for (std::size_t j = 0; j < 4; ++j) {
+    const auto keep = [&](value_id out, const std::vector<index_expr>& at) {
       if (const auto found = gathers.find(out); found != gathers.end()) found->second.at[j] = at;
-    });
+    };
+    for_each_output(anchor, four.at[j], keep, no_value, true);
+  }
   for (std::size_t j = 0; j < 4; ++j) {
     open(four.within[j].empty() ? "{" : "if (" + four.within[j] + ") {");
     line("const float value = four.s" + std::to_string(j) + ";");

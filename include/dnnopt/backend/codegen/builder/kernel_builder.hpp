@@ -560,9 +560,11 @@ class kernel_builder {
   template <class Finish>
   void define_store4(std::string_view name, value_id anchor, const four_results& four,
                      std::span<const std::string> names, Finish&& finish);
-  /// The index of block output `out` whose element is computed from the anchor's element at `index`.
+  /// The index of block output `out` whose element is computed from the anchor's element at `index`. Elements that
+  /// views pass on to there are known from then on, and emitted for it, so the anchor's must be bound, but for
+  /// `places_alone`.
   [[nodiscard]] std::vector<index_expr> index_from_anchor(value_id anchor, std::span<const index_expr> index,
-                                                          value_id out);
+                                                          value_id out, bool places_alone = false);
 
   /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
   /// DNNOPT_PARAMETERS as its parameter list; the prelude comes first.
@@ -737,16 +739,16 @@ class kernel_builder {
   [[nodiscard]] bool named_outside(const index_expr& e, std::span<const std::string> names);
 
   /// Calls `store(out, at)` for each block output that a frame's store function stores with the anchor's element at
-  /// `index`; for `total` nothing.
+  /// `index`; for `total` nothing. With `places_alone` the anchor's element need not be bound.
   template <class Store>
-  void for_each_output(value_id anchor, std::span<const index_expr> index, Store&& store_one,
-                       value_id total = no_value) {
+  void for_each_output(value_id anchor, std::span<const index_expr> index, Store&& store_one, value_id total = no_value,
+                       bool places_alone = false) {
     for (const value_id out : block_.outputs) {
       if (out == total) continue;
       if (out != anchor && block_.g.value_at(out).producer == block_.g.value_at(anchor).producer) continue;
       std::vector<index_expr> at(index.begin(), index.end());
       if (reaches(anchor, out))
-        at = index_from_anchor(anchor, index, out);
+        at = index_from_anchor(anchor, index, out, places_alone);
       else if (!(dims(out) == dims(anchor)))
         throw error(errc::unsupported,
                     "output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
