@@ -34,9 +34,9 @@ using dnnopt::testing::shared_device;
 namespace {
 
 session on_device(const model& m, kernel_form form = kernel_form::native, precision stored = precision::fp32,
-                  bool poison = false) {
+                  bool poison = false, std::shared_ptr<opened_device> device = shared_device()) {
   compile_options options;
-  options.opened = shared_device();
+  options.opened = std::move(device);
   options.form = form;
   options.precision = stored;
   options.poison_freed = poison;
@@ -86,15 +86,19 @@ constexpr kernel_form both_forms[] = {kernel_form::vectors, kernel_form::groups}
 
 }  // namespace
 
-TEST_CASE("random nested control flow is right on the device", "[control_flow]") {
+namespace {
+
+/// Compares random graphs of control flow with the reference, as many as DNNOPT_FLOW_GRAPHS says, else `usual`, from
+/// the seed DNNOPT_FLOW_FROM on.
+void check_random_flow(const std::shared_ptr<opened_device>& device, unsigned usual) {
   const char* const wanted = std::getenv("DNNOPT_FLOW_GRAPHS");
   const char* const begin = std::getenv("DNNOPT_FLOW_FROM");
   const unsigned from = begin == nullptr ? 0 : static_cast<unsigned>(std::atoi(begin));
-  const unsigned graphs = wanted == nullptr ? 200 : static_cast<unsigned>(std::atoi(wanted));
+  const unsigned graphs = wanted == nullptr ? usual : static_cast<unsigned>(std::atoi(wanted));
   for (unsigned seed = from; seed < from + graphs; ++seed) {
     const model m = random_flow(seed).make();
     // What dies too early shows where freed memory is poisoned.
-    session s = on_device(m, both_forms[seed % 2], precision::fp32, seed % 3 != 0);
+    session s = on_device(m, both_forms[seed % 2], precision::fp32, seed % 3 != 0, device);
     for (unsigned run = 0; run < 2; ++run) {
       INFO("seed " << seed << ", run " << run);
       const named_tensors inputs = random_flow::inputs(2 * seed + run);
@@ -102,6 +106,30 @@ TEST_CASE("random nested control flow is right on the device", "[control_flow]")
       CHECK(s.host_ops() == 0);
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("random nested control flow is right on the device", "[control_flow]") {
+  check_random_flow(shared_device(), 200);
+}
+
+TEST_CASE("arenas of addresses serve control flow where a driver lets no object follow an address", "[control_flow]") {
+  if (std::getenv("DNNOPT_TEST_WORK_ITEMS") == nullptr) {
+    CHECK(std::system("DNNOPT_TEST_WORK_ITEMS=4096 DNNOPT_OPENCL_LIBRARY='" DNNOPT_LIMITED_OPENCL
+                      "' /proc/$PPID/exe 'arenas of addresses serve control flow*'") == 0);
+    return;
+  }
+  opencl::device device = opencl::select_device("opencl");
+  if (!device.info.shared_virtual_memory) {
+    WARN("left out: the device has no memory of addresses");
+    return;
+  }
+  device.info.type = device_type::gpu;
+  device.info.host_unified_memory = false;
+  opencl::program_cache_options programs;
+  programs.on_disk = false;
+  check_random_flow(std::make_shared<opened_device>(device, programs), 40);
 }
 
 namespace {

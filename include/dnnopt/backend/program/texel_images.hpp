@@ -57,6 +57,8 @@ class argument_memory {
   [[nodiscard]] cl_int set(cl_kernel kernel, cl_uint index) const noexcept {
     return image_ != nullptr ? image_->set_as_argument(kernel, index) : buffer_->set_as_argument(kernel, index);
   }
+  /// Whether it is set as an address, not as an object of OpenCL.
+  [[nodiscard]] bool is_address() const noexcept { return buffer_ != nullptr && buffer_->address() != nullptr; }
   /// Bytes of the memory.
   [[nodiscard]] std::size_t bytes() const noexcept { return image_ != nullptr ? image_->bytes() : buffer_->bytes(); }
 

@@ -265,6 +265,7 @@ class opencl_executor {
     opencl::launch_size size;
     std::uint64_t flops = 0;
     std::uint64_t bytes = 0;
+    std::vector<bool> addresses{};  // of the pointers: set as an address in this kernel object
     bool ready = false;
     bool idle = false;  // nothing to compute: it is not launched
   };
@@ -631,6 +632,34 @@ class opencl_executor {
       }
   }
 
+  /// What a pointer of a step's kernel points to.
+  [[nodiscard]] argument_memory memory_of(run_state& state, std::size_t s, const codegen::pointer_argument& pointer) {
+    if (pointer.held == no_value)
+      return program_->steps[s].lowered.scratch.at(pointer.scratch).persistent
+                 ? weights_.packed(s, pointer.scratch)
+                 : argument_memory(state.own.scratch[s].at(pointer.scratch));
+    if (pointer.object != memory_object::buffer) {
+      const auto shared = image_memory_.object_of.find(pointer.held);
+      return shared == image_memory_.object_of.end() ? image_of(pointer.held) : images_[shared->second];
+    }
+    materialize(state, pointer.held);
+    return buffer_of(state, pointer.held);
+  }
+
+  /// A kernel object that takes `memory`: a new one where an argument that was an address becomes an object of OpenCL,
+  /// which NVIDIA's driver (seen with the one of an H200) answers by CL_INVALID_KERNEL_ARGS at every launch. The other
+  /// way round is no fault there. Turns of a loop meet it: what a body gave lies in objects, what came in in an arena.
+  static void make_object_for(prepared_kernel& prepared, const built_kernel& from,
+                              std::span<const argument_memory> memory) {
+    bool fresh = prepared.kernel() == nullptr;
+    for (std::size_t i = 0; i < prepared.addresses.size(); ++i)
+      fresh = fresh || (prepared.addresses[i] && !memory[i].is_address());
+    if (fresh) prepared.kernel = from.make();
+    if (fresh || prepared.addresses.empty()) prepared.addresses.assign(memory.size(), false);
+    for (std::size_t i = 0; i < memory.size(); ++i)
+      prepared.addresses[i] = prepared.addresses[i] || memory[i].is_address();
+  }
+
   void prepare(run_state& state, std::size_t s, std::size_t k) {
     const timed_part timed(parts_.bind);
     const placed_node& step = program_->steps[s];
@@ -640,27 +669,16 @@ class opencl_executor {
     prepared.ready = true;
     if (prepared.idle) return;
     prepared.ready = false;
-    if (prepared.kernel() == nullptr) prepared.kernel = kernels_.launched[s][k].make();
     prepared.bytes = 0;
+    std::vector<argument_memory> memory;
+    for (const codegen::pointer_argument& pointer : plan.pointers) {
+      memory.push_back(memory_of(state, s, pointer));
+      prepared.bytes += pointer.held == no_value ? memory.back().bytes() : bytes_of(pointer.held, state.symbols);
+    }
+    make_object_for(prepared, kernels_.launched[s][k], memory);
+    auto next = memory.begin();
     set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
-                  [&](const codegen::pointer_argument& pointer) -> argument_memory {
-                    if (pointer.held == no_value) {
-                      const argument_memory scratch = step.lowered.scratch.at(pointer.scratch).persistent
-                                                          ? weights_.packed(s, pointer.scratch)
-                                                          : state.own.scratch[s].at(pointer.scratch);
-                      prepared.bytes += scratch.bytes();
-                      return scratch;
-                    }
-                    if (pointer.object != memory_object::buffer) {
-                      prepared.bytes += bytes_of(pointer.held, state.symbols);
-                      const auto shared = image_memory_.object_of.find(pointer.held);
-                      if (shared == image_memory_.object_of.end()) return image_of(pointer.held);
-                      return images_[shared->second];
-                    }
-                    materialize(state, pointer.held);
-                    prepared.bytes += bytes_of(pointer.held, state.symbols);
-                    return buffer_of(state, pointer.held);
-                  });
+                  [&](const codegen::pointer_argument&) { return *next++; });
     const symbol_values own = plan.bind(state.symbols);
     prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
     prepared.size = work_size(plan, own, prepared.kernel(), where_->where().handle());
