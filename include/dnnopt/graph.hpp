@@ -162,9 +162,14 @@ class graph {
   void set_blocks(std::vector<fused_block> plan);
 
   /// Conditions that values of the graph's symbols must meet, as derive_guards finds them on the graph as it was
-  /// imported; each run checks them. Edits leave them alone, for they are about inputs.
+  /// imported; each run checks them. Edits leave them alone, for they are about inputs; who removes a node whose data
+  /// decide dims tells what those are instead (learn_dims), or nothing would bind their symbols.
   [[nodiscard]] const std::vector<guard>& guards() const noexcept { return guards_; }
   void set_guards(std::vector<guard> conditions) { guards_ = std::move(conditions); }
+
+  /// Puts what is known of the dims of value `id` into the guards, in the place of the symbols that stand for those of
+  /// them that the data of its producer decided (node_facts::data_dim). Nothing where the rank is another one.
+  void learn_dims(value_id id, const shape& known);
 
   void set_captured_begin(node_id id, std::uint32_t begin) { nodes_.at(id).captured_begin = begin; }
   [[nodiscard]] attribute_map& attributes(node_id id) { return nodes_.at(id).attributes; }

@@ -194,3 +194,53 @@ TEST_CASE("an index that a run gives into a dim of 0 is refused") {
   CHECK(refusal(m, "opencl", {{"x", ramp({0})}, {"at", tensor(dtype::int64, {0})}}).empty());
   CHECK(refusal(m, "opencl", {{"x", ramp({0})}, {"at", first}}).find("rows") != std::string::npos);
 }
+
+namespace {
+
+value_id first_axis(network& n) {
+  return n.g.add_constant("axis" + std::to_string(n.g.value_count()),
+                          tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0}));
+}
+value_id as_float(network& n, value_id x) {
+  attribute_map to;
+  to.set("to", static_cast<std::int64_t>(dtype::float32));
+  return n.node("Cast", {x}, to);
+}
+
+tensor integers(const std::vector<std::int64_t>& numbers) {
+  return tensor::of<std::int64_t>({static_cast<std::int64_t>(numbers.size())}, numbers);
+}
+
+}  // namespace
+
+// What data decide has a symbol that its node binds. Whoever removes the node leaves the conditions with what it was.
+TEST_CASE("conditions on sizes that data decide outlive the nodes that decided them", "[guard][opencl]") {
+  for (const char* device : {"reference", "opencl"}) {
+    CAPTURE(device);
+    const auto three_and = [&](const model& m, std::int64_t length) {
+      return refusal(m, device, {{"x", tensor::of<float>({4}, std::vector<float>{1, 0, 2, 3})}, {"y", ramp({length})}});
+    };
+    {
+      network merged;  // of two equal nodes one stays
+      const value_id x = symbolic(merged, "x", {"length"});
+      const value_id y = symbolic(merged, "y", {"other"});
+      merged.g.add_output(merged.node("NonZero", {x}));
+      const value_id places = merged.node("Squeeze", {merged.node("NonZero", {x}), first_axis(merged)});
+      const model m = merged.finish(merged.node("Add", {as_float(merged, places), y}));
+      CHECK(three_and(m, 3).empty());
+      CHECK_FALSE(three_and(m, 2).empty());
+    }
+    {
+      network folded;  // what is constant is no node any more
+      const value_id given = folded.g.add_constant("given", integers({5, 0, 7, 8}));
+      const value_id places = folded.node("Squeeze", {folded.node("NonZero", {given}), first_axis(folded)});
+      const value_id x = symbolic(folded, "x", {"length"});
+      const value_id sum = folded.node("Add", {as_float(folded, places), symbolic(folded, "y", {"other"})});
+      const model m = folded.finish(folded.concat({sum, x}, 0));
+      CHECK(three_and(m, 3).empty());
+      CHECK_FALSE(three_and(m, 2).empty());
+      const session s = compile(m, {.device = device});
+      for (const node_id id : s.optimized().topological_order()) CHECK(s.optimized().node_at(id).op->name != "NonZero");
+    }
+  }
+}

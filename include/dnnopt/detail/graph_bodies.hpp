@@ -272,6 +272,22 @@ DNNOPT_BODY void graph::compact() {
   *this = std::move(packed);
 }
 
+DNNOPT_BODY void graph::learn_dims(value_id id, const shape& known) {
+  const value& v = value_at(id);
+  if (guards_.empty() || !v.facts.dims || v.facts.dims->size() != known.size()) return;
+  if (v.producer == no_node || node_at(v.producer).outputs[0] == no_value) return;
+  const std::string& scope = value_at(node_at(v.producer).outputs[0]).name;
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    const index_expr before = (*v.facts.dims)[k];
+    if (before == known[k] || !before.as_symbol()) continue;
+    const std::string own = scope + "." + std::to_string(v.output_index) + "." + std::to_string(k);
+    if (before.context()->symbol_name(*before.as_symbol()) != own) continue;
+    const auto told = [&](const index_expr& symbol) { return symbol == before ? known[k] : symbol; };
+    for (guard& one : guards_) one.left = substitute(one.left, told), one.right = substitute(one.right, told);
+  }
+  std::erase_if(guards_, [](const guard& one) { return guard::proved(one.relation, one.left, one.right) == true; });
+}
+
 DNNOPT_BODY void graph::add_use(node_id id, std::uint32_t slot) {
   forget_plans();
   const value_id read = nodes_[id].inputs[slot];

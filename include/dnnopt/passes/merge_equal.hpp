@@ -47,7 +47,10 @@ struct merge_equal {
         possible = (outputs[i] == no_value || (kept[i] != no_value && !g.is_output(outputs[i])));
       if (!possible) continue;
       for (std::size_t i = 0; i < outputs.size(); ++i)
-        if (outputs[i] != no_value) g.replace_uses(outputs[i], kept[i]);
+        if (outputs[i] != no_value) {
+          if (g.facts(kept[i]).dims) g.learn_dims(outputs[i], *g.facts(kept[i]).dims);
+          g.replace_uses(outputs[i], kept[i]);
+        }
       g.remove_node(id);
       ++result.edits;
     }

@@ -208,6 +208,7 @@ class rdp {
         throw error(errc::contradiction, detail::describe(n) + " computes shape " + to_string(*found.dims) + " for '" +
                                              g.value_at(id).name + "', which is known as " + to_string(*known.dims));
       } else {
+        if (*known.dims != *found.dims) g.learn_dims(id, *found.dims);
         for (std::size_t k = 0; k < known.dims->size(); ++k) {
           index_expr& have = (*known.dims)[k];
           const index_expr& got = (*found.dims)[k];

@@ -2,6 +2,8 @@
 #ifndef DNNOPT_PASSES_FOLDING_FOLD_CONSTANTS_HPP
 #define DNNOPT_PASSES_FOLDING_FOLD_CONSTANTS_HPP
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -67,14 +69,18 @@ struct fold_constants {
   }
 
   bool grows(const graph& g, const node& n, std::size_t input_bytes) const {
-    std::size_t output_bytes = 0;
+    double output_bytes = 0;
     for (const value_facts& facts : n.outputs | views::present | views::facts_in(g)) {
       if (!facts.dims) continue;
-      const auto dims = static_dims(*facts.dims);
-      if (!dims) return true;
-      output_bytes += static_cast<std::size_t>(element_count(*dims)) * size_of(facts.type);
+      // What the content of a constant decides is bounded by its ranges.
+      auto most = static_cast<double>(size_of(facts.type));
+      for (const index_expr& dim : *facts.dims) {
+        if (dim.range().high >= unbounded) return true;
+        most *= static_cast<double>(dim.range().high);
+      }
+      output_bytes += most;
     }
-    return output_bytes > growth_limit && output_bytes > input_bytes;
+    return output_bytes > static_cast<double>(std::max(growth_limit, input_bytes));
   }
 
   static bool fold_known_elements(graph& g, node_id id) {
@@ -114,6 +120,8 @@ struct fold_constants {
 
   static void replace(graph& g, node_id id, std::vector<tensor> contents) {
     const std::vector<value_id> outputs = g.node_at(id).outputs;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i] != no_value && !contents.at(i).empty()) g.learn_dims(outputs[i], to_shape(contents[i].dims()));
     g.remove_node(id);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i] != no_value && !contents.at(i).empty()) g.make_constant(outputs[i], std::move(contents[i]));
