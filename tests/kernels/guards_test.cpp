@@ -207,6 +207,17 @@ value_id as_float(network& n, value_id x) {
   return n.node("Cast", {x}, to);
 }
 
+/// A vector of the places 0, 1, ... as long as dim `axis` of `x`, as exporters without Range write it.
+value_id places_of(network& n, value_id x, std::int64_t axis) {
+  attribute_map dim;
+  dim.set("start", axis);
+  dim.set("end", axis + 1);
+  attribute_map one;
+  one.set("value", tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{1}));
+  const value_id filled = n.node("ConstantOfShape", {n.node("Shape", {x}, dim)}, one);
+  return n.node("Squeeze", {n.node("NonZero", {filled}), first_axis(n)});
+}
+
 tensor integers(const std::vector<std::int64_t>& numbers) {
   return tensor::of<std::int64_t>({static_cast<std::int64_t>(numbers.size())}, numbers);
 }
@@ -241,6 +252,15 @@ TEST_CASE("conditions on sizes that data decide outlive the nodes that decided t
       CHECK_FALSE(three_and(m, 2).empty());
       const session s = compile(m, {.device = device});
       for (const node_id id : s.optimized().topological_order()) CHECK(s.optimized().node_at(id).op->name != "NonZero");
+    }
+    {
+      network counted;  // places of a vector are a Range
+      const value_id x = symbolic(counted, "x", {"length"});
+      const value_id y = symbolic(counted, "y", {"other"});
+      const model m = counted.finish(counted.node(
+          "Add", {as_float(counted, places_of(counted, x, 0)), as_float(counted, places_of(counted, y, 0))}));
+      CHECK(three_and(m, 4).empty());
+      CHECK(three_and(m, 3).find("length = 4") != std::string::npos);
     }
   }
 }

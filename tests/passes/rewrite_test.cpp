@@ -221,6 +221,8 @@ struct pattern_graph {
       const std::string attribute_name = key.substr(dot + 1);
       if (text[0] == '[')
         out.set(attribute_name, integers_in(text));
+      else if (text.starts_with("#="))
+        out.set(attribute_name, tensor::of<float>({1}, {std::strtof(text.c_str() + 2, nullptr)}));
       else if (text.find('.') != std::string::npos)
         out.set(attribute_name, std::strtof(text.c_str(), nullptr));
       else

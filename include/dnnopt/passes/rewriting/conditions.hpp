@@ -265,6 +265,16 @@ inline constexpr std::array condition_table{
                       return true;
                     return uniform_value(s.g.facts(n.inputs[2])) == 1.0;
                   }},
+    // told(a): each element of the integer vector is known as an expression before execution.
+    condition_row{"told", [](const condition_site& s) { return s.facts(0).elements || s.facts(0).is_constant(); }},
+    // filled(c): the labelled ConstantOfShape's value is not 0.
+    condition_row{"filled",
+                  [](const condition_site& s) {
+                    const attribute* value = s.node_at(0).attributes.find("value");
+                    const tensor* held = value == nullptr ? nullptr : std::get_if<tensor>(value);
+                    const auto numbers = held == nullptr ? std::nullopt : numbers_of(*held);
+                    return numbers && numbers->size() == 1 && numbers->front() != 0;
+                  }},
     // misplaced(a, b): a is constant and b is not, so that b ought to come first.
     condition_row{"misplaced",
                   [](const condition_site& s) { return s.facts(0).is_constant() && !s.facts(1).is_constant(); }},

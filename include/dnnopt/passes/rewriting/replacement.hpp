@@ -102,10 +102,23 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
   return true;
 }
 
+/// Whether dims are those of the value of that name, or tell what its own node left to the data.
+[[nodiscard]] inline bool dims_fit(const shape& made, const shape& replaced, const std::string& name) {
+  if (made.size() != replaced.size()) return false;
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    const index_expr& dim = replaced[k];
+    if (made[k] == dim) continue;
+    if (!dim.as_symbol() || dim.context()->symbol_name(*dim.as_symbol()) != name + ".0." + std::to_string(k))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace detail
 
 /// The replacement of a match, or nothing where it does not fit: its type and shape must be those of the value that it
-/// replaces, symbols included, so that broadcasting cannot change what readers see.
+/// replaces, symbols included, so that broadcasting cannot change what readers see. A dim that the replaced node
+/// decides by its data may become known.
 [[nodiscard]] inline std::optional<planned_replacement> plan_replacement(const graph& g, const compiled_rule& rule,
                                                                          const rule_match& match,
                                                                          const symbol_values& nominal) {
@@ -176,7 +189,9 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
     plan.values.push_back(std::move(made));
   }
   const planned_value& last = plan.values.back();
-  if (last.facts.type != replaced.type || !last.facts.dims || *last.facts.dims != *replaced.dims) return std::nullopt;
+  if (last.facts.type != replaced.type || !last.facts.dims ||
+      !detail::dims_fit(*last.facts.dims, *replaced.dims, g.value_at(root).name))
+    return std::nullopt;
 
   // Parents come after children in a pattern, so that readers are judged before what they read.
   for (std::size_t i = match.nodes.size(); i-- > 0;) {
@@ -220,6 +235,7 @@ inline std::vector<node_id> insert_replacement(graph& g, const compiled_rule& ru
   const std::size_t last = plan.values.size() - 1;
   const value_id by = plan.values[last].existing;
   const bool is_output = g.is_output(root);
+  g.learn_dims(root, *plan.values[last].facts.dims);
   g.remove_node(g.value_at(root).producer);
   for (std::size_t i = 0; i < plan.values.size(); ++i) {
     const planned_value& made = plan.values[i];

@@ -29,8 +29,8 @@ enum class progress : std::uint8_t { lowers_work, normal_form };
 /// `example` names operands for which the rule fires, `counterexample` operands of the same pattern for which it must
 /// not; both are "variable=operand ..." with operands such as "3x4" (a float input of that shape), "+3x4" (above 0),
 /// "i3x4", "u3x4" and "b3x4" (integers, unsigned, booleans), "#3x4" (a constant), "#=0.5" (a constant number), "#[1,
-/// 2]" (an int64 constant), and "label.attribute=number" or "=[...]" for attributes. A variable that is not named is a
-/// float input of shape 3x4, an optional one is absent.
+/// 2]" (an int64 constant), and "label.attribute=number", "=[...]" or "=#=number" (a tensor) for attributes. A variable
+/// that is not named is a float input of shape 3x4, an optional one is absent.
 struct rewrite_rule {
   std::string_view name;
   rule_family family;
