@@ -253,6 +253,29 @@ TEST_CASE("products of one input become one product") {
   CHECK(b.count("Split") == 1);
 }
 
+TEST_CASE("Gemms of one input become one where they transpose alike") {
+  builder b;
+  const value_id x = b.input("x", {2, 8});
+  const auto branch = [&](dim_list dims, std::int64_t n, std::uint64_t seed, std::int64_t transposed, float alpha) {
+    b.g.add_output(b.node("Gemm", {x, b.constant(std::move(dims), seed), b.constant({n}, seed + 1)},
+                          {{"transB", transposed}, {"alpha", alpha}}));
+  };
+  branch({4, 8}, 4, 31, 1, 1.0F);
+  branch({6, 8}, 6, 33, 1, 1.0F);
+  branch({8, 8}, 8, 35, 0, 1.0F);
+  branch({8, 2}, 2, 37, 0, 1.0F);
+  branch({5, 8}, 5, 39, 1, 2.0F);
+  // The same weights along the other axis.
+  const value_id shared = b.constant({8, 8}, 41);
+  const value_id other = b.constant({8, 8}, 43);
+  for (const std::int64_t transposed : {std::int64_t{0}, std::int64_t{1}})
+    for (const value_id w : {shared, other})
+      b.g.add_output(b.node("Gemm", {x, w}, {{"transB", transposed}, {"beta", 0.5F}}));
+  CHECK(run_and_compare(b, merge_siblings{}) == 4);
+  CHECK(b.count("Gemm") == 5);
+  CHECK(b.count("Split") == 4);
+}
+
 TEST_CASE("convolutions of one input become one where windows are single elements and activations are alike") {
   builder b;
   const value_id x = b.input("x", {1, 4, 5, 6});

@@ -25,8 +25,8 @@
 
 namespace dnnopt {
 
-/// Before: y_i = x W_i + b_i for several constant matrices W_i [size, n_i] (or 1x1 convolutions of x with weights
-/// [n_i, channels, 1, ...]), each followed by the same activation or by none.
+/// Before: y_i = x W_i + b_i for several constant matrices W_i [size, n_i] (or Gemms, or 1x1 convolutions of x with
+/// weights [n_i, channels, 1, ...]), each followed by the same activation or by none.
 /// After:  Split(activation(x [W_1 W_2 ...] + [b_1 b_2 ...])): one product, whose parts are views.
 /// Conditions: equal attributes; a bias has one element per output channel; the product has no other reader.
 struct merge_siblings {
@@ -63,10 +63,12 @@ struct merge_siblings {
     value_id bias = no_value;
     value_id last = no_value;  ///< what readers of the branch read
     bool convolves = false;
-    std::int64_t count = 0;  ///< output channels
-    std::string key;         ///< equal for branches that can be one
+    bool takes_bias = false;  ///< as an input of its own
+    std::size_t axis = 1;     ///< the dim of the weights that is the output channels
+    std::int64_t count = 0;   ///< output channels
+    std::string key;          ///< equal for branches that can be one
   };
-  using joined_tensors = std::map<std::vector<value_id>, value_id>;
+  using joined_tensors = std::map<std::vector<value_id>, value_id>;  ///< by the parts and the axis
 
   static std::string text_of(const attribute_map& attributes) {
     std::vector<std::string> rows;
@@ -87,7 +89,9 @@ struct merge_siblings {
     branch b;
     b.product = id;
     b.convolves = n.op == &op_row<ops::conv_op>;
-    if (!b.convolves && n.op != &op_row<ops::matmul_op>) return std::nullopt;
+    const bool adds = n.op == &op_row<ops::gemm_op>;
+    b.takes_bias = b.convolves || adds;
+    if (!b.takes_bias && n.op != &op_row<ops::matmul_op>) return std::nullopt;
     b.weights = n.inputs[1];
     const tensor& w = g.facts(b.weights).constant;
     if (w.empty() || !g.facts(n.inputs[0]).dims) return std::nullopt;
@@ -95,14 +99,22 @@ struct merge_siblings {
     if (b.convolves) {
       if (n.attributes.get_int("group", 1) != 1 || w.rank() < 3) return std::nullopt;
       if (std::any_of(w.dims().begin() + 2, w.dims().end(), [](std::int64_t d) { return d != 1; })) return std::nullopt;
-      b.count = w.dims()[0];
+      b.axis = 0;
+    } else {
+      if (w.rank() != 2 || g.facts(n.inputs[0]).dims->size() < 2) return std::nullopt;
+      if (adds) {
+        if (n.attributes.get_int("transA", 0) != 0) return std::nullopt;
+        b.axis = n.attributes.get_int("transB", 0) != 0 ? 0 : 1;
+      }
+    }
+    b.count = w.dims()[b.axis];
+    if (b.takes_bias) {
       if (n.inputs.size() > 2 && n.inputs[2] != no_value) {
-        if (!is_vector(g, n.inputs[2], b.count, w.type())) return std::nullopt;
+        if (!is_vector(g, n.inputs[2], b.count, w.type()) || g.facts(n.inputs[2]).constant.rank() != 1)
+          return std::nullopt;
         b.bias = n.inputs[2];
       }
     } else {
-      if (w.rank() != 2 || g.facts(n.inputs[0]).dims->size() < 2) return std::nullopt;
-      b.count = w.dims()[1];
       if (rewriting::has_one_reader(g, b.last)) {
         const node_id reader = g.value_at(b.last).uses[0].node;
         const node& sum = g.node_at(reader);
@@ -128,14 +140,16 @@ struct merge_siblings {
         b.last = next.outputs[0];
       }
     }
-    b.key = (b.convolves ? "conv " : "product ") + text_of(n.attributes) + std::string(name_of(w.type())) + after;
+    b.key = std::string(n.op->name) + " " + text_of(n.attributes) + std::string(name_of(w.type())) + after;
     return b;
   }
 
   /// Constants joined along `axis`, once for each list. Where one is absent, zeros of its count stand in.
   static value_id join(graph& g, const std::vector<value_id>& parts, const std::vector<std::int64_t>& counts,
                        std::size_t axis, dtype type, joined_tensors& known) {
-    if (const auto found = known.find(parts); found != known.end()) return found->second;
+    std::vector<value_id> key = parts;
+    key.push_back(static_cast<value_id>(axis));
+    if (const auto found = known.find(key); found != known.end()) return found->second;
     dim_list dims{0};
     value_id named = no_value;
     for (const value_id part : parts | views::present) {
@@ -163,7 +177,7 @@ struct merge_siblings {
     }
     const value_id made =
         g.add_constant(rewriting::fresh_value_name(g, g.value_at(named).name + ".joined"), std::move(whole));
-    known.emplace(parts, made);
+    known.emplace(std::move(key), made);
     return made;
   }
 
@@ -181,13 +195,13 @@ struct merge_siblings {
       has_bias = has_bias || b.bias != no_value;
     }
     const std::string prefix = g.value_at(first.last).name;
-    const value_id all_weights = join(g, weights, counts, first.convolves ? 0 : 1, type, known);
+    const value_id all_weights = join(g, weights, counts, first.axis, type, known);
     const value_id all_biases = has_bias ? join(g, biases, counts, 0, type, known) : no_value;
     const node product = g.node_at(first.product);
     std::vector<value_id> inputs{x, all_weights};
-    if (first.convolves && has_bias) inputs.push_back(all_biases);
+    if (first.takes_bias && has_bias) inputs.push_back(all_biases);
     value_id made = rewriting::append(g, *product.op, prefix, std::move(inputs), product.attributes);
-    if (!first.convolves && has_bias) made = rewriting::append(g, op_row<ops::add_op>, prefix, {made, all_biases});
+    if (!first.takes_bias && has_bias) made = rewriting::append(g, op_row<ops::add_op>, prefix, {made, all_biases});
     if (first.activation != no_node) {
       const node activation = g.node_at(first.activation);
       made = rewriting::append(g, *activation.op, prefix, {made}, activation.attributes);
