@@ -40,6 +40,7 @@ struct options {
   std::string output;
   std::string dot;
   bool explain = false;
+  bool extended_graph = false;
   std::string memory_plan;
   // run
   std::vector<std::string> inputs;  ///< NAME=FILE.npy

@@ -241,6 +241,8 @@ int main(int count, char** arguments) {
   command->add_option("-o,--output", o.output, "write the optimized model as ONNX");
   command->add_option("--dot", o.dot, "write the optimized graph for Graphviz");
   command->add_flag("--explain", o.explain, "say of every edge that was not fused why");
+  command->add_flag("--extended-graph", o.extended_graph,
+                    "mapping types, result sizes and properties of the nodes, in --json and --dot");
   command->add_option("--memory-plan", o.memory_plan, "draw the memory plan as SVG");
 
   command = add("run", "one inference", &tool::run);

@@ -14,6 +14,7 @@
 #include <dnnopt/memory/memory_io.hpp>
 #include <dnnopt/memory/memory_svg.hpp>
 #include <dnnopt/onnx/export.hpp>
+#include <dnnopt/passes/fusion/extended_graph.hpp>
 
 #include "support.hpp"
 
@@ -134,6 +135,35 @@ json bodies_in(const dnnopt::graph& g) {
     rows.push_back({{"node", n.name}, {"op", std::string(n.op->name)}, {"bodies", bodies}});
   }
   return rows;
+}
+
+json to_json(const dnnopt::graph& g, const std::vector<dnnopt::fusion::extended_node>& nodes,
+             const dnnopt::symbol_values& ones) {
+  json rows = json::array();
+  for (const dnnopt::fusion::extended_node& one : nodes) {
+    json inputs = json::array();
+    for (const auto& mapping : one.input_mappings)
+      inputs.push_back(mapping ? json(std::string(name_of(*mapping))) : json());
+    rows.push_back({{"node", g.node_at(one.id).name},
+                    {"op", std::string(g.node_at(one.id).op->name)},
+                    {"mapping", std::string(name_of(one.mapping))},
+                    {"inputs", inputs},
+                    {"result_bytes", one.result_bytes ? json(figure_of(*one.result_bytes, ones)) : json()},
+                    {"removable", one.removable},
+                    {"properties", dnnopt::fusion::properties_text(one.properties)}});
+  }
+  return rows;
+}
+
+/// What a box of the drawn graph says of its node.
+std::unordered_map<dnnopt::node_id, std::string> notes_of(const std::vector<dnnopt::fusion::extended_node>& nodes) {
+  std::unordered_map<dnnopt::node_id, std::string> notes;
+  for (const dnnopt::fusion::extended_node& one : nodes) {
+    std::string& note = notes[one.id] = name_of(one.mapping);
+    if (one.result_bytes) note += ", " + to_string(*one.result_bytes) + " bytes" + (one.removable ? ", removable" : "");
+    if (one.properties != dnnopt::algebra::none) note += "\n" + dnnopt::fusion::properties_text(one.properties);
+  }
+  return notes;
 }
 
 }  // namespace
@@ -295,6 +325,12 @@ int optimize(const options& o) {
                          {"mixed_5_8", parts.mixed_5_8},
                          {"nac", parts.nac}};
 
+  std::vector<dnnopt::fusion::extended_node> extended;
+  if (o.extended_graph) {
+    extended = dnnopt::fusion::extended_graph(*g);
+    result["extended_graph"] = to_json(*g, extended, ones);
+  }
+
   std::string text =
       passes.str() + "\n" + std::to_string(report.nodes_imported) + " nodes imported, " +
       std::to_string(report.nodes_folded) + " folded, " + std::to_string(g->node_count()) + " left\n" +
@@ -335,7 +371,8 @@ int optimize(const options& o) {
   }
   if (!o.dot.empty()) {
     std::ofstream file(o.dot);
-    file << dnnopt::to_dot(*g);
+    file << dnnopt::to_dot(*g,
+                           o.extended_graph ? notes_of(extended) : std::unordered_map<dnnopt::node_id, std::string>{});
     file.close();
     if (!file) throw dnnopt::error(dnnopt::errc::file_io, "cannot write '" + o.dot + "'");
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -238,7 +239,8 @@ inline void print(const graph& g, const std::string& indent, std::string& out) {
   out += "\n";
 }
 
-inline void print_dot(const graph& g, const std::string& prefix, const std::string& indent, std::string& out) {
+inline void print_dot(const graph& g, const std::string& prefix, const std::string& indent,
+                      const std::unordered_map<node_id, std::string>& notes, std::string& out) {
   const auto value_node = [&](value_id id) { return detail::quoted(prefix + "v" + std::to_string(id)); };
   const auto node_node = [&](node_id id) { return detail::quoted(prefix + "n" + std::to_string(id)); };
   const auto source = [&](value_id id) {
@@ -252,6 +254,7 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
     std::string label = std::string(n.op->name) + "\n" + n.name;
     for (const value_id v : n.inputs)
       if (v != no_value && g.facts(v).is_constant()) label += "\n" + g.value_at(v).name + ": " + type_text(g.facts(v));
+    if (const auto note = notes.find(id); note != notes.end()) label += "\n" + note->second;
     out += indent + node_node(id) + " [label=" + detail::quoted(label) + "];\n";
     for (const value_id v : n.inputs)
       if (v != no_value && !g.facts(v).is_constant())
@@ -261,7 +264,7 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
       const std::string inner = prefix + "n" + std::to_string(id) + "." + key + ".";
       out += indent + "subgraph " + detail::quoted("cluster_" + inner) + " {\n" + indent +
              "  label=" + detail::quoted(std::string(n.op->name) + " " + key) + ";\n";
-      print_dot(*body, inner, indent + "  ", out);
+      print_dot(*body, inner, indent + "  ", {}, out);
       out += indent + "}\n";
     }
   }
@@ -286,10 +289,11 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
   return out;
 }
 
-/// The graph in Graphviz DOT: operators are boxes, bodies are clusters, edges carry types. Errors: graph_cycle.
-[[nodiscard]] inline std::string to_dot(const graph& g) {
+/// The graph in Graphviz DOT: operators are boxes, bodies are clusters, edges carry types. `notes` are further lines of
+/// boxes, not of bodies. Errors: graph_cycle.
+[[nodiscard]] inline std::string to_dot(const graph& g, const std::unordered_map<node_id, std::string>& notes = {}) {
   std::string out = "digraph " + detail::quoted(g.name) + " {\n  node [shape=box];\n";
-  detail::print_dot(g, "", "  ", out);
+  detail::print_dot(g, "", "  ", notes, out);
   return out + "}\n";
 }
 

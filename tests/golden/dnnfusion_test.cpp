@@ -2,7 +2,9 @@
 // Fig. 4, and the product that is divided and transposed of section 4.4.1.
 #include "figure.hpp"
 
+#include <dnnopt/graph_io.hpp>
 #include <dnnopt/ops/mapping_table.hpp>
+#include <dnnopt/passes/fusion/extended_graph.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -56,6 +58,31 @@ TEST_CASE("DNNFusion Fig. 3: a block grows from its seed up to a red pair", "[go
   const figure whole = figure_3(true);
   CHECK(launches_of(placed(whole.g)) ==
         std::vector<std::vector<std::string>>{{"MatMul", "Add"}, {"Conv", "Relu", "Mul", "Sub"}});
+}
+
+TEST_CASE("DNNFusion section 3.1: the extended computational graph of Fig. 3", "[golden]") {
+  figure whole = figure_3(true);
+  rdp{}.run(whole.g);
+  const std::vector<fusion::extended_node> nodes = fusion::extended_graph(whole.g);
+  REQUIRE(nodes.size() == 6);
+  std::vector<std::string> ops;
+  for (const fusion::extended_node& one : nodes) ops.emplace_back(whole.g.node_at(one.id).op->name);
+  REQUIRE(ops == std::vector<std::string>{"MatMul", "Add", "Conv", "Relu", "Mul", "Sub"});
+  // The product of matrices, of which a convolution's sum is made: red. A sum with one number for each channel spreads.
+  CHECK(nodes[0].mapping == mapping_type::many_to_many);
+  CHECK(nodes[0].removable);
+  CHECK(nodes[1].mapping == mapping_type::one_to_many);
+  CHECK(nodes[1].input_mappings[0] == mapping_type::one_to_one);
+  CHECK(nodes[1].input_mappings[1] == mapping_type::one_to_many);
+  CHECK_FALSE(nodes[1].removable);
+  CHECK(nodes[1].properties == (algebra::associative | algebra::commutative | algebra::distributive));
+  CHECK(nodes[2].removable);
+  CHECK(nodes[3].mapping == mapping_type::one_to_one);
+  CHECK(nodes[3].removable);
+  CHECK_FALSE(nodes[5].removable);
+  for (const fusion::extended_node& one : nodes) CHECK(one.result_bytes == index_expr(4 * 4 * 6 * 8));
+  CHECK(fusion::properties_text(nodes[1].properties) == "associative, commutative, distributive");
+  CHECK(to_dot(whole.g, {{nodes[3].id, "One-to-One"}}).find("\\nOne-to-One\"]") != std::string::npos);
 }
 
 TEST_CASE("DNNFusion Fig. 4: one kernel for the data-flow tree, its common subtree once", "[golden]") {
