@@ -48,7 +48,6 @@ LONG_FILES = {
     "backend/opencl/command_queue.hpp": "one class: every command passes it",
     "backend/opencl/device_memory.hpp": "one allocator with all kinds of memory objects",
     "backend/program/program.hpp": "one structure and the function that makes it",
-    "backend/run/executor.hpp": "one class; to be parted by what is prepared and what runs",
     "detail/index_expr_bodies.hpp": "the rules by which expressions are simplified, in one place",
     "memory/offsets/valley_search.hpp": "one search whose parts share its state",
     "onnx/build_graph.hpp": "one walk over a model's messages",
