@@ -1,4 +1,7 @@
 // OpenCL devices: status names, enumeration, limits, choice by specification.
+#include <cstdlib>
+#include <string>
+
 #include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/device_info_json.hpp>
 
@@ -93,11 +96,26 @@ TEST_CASE("the chosen device is the listed one") {
   CHECK(chosen.handle() == devices.back().handle());
 }
 
+TEST_CASE("the environment says which device plain opencl is") {
+  const char* const before = std::getenv("DNNOPT_OPENCL_DEVICE");
+  const std::string kept = before == nullptr ? "" : before;
+  const std::size_t last = list_devices().size() - 1;
+  ::setenv("DNNOPT_OPENCL_DEVICE", std::to_string(last).c_str(), 1);
+  CHECK(select_device("opencl").info.index == last);
+  ::setenv("DNNOPT_OPENCL_DEVICE", "no such device", 1);
+  CHECK(code_of([] { (void)select_device("opencl"); }) == code(errc::unknown_device));
+  CHECK(select_device("opencl:0").info.index == 0);
+  if (before == nullptr)
+    ::unsetenv("DNNOPT_OPENCL_DEVICE");
+  else
+    ::setenv("DNNOPT_OPENCL_DEVICE", kept.c_str(), 1);
+}
+
 TEST_CASE("a device prints as JSON") {
   const device_info info = select_device("opencl").info;
   const nlohmann::json json = info;
   CHECK(json.at("name") == info.name);
-  CHECK(json.at("spec") == "opencl:0");
+  CHECK(json.at("spec") == "opencl:" + std::to_string(info.index));
   CHECK(json.at("images").at("supported") == info.images.supported);
   CHECK(json.at("max_work_item_sizes").size() == 3);
   CHECK(json.at("extensions").size() == info.extensions.size());

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstddef>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -268,13 +269,18 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
   throw error(errc::unknown_device, "no OpenCL device fits '" + std::string(spec) + "'; there is:" + listing());
 }
 
-/// The device that `spec` names, see match_device() and list_devices() for the forms and the errors.
+/// The device that `spec` names, see match_device() and list_devices() for the forms and the errors. What plain
+/// "opencl" is, the environment variable DNNOPT_OPENCL_DEVICE may say: N, or a part of a name.
 [[nodiscard]] inline device select_device(std::string_view spec) {
   std::vector<device> devices = list_devices();
   std::vector<device_info> infos;
   infos.reserve(devices.size());
   for (const device& one : devices) infos.push_back(one.info);
-  return std::move(devices[match_device(infos, spec)]);
+  std::string named(spec);
+  if (const char* preferred = std::getenv("DNNOPT_OPENCL_DEVICE");
+      spec == "opencl" && preferred != nullptr && *preferred != '\0')
+    named += ":" + std::string(preferred);
+  return std::move(devices[match_device(infos, named)]);
 }
 
 }  // namespace dnnopt::opencl
