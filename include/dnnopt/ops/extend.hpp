@@ -168,7 +168,10 @@ struct tile_op {
     const auto repeats = facts.elements(1);
     std::vector<index_expr> source(index.begin(), index.end());
     for (std::size_t k = 0; k < source.size(); ++k)
-      if (!repeats || !((*repeats)[k] == index_expr(1))) source[k] = mod(index[k], dims[k]);
+      if (dims[k] == index_expr(0))
+        source[k] = index_expr(0);  // of nothing: never read
+      else if (!repeats || !((*repeats)[k] == index_expr(1)))
+        source[k] = mod(index[k], dims[k]);
     builder.piece(0, std::move(source));
   }
 };

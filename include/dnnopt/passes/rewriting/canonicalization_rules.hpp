@@ -31,9 +31,6 @@ inline constexpr std::array canonicalization_rules{
     detail::canonical("and_true", "neutral element", "And(x, 1)", "x", "", "x=b3x4"),
     detail::canonical("not_twice", "involution", "Not(Not(x))", "x", "", "x=b3x4"),
     detail::canonical("negated_twice", "involution", "Neg(Neg(x))", "x"),
-    // Clip makes of infinity the largest number of its type.
-    detail::canonical("clip_from_zero", "synonym", "Clip(x, 0)", "Relu(x)", "signed(x)", "", "x=u3x4",
-                      progress::normal_form, meaning::changed),
     detail::canonical("max_with_zero", "synonym", "Max(x, 0)", "Relu(x)", "signed(x)", "", "x=u3x4"),
     detail::canonical("max_of_one", "synonym", "Max(x)", "x"),
     detail::canonical("min_of_one", "synonym", "Min(x)", "x"),

@@ -130,6 +130,13 @@ inline constexpr std::array condition_table{
     condition_row{
         "single",
         [](const condition_site& s) { return s.facts(0).dims && element_count(*s.facts(0).dims) == index_expr(1); }},
+    // nonempty(a): no dim of a is ever 0.
+    condition_row{"nonempty",
+                  [](const condition_site& s) {
+                    const auto& dims = s.facts(0).dims;
+                    return dims && std::all_of(dims->begin(), dims->end(),
+                                               [](const index_expr& dim) { return dim.range().low >= 1; });
+                  }},
     // above(a, n), below(a, n): every element of constant a is.
     condition_row{"above",
                   [](const condition_site& s) {

@@ -23,6 +23,7 @@ struct reduction_row {
   std::string_view combine;
   std::string_view finish;
   std::string_view finish_integer;  ///< where it differs
+  bool finish_is_real = false;      ///< finish_integer gives a double, which the element type cuts
 };
 
 /// "lowest" and "highest" stand for the limits of the element type.
@@ -33,9 +34,9 @@ inline constexpr std::array reduction_table{
     reduction_row{"ReduceMax", "lowest", "$x > $a || $x != $x ? $x : $a", "$x > $a || $x != $x ? $x : $a", "$a", ""},
     reduction_row{"ReduceMin", "highest", "$x < $a || $x != $x ? $x : $a", "$x < $a || $x != $x ? $x : $a", "$a", ""},
     reduction_row{"ReduceL1", "0", "$a + ($x < 0 ? -$x : $x)", "$a + $x", "$a", ""},
-    reduction_row{"ReduceL2", "0", "$a + $x * $x", "$a + $x", "sqrt($a)", "(long)sqrt((double)$a)"},
+    reduction_row{"ReduceL2", "0", "$a + $x * $x", "$a + $x", "sqrt($a)", "sqrt((double)$a)", true},
     reduction_row{"ReduceSumSquare", "0", "$a + $x * $x", "$a + $x", "$a", ""},
-    reduction_row{"ReduceLogSum", "0", "$a + $x", "$a + $x", "log($a)", "(long)log((double)$a)"},
+    reduction_row{"ReduceLogSum", "0", "$a + $x", "$a + $x", "log($a)", "log((double)$a)", true},
 };
 
 /// The row of an operator, or null.
@@ -121,6 +122,11 @@ inline std::string emit_reduction(kernel_builder& b, node_id id, std::size_t out
   const compute_type type = s.input_compute();
   const index_expr count = element_count(extents);
   const bool real = element_site::is_real(type);
+  // A double as an element of integers has it: infinity, the logarithm of nothing, is no number of theirs.
+  const auto cut = [&](const std::string& value) {
+    if (real) return value;
+    return fill_pattern(converted_pattern(s.type_of(0)), "", "", b.let(compute_type::real64, value));
+  };
   if (s.n().op->name == "ReduceLogSumExp") {
     const compute_type sum_type = real ? type : compute_type::real64;
     const std::string c(name_of(sum_type));
@@ -135,7 +141,7 @@ inline std::string emit_reduction(kernel_builder& b, node_id id, std::size_t out
       b.line(sum + " += exp((" + c + ")" + s.read(0, unreduced_index(reduced, keepdims, s.index, at)) + " - " + base +
              ");");
     });
-    return s.result(std::string(real ? "" : "(long)") + "(" + base + " + log(" + sum + "))");
+    return s.result(cut("(" + base + " + log(" + sum + "))"));
   }
   const reduction_row* row = find_reduction(s.n().op->name);
   if (row == nullptr) throw s.refuse("no such reduction");
@@ -145,7 +151,8 @@ inline std::string emit_reduction(kernel_builder& b, node_id id, std::size_t out
     b.line(a + " = " + fill_reduction(row->take, a, x, "") + ";");
   });
   const std::string_view finish = !real && !row->finish_integer.empty() ? row->finish_integer : row->finish;
-  return s.result(fill_reduction(finish, a, "", index_source(count)));
+  const std::string finished = fill_reduction(finish, a, "", index_source(count));
+  return s.result(row->finish_is_real ? cut(finished) : finished);
 }
 
 inline std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
