@@ -209,6 +209,7 @@ constexpr example examples[] = {
     {"remove_dead", dead_nodes},
     {"split_wide", wide_sum},
     {"fuse_epilogue", layer},
+    {"fuse_published", layer},
     {"fuse_operators", layer},
     {"fuse_views", layer},
     {"fuse", layer},

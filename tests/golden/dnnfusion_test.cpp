@@ -4,10 +4,12 @@
 
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/ops/mapping_table.hpp>
+#include <dnnopt/passes/fuse_published.hpp>
 #include <dnnopt/passes/fusion/extended_graph.hpp>
 
 #include <catch2/catch.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,30 @@ TEST_CASE("DNNFusion Fig. 3: a block grows from its seed up to a red pair", "[go
   const figure whole = figure_3(true);
   CHECK(launches_of(placed(whole.g)) ==
         std::vector<std::vector<std::string>>{{"MatMul", "Add"}, {"Conv", "Relu", "Mul", "Sub"}});
+}
+
+TEST_CASE("DNNFusion Listing 1: the published planner makes the block of Fig. 3", "[golden]") {
+  // The product stays out: two Many-to-Many operators are red.
+  figure whole = figure_3(true);
+  rdp{}.run(whole.g);
+  CHECK(fuse_published{}.run(whole.g).edits == 4);
+  const program p = make_program(std::make_shared<const graph>(whole.g), codegen::default_lower_options(), false);
+  CHECK(launches_of(p) == std::vector<std::vector<std::string>>{{"MatMul"}, {"Add", "Conv", "Relu", "Mul", "Sub"}});
+}
+
+TEST_CASE("DNNFusion Listing 1: yellow pairs join where nothing is computed again", "[golden]") {
+  // A product and a Transpose are yellow, and so are two operators that spread; One-to-One before one is green.
+  figure f;
+  const value_id x = f.input("x", {8, 16});
+  const value_id positive = f.node("Relu", {f.node("MatMul", {x, f.weights({16, 16})})});
+  f.g.add_output(f.node("Neg", {f.node("Transpose", {positive}, with("perm", std::vector<std::int64_t>{1, 0}))}));
+  const value_id spread = f.node("Expand", {f.node("Tanh", {x}), f.numbers({4, 8, 16})});
+  f.g.add_output(f.node("Exp", {f.node("Expand", {f.node("Sin", {spread}), f.numbers({2, 4, 8, 16})})}));
+  rdp{}.run(f.g);
+  fuse_published{}.run(f.g);
+  const program p = make_program(std::make_shared<const graph>(f.g), codegen::default_lower_options(), false);
+  CHECK(launches_of(p) == std::vector<std::vector<std::string>>{
+                              {"MatMul", "Relu", "Transpose", "Neg"}, {"Tanh", "Expand", "Sin"}, {"Expand", "Exp"}});
 }
 
 TEST_CASE("DNNFusion section 3.1: the extended computational graph of Fig. 3", "[golden]") {

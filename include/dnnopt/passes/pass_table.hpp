@@ -9,6 +9,7 @@
 #include <dnnopt/passes/folding/fold_constants.hpp>
 #include <dnnopt/passes/folding/fold_padding.hpp>
 #include <dnnopt/passes/fuse.hpp>
+#include <dnnopt/passes/fuse_published.hpp>
 #include <dnnopt/passes/inline_branches.hpp>
 #include <dnnopt/passes/merge_equal.hpp>
 #include <dnnopt/passes/merge_siblings.hpp>
@@ -90,6 +91,9 @@ inline constexpr std::array pass_table{
              [](graph& g, const pass_environment& e) {
                return fuse_blocks{{.stores = false}, e.judge}.run(g);
              },
+             rdp::name, false, true},
+    // The planner that DNNFusion publishes.
+    pass_row{fuse_published::name, [](graph& g, const pass_environment& e) { return fuse_published{e.judge}.run(g); },
              rdp::name, false, true},
     pass_row{fuse_epilogue::name, [](graph& g, const pass_environment&) { return fuse_epilogue{}.run(g); }, rdp::name,
              false, true},

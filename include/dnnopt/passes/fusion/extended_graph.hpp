@@ -17,9 +17,9 @@ namespace dnnopt::fusion {
 /// What the extended computational graph holds of a node beside operator and edges (DNNFusion section 3.1, Fig. 1).
 struct extended_node {
   node_id id = no_node;
-  mapping_type mapping = mapping_type::one_to_one;          ///< of the node: the most complex of its inputs (footnote 1)
+  mapping_type mapping = mapping_type::one_to_one;  ///< of the node: the most complex of its inputs (footnote 1)
   std::vector<std::optional<mapping_type>> input_mappings;  ///< towards output 0; nothing for an input that is absent
-  std::optional<index_expr> result_bytes;                   ///< of all outputs: IRS_size; nothing where dims are unknown
+  std::optional<index_expr> result_bytes;  ///< of all outputs: IRS_size; nothing where dims are unknown
   /// Whether the results need not be stored: no output is the graph's, and Table 3 is red for no reader (IR_removable).
   bool removable = false;
   algebra properties = algebra::none;
