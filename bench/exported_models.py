@@ -179,7 +179,7 @@ def seen(config):
 
 
 def read(model, config):
-    """As spoken, of a model that reads tokens."""
+    """As spoken, of a model that reads tokens, or sees an image beside them."""
     known = inspect.signature(model.forward).parameters
     names = ["input_ids"] + ["attention_mask"] * ("attention_mask" in known)
     names += ["decoder_input_ids"] * bool(getattr(config, "is_encoder_decoder", False))
@@ -188,7 +188,11 @@ def read(model, config):
         mask = np.ones((batch, length), np.int64)
         mask[1:2, length - 2:] = 0
         return [mask if n == "attention_mask" else random.integers(3, 90, (batch, length)) for n in names]
-    yield names, [{0: "batch", 1: "length"}] * len(names), inputs
+    axes = [{0: "batch", 1: "length"}] * len(names)
+    yield names, axes, inputs
+    for image, batch_axis, draw in seen(config) if "pixel_values" in known else ():
+        yield names + image, axes + batch_axis, lambda random, batch, length, draw=draw: [
+            *inputs(random, batch, length), *draw(random, batch, length)]
 
 
 def called(model, config):
