@@ -201,6 +201,9 @@ DNNOPT_BODY int order_of(const expr_node* a, const expr_node* b) {
 }
 DNNOPT_BODY bool precedes(const expr_node& a, const expr_node& b) { return order_of(&a, &b) < 0; }
 
+// Nested minima and maxima share operands; those that are longer, written out in full, are not searched.
+inline constexpr std::uint32_t largest_searched = 64;
+
 /// Whether `holds` is true of every operand of the nested `e.op` (min or max) that `e` is made of.
 template <class Predicate>
 bool all_operands(const expr_node& e, Predicate&& holds) {
@@ -223,7 +226,7 @@ inline bool zero_with(const index_expr& e, std::span<const expr_node* const> fac
 /// of an operand whether the other factors are 0 with it.
 template <class Predicate>
 bool is_idle_factor(const expr_node& e, Predicate&& zero) {
-  return e.op == expr_op::min && e.range.low >= 0 && e.range.high <= 1 &&
+  return e.op == expr_op::min && e.size <= largest_searched && e.range.low >= 0 && e.range.high <= 1 &&
          all_operands(e, [&](const index_expr& x) { return x.is_constant() ? x.constant() == 1 : zero(x); });
 }
 
@@ -232,7 +235,7 @@ inline expr_range range_of_sum(std::int64_t constant, std::span<const linear_ter
   const auto bounds = [&](expr_op subtracted, expr_op added) {
     std::vector<linear_term> left(terms.begin(), terms.end());
     for (linear_term& m : left) {
-      if (m.atom->op != subtracted && m.atom->op != added) continue;
+      if ((m.atom->op != subtracted && m.atom->op != added) || m.atom->size > largest_searched) continue;
       const bool wanted = m.atom->op == subtracted ? m.coefficient < 0 : m.coefficient > 0;
       for (linear_term& x : left) {
         if (!wanted || m.coefficient == 0 || x.coefficient == 0 || (x.coefficient < 0) == (m.coefficient < 0)) continue;
