@@ -198,7 +198,8 @@ class fuse_published {
 
     /// The path of a member's result behind the anchor; nothing where it reads nothing that the anchor made; `refused`
     /// where a frame cannot go on with it.
-    [[nodiscard]] std::optional<node_id> path_behind(node_id id, const std::unordered_map<value_id, node_id>& path) const {
+    [[nodiscard]] std::optional<node_id> path_behind(node_id id,
+                                                     const std::unordered_map<value_id, node_id>& path) const {
       const node& n = g.node_at(id);
       std::optional<node_id> found;
       for (std::size_t i = 0; i < n.inputs.size(); ++i) {
@@ -217,9 +218,8 @@ class fuse_published {
     /// Whether one of the members computes an operand of `id`.
     [[nodiscard]] bool feeds(const std::vector<node_id>& members, node_id id) const {
       const std::vector<node_id> before = predecessors(id);
-      return std::any_of(members.begin(), members.end(), [&](node_id one) {
-        return std::binary_search(before.begin(), before.end(), one);
-      });
+      return std::any_of(members.begin(), members.end(),
+                         [&](node_id one) { return std::binary_search(before.begin(), before.end(), one); });
     }
 
     [[nodiscard]] bool is_stored(value_id v, const std::unordered_set<node_id>& inside) const {
