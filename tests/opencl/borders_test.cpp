@@ -315,3 +315,20 @@ TEST_CASE("Clip from zero makes the largest number of infinity") {
   CHECK(got[0].data<float>()[1] == 0);
   CHECK(got[0].data<float>()[2] == 2);
 }
+
+TEST_CASE("Expand and Resize to sizes that a run tells are no identities") {
+  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups}) {
+    network n;
+    const value_id in = n.input("x", {5, 2, 1});
+    const value_id sizes = n.g.add_input("sizes", dtype::int64, shape{3});
+    const model m = n.finish(n.node("Abs", {n.node("Expand", {in, sizes})}));
+    session s = on_device(m, form);
+    for (const std::int64_t last : {17, 1}) {
+      const named_tensors inputs{{"x", dnnopt::testing::ramp({5, 2, 1})},
+                                 {"sizes", tensor::of<std::int64_t>({3}, {1, 2, last})}};
+      // The reference backend's session has the same rules.
+      CHECK(s.run(inputs)[0].dims() == dim_list{5, 2, last});
+      check_same(m, s, inputs);
+    }
+  }
+}

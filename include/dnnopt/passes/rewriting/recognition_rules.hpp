@@ -107,8 +107,9 @@ inline constexpr std::array recognition_rules{
                         "Softmax{axis=-1}(x)", "last_axis(m), last_axis(n), last_axis(s), floating(x)",
                         "i=#[-1] j=#[-1]", "i=#[0] j=#[0]"),
     // The places of a vector, as exporters write them whose opsets have no Range.
-    detail::recognition("range_non_zero", "NonZero(ConstantOfShape:c(s))", "Unsqueeze(Range(0, Squeeze(s), 1), [0])",
-                        "rank(c, 1), told(s), filled(c)", "s=#[5] c.value=#=1", "s=#[5] c.value=#=0"),
+    with_told_dims(detail::recognition("range_non_zero", "NonZero(ConstantOfShape:c(s))",
+                                       "Unsqueeze(Range(0, Squeeze(s), 1), [0])", "rank(c, 1), told(s), filled(c)",
+                                       "s=#[5] c.value=#=1", "s=#[5] c.value=#=0")),
     detail::recognition("log_softmax", "Log(Softmax:s(x))", "LogSoftmax:s(x)", "", "", "", meaning::changed),
 };
 

@@ -102,7 +102,7 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
   return true;
 }
 
-/// Whether dims are those of the value of that name, or tell what its own node left to the data.
+/// Whether dims tell no more of the value of that name than what its own node left to the data.
 [[nodiscard]] inline bool dims_fit(const shape& made, const shape& replaced, const std::string& name) {
   if (made.size() != replaced.size()) return false;
   for (std::size_t k = 0; k < made.size(); ++k) {
@@ -118,7 +118,7 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
 
 /// The replacement of a match, or nothing where it does not fit: its type and shape must be those of the value that it
 /// replaces, symbols included, so that broadcasting cannot change what readers see. A dim that the replaced node
-/// decides by its data may become known.
+/// decides by its data may become known where the rule says so (rewrite_rule::tells_dims).
 [[nodiscard]] inline std::optional<planned_replacement> plan_replacement(const graph& g, const compiled_rule& rule,
                                                                          const rule_match& match,
                                                                          const symbol_values& nominal) {
@@ -189,8 +189,9 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
     plan.values.push_back(std::move(made));
   }
   const planned_value& last = plan.values.back();
-  if (last.facts.type != replaced.type || !last.facts.dims ||
-      !detail::dims_fit(*last.facts.dims, *replaced.dims, g.value_at(root).name))
+  if (last.facts.type != replaced.type || !last.facts.dims) return std::nullopt;
+  if (*last.facts.dims != *replaced.dims &&
+      !(rule.rule->tells_dims && detail::dims_fit(*last.facts.dims, *replaced.dims, g.value_at(root).name)))
     return std::nullopt;
 
   // Parents come after children in a pattern, so that readers are judged before what they read.

@@ -42,7 +42,16 @@ struct rewrite_rule {
   std::string_view counterexample{};
   meaning floating_point = meaning::kept;
   progress ends = progress::lowers_work;
+  /// Whether the replacement may tell dims that the replaced node leaves to its data, by the law itself. Of all other
+  /// rules equal dims are a part of the domain: `Expand(x, s)` is `x` only where both have its shape.
+  bool tells_dims = false;
 };
+
+/// The same rule, whose replacement tells dims that data decide.
+[[nodiscard]] constexpr rewrite_rule with_told_dims(rewrite_rule rule) noexcept {
+  rule.tells_dims = true;
+  return rule;
+}
 
 [[nodiscard]] constexpr std::string_view name_of(rule_family family) noexcept {
   constexpr std::string_view names[] = {"associative", "distributive", "commutative", "canonicalization",
