@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
@@ -20,7 +21,8 @@
 namespace testing {
 
 /// The rules whose right side names every variable of the left one and can be matched: both sides exchanged. What the
-/// conditions ask of labelled operators cannot be asked of the right side, so that such rules stay out.
+/// conditions ask of labelled operators cannot be asked of the right side, so that such rules stay out, as do those
+/// that hold of operands above 0 alone: run backwards they would take roots and logarithms of whatever there is.
 class reversed_rules {
  public:
   explicit reversed_rules(const dnnopt::op_set& ops) {
@@ -61,11 +63,12 @@ class reversed_rules {
       for (const compiled_rule* rule : order) {
         for (const dnnopt::node_id id : nodes) {
           const dnnopt::node& n = g.node_at(id);
-          if (done || n.op != rule->pattern_ops.back() || n.outputs.empty() || n.outputs[0] == dnnopt::no_value)
+          if (done || n.op != rule->pattern_ops.back() || n.outputs.empty() || n.outputs[0] == dnnopt::no_value ||
+              (dnnopt::is_integer(g.facts(n.outputs[0]).type) && is_of_floats(*rule->rule)))
             continue;
           std::optional<planned_replacement> plan;
           const auto match = match_rule(g, *rule, n.outputs[0], [&](const rule_match& m) {
-            if (!conditions_hold(g, *rule, m)) return false;
+            if (!conditions_hold(g, *rule, m) || says_more(g, *rule, m)) return false;
             plan = plan_replacement(g, *rule, m, nominal);
             return plan && can_insert(g, *rule, m, *plan);
           });
@@ -82,8 +85,26 @@ class reversed_rules {
   }
 
  private:
+  /// Whether the right side has functions that integers lack.
+  static bool is_of_floats(const dnnopt::rewriting::rewrite_rule& rule) {
+    constexpr std::string_view functions[] = {"Sqrt(", "Exp(", "Log(", "Reciprocal(", "Sigmoid(", "Tanh(", "Erf("};
+    return std::any_of(std::begin(functions), std::end(functions),
+                       [&](std::string_view f) { return rule.replacement.find(f) != std::string_view::npos; });
+  }
+  /// Whether a matched node has attributes that the pattern does not name: a rule that makes `Swish(x)` says nothing of
+  /// one with another alpha.
+  static bool says_more(const dnnopt::graph& g, const dnnopt::rewriting::compiled_rule& rule,
+                        const dnnopt::rewriting::rule_match& m) {
+    for (std::size_t k = 0; k < m.nodes.size(); ++k)
+      if (m.nodes[k] != dnnopt::no_node &&
+          g.node_at(m.nodes[k]).attributes.size() > rule.pattern.nodes[k].attributes.size())
+        return true;
+    return false;
+  }
+
   static bool is_reversible(const dnnopt::rewriting::rewrite_rule& back) {
     using namespace dnnopt::rewriting;
+    if (back.floating_point == meaning::changed && back.example.find("=+") != std::string_view::npos) return false;
     const term pattern = parse_term(back.pattern);
     const term replacement = parse_term(back.replacement);
     const auto named = [](const term& t, std::string_view name) {
