@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -41,8 +42,10 @@ void check_same(const model& m, session& s, const named_tensors& inputs) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     REQUIRE(got[i].dims() == want[i].dims());
     if (want[i].type() == dtype::float32) {
-      // Bits of what is no number are the driver's choice.
-      const auto same = [](float a, float b) { return a == b || (a != a && b != b); };
+      // Bits of what is no number are the driver's choice, all others count: 0 is not -0.
+      const auto same = [](float a, float b) {
+        return (a != a && b != b) || std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+      };
       CHECK(std::ranges::equal(got[i].data<float>(), want[i].data<float>(), same));
       continue;
     }

@@ -11,13 +11,13 @@
 #include <optional>
 #include <queue>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <boost/graph/adjacency_list.hpp>
 
 #include <dnnopt/error.hpp>
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/graph.hpp>
 
 namespace dnnopt {
@@ -273,19 +273,6 @@ DNNOPT_BODY void graph::compact() {
   *this = std::move(packed);
 }
 
-namespace detail {
-
-/// Whether a node is or is made of `part`; `seen` are nodes that are not. O(nodes that are not seen).
-inline bool is_made_of(const expr_node* n, const expr_node* part, std::unordered_set<const expr_node*>& seen) {
-  if (n == nullptr || n == part) return n == part;
-  if (!seen.insert(n).second) return false;
-  const auto inside = [&](const expr_node* operand) { return is_made_of(operand, part, seen); };
-  return std::any_of(n->terms.begin(), n->terms.end(), [&](const linear_term& t) { return inside(t.atom); }) ||
-         std::any_of(n->factors.begin(), n->factors.end(), inside) || inside(n->left) || inside(n->right);
-}
-
-}  // namespace detail
-
 DNNOPT_BODY void graph::learn_dims(value_id id, const shape& known) {
   const value& v = value_at(id);
   if (guards_.empty() || !v.facts.dims || v.facts.dims->size() != known.size()) return;
@@ -298,10 +285,8 @@ DNNOPT_BODY void graph::learn_dims(value_id id, const shape& known) {
     if (before.context()->symbol_name(*before.as_symbol()) != own) continue;
     const auto told = [&](const index_expr& symbol) { return symbol == before ? known[k] : symbol; };
     std::erase_if(guards_, [&](guard& one) {
-      std::unordered_set<const detail::expr_node*> seen;
-      if (!detail::is_made_of(one.left.node(), before.node(), seen) &&
-          !detail::is_made_of(one.right.node(), before.node(), seen))
-        return false;
+      const std::uint32_t symbol = *before.as_symbol();
+      if (!symbols_of(one.left).contains(symbol) && !symbols_of(one.right).contains(symbol)) return false;
       one.left = substitute(one.left, told);
       one.right = substitute(one.right, told);
       return guard::proved(one.relation, one.left, one.right) == true;

@@ -56,12 +56,15 @@ class fuse_published {
  private:
   struct work {
     work(const graph& graph_, fusion::join_judge* judge_)
-        : g(graph_), judge(judge_), p(graph_, true), taken(graph_.node_limit(), false) {}
+        : g(graph_), judge(judge_), p(graph_, true), place(graph_.node_limit()), taken(graph_.node_limit(), false) {
+      for (std::size_t i = 0; i < p.order().size(); ++i) place[p.order()[i]] = i;
+    }
 
     const graph& g;
     fusion::join_judge* judge;
     fusion::planner p;
-    std::vector<bool> taken;  ///< in the block that grows, or in one that is finished
+    std::vector<std::size_t> place;  ///< by node: where it stands in the order
+    std::vector<bool> taken;         ///< in the block that grows, or in one that is finished
     std::size_t joins = 0;
     fusion::block_id block = fusion::no_block;  ///< the one that grows
     mapping_type type = mapping_type::one_to_one;
@@ -83,7 +86,7 @@ class fuse_published {
       return any ? result : n.op->mapping;
     }
 
-    /// Elements of a node's results; symbolic ones come last.
+    /// Bytes of a node's results; symbolic ones come last.
     [[nodiscard]] std::int64_t result_size(node_id id) const {
       std::int64_t bytes = 0;
       for (const value_facts& facts : g.node_at(id).outputs | views::present | views::facts_in(g)) {
@@ -160,9 +163,7 @@ class fuse_published {
       std::vector<node_id> members = p.at(block).members;
       members.push_back(more);
       const std::unordered_set<node_id> inside(members.begin(), members.end());
-      std::unordered_map<node_id, std::size_t> place;
-      for (std::size_t i = 0; i < p.order().size(); ++i) place.emplace(p.order()[i], i);
-      std::sort(members.begin(), members.end(), [&](node_id x, node_id y) { return place.at(x) < place.at(y); });
+      std::sort(members.begin(), members.end(), [&](node_id x, node_id y) { return place[x] < place[y]; });
       node_id anchor = no_node;
       for (const node_id id : members)
         if (p.role_at(id) == fusion::role::anchor) anchor = id;
