@@ -466,6 +466,7 @@ class placer {
   for (std::size_t u = 0; u < units.size(); ++u)
     for (const value_id out : units[u].outputs) stored_by[out] = u;
   // Whoever needs a size that only data tell runs after the node that tells it.
+  const auto tellers = fusion::size_tellers(g, late);
   std::vector<std::size_t> unit_of(g.node_limit(), units.size());
   for (std::size_t u = 0; u < units.size(); ++u)
     for (const node_id id : units[u].members) unit_of[id] = u;
@@ -483,9 +484,9 @@ class placer {
             if (std::find(units[u].members.begin(), units[u].members.end(), producer) == units[u].members.end())
               sources.insert(stored_by[in]);
           }
-    if (!late.empty())
+    if (!tellers.empty())
       for (const node_id id : units[u].members)
-        for (const node_id bringer : fusion::size_sources(g, id, late))
+        for (const node_id bringer : fusion::size_sources(g, id, tellers))
           if (unit_of[bringer] < units.size() && unit_of[bringer] != u) sources.insert(unit_of[bringer]);
     pending[u] = sources.size();
     for (const std::size_t source : sources) readers[source].push_back(u);

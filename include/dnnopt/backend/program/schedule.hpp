@@ -199,7 +199,7 @@ inline program_schedule schedule_program(program& p, const program_schedule_opti
   // Values that only scale all sizes need no look of their own.
   std::vector<std::vector<std::int64_t>> bytes;
   for (const symbol_values& values : scenarios) {
-    std::vector<std::int64_t> sizes = order_graph_of(p, storages, values).bytes;
+    std::vector<std::int64_t> sizes = planned_bytes(storages, values);
     const bool told =
         std::any_of(bytes.begin(), bytes.end(), [&](const auto& other) { return detail::proportional(other, sizes); });
     if (!told) bytes.push_back(std::move(sizes));

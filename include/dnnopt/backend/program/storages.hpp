@@ -212,6 +212,18 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
   return s;
 }
 
+/// The bytes of each storage that a plan places, under values of the symbols; 0 where the values do not tell them.
+[[nodiscard]] inline std::vector<std::int64_t> planned_bytes(const program_storages& s, const symbol_values& symbols) {
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(s.all.size());
+  for (const program_storage& storage : s.all) {
+    const bool counted = storage.role == storage_role::intermediate || storage.role == storage_role::scratch;
+    const auto bytes = storage.bytes ? storage.bytes->try_evaluate(symbols) : std::nullopt;
+    sizes.push_back(counted && bytes ? std::max<std::int64_t>(*bytes, 1) : 0);
+  }
+  return sizes;
+}
+
 /// The order graph of a program's steps under values of the symbols: operation i is step i. Sizes that the values do
 /// not tell are 0. Steps that the host steers are barriers: what they compute may decide sizes (SoD2 section 4.3
 /// partitions there), and each crossing of the bus costs. A step whose sizes or operands' values are expressions of
@@ -220,18 +232,14 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
                                                         const symbol_values& symbols) {
   const graph& g = *p.g;
   memory::order_graph order;
-  for (const program_storage& storage : s.all) {
-    const bool counted = storage.role == storage_role::intermediate || storage.role == storage_role::scratch;
-    const auto bytes = storage.bytes ? storage.bytes->try_evaluate(symbols) : std::nullopt;
-    order.bytes.push_back(counted && bytes ? std::max<std::int64_t>(*bytes, 1) : 0);
-  }
+  order.bytes = planned_bytes(s, symbols);
   std::vector<std::uint32_t> stored_by(g.value_count(), program_storages::none);
   for (std::uint32_t step = 0; step < p.steps.size(); ++step)
     for (const value_id out : p.steps[step].outputs)
       if (out != no_value) stored_by[out] = step;
-  const auto late = fusion::late_symbols(g, g.topological_order());
+  const auto tellers = fusion::size_tellers(g, fusion::late_symbols(g, g.topological_order()));
   std::vector<std::uint32_t> step_of(g.node_limit(), program_storages::none);
-  if (!late.empty())
+  if (!tellers.empty())
     for (std::uint32_t step = 0; step < p.steps.size(); ++step)
       for (const node_id id : p.steps[step].members) step_of[id] = step;
   std::optional<std::uint32_t> barrier;
@@ -256,9 +264,9 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
     for (const codegen::kernel_plan& plan : p.steps[step].lowered.kernels)
       for (const codegen::pointer_argument& a : plan.pointers)
         if (!a.written) reads(a.held);
-    if (!late.empty())
+    if (!tellers.empty())
       for (const node_id id : members)
-        for (const node_id source : fusion::size_sources(g, id, late))
+        for (const node_id source : fusion::size_sources(g, id, tellers))
           if (step_of[source] != program_storages::none && step_of[source] != step)
             operation.after.push_back(step_of[source]);
     if (barrier) operation.after.push_back(*barrier);

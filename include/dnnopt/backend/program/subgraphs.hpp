@@ -151,6 +151,7 @@ class joined_steps {
   constexpr std::uint32_t nobody = program_storages::none;
   const std::vector<node_id> order = g.topological_order();
   const auto late = fusion::late_symbols(g, order);
+  const auto tellers = fusion::size_tellers(g, late);
   const std::vector<bool> brings = fusion::bringers_of_symbols(g, late);
   std::vector<std::uint32_t> step_of(g.node_limit(), nobody);
   std::vector<std::uint32_t> stored_by(g.value_count(), nobody);
@@ -184,8 +185,8 @@ class joined_steps {
     for (const node_id id : p.steps[s].members) {
       for (const value_id in : g.node_at(id).inputs)
         if (in != no_value && stored_by[in] != s) from(stored_by[in]);
-      if (!late.empty())
-        for (const node_id source : fusion::size_sources(g, id, late)) from(step_of[source]);
+      if (!tellers.empty())
+        for (const node_id source : fusion::size_sources(g, id, tellers)) from(step_of[source]);
     }
     if (p.steps[s].where == placement::alias && p.steps[s].alias_of != no_value) from(stored_by[p.steps[s].alias_of]);
   }
@@ -204,6 +205,9 @@ class joined_steps {
   }
   const program_storages storages = storages_of(p);
   const std::vector<symbol_values> scenarios = detail::size_scenarios(p, storages);
+  const memory::order_graph whole = order_graph_of(p, storages, scenarios.front());
+  std::vector<std::vector<std::int64_t>> bytes_under;
+  for (const symbol_values& values : scenarios) bytes_under.push_back(planned_bytes(storages, values));
   std::vector<program_subgraph> result;
   for (auto& [root, part] : found) {
     if (part.sizes == subgraph_class::nac) part.versions = 0;
@@ -217,8 +221,7 @@ class joined_steps {
     if (part.sizes == subgraph_class::known && symbolic) {
       part.sizes = subgraph_class::mixed;
       std::vector<std::vector<std::int64_t>> sizes;
-      for (const symbol_values& values : scenarios) {
-        std::vector<std::int64_t> bytes = order_graph_of(p, storages, values).bytes;
+      for (std::vector<std::int64_t> bytes : bytes_under) {
         for (std::size_t i = 0; i < bytes.size(); ++i)
           if (!touched[i]) bytes[i] = 0;
         // What only scales all sizes calls for no other plan.
@@ -226,8 +229,7 @@ class joined_steps {
                                       [&](const auto& other) { return detail::proportional(other, bytes); });
         if (!told) sizes.push_back(std::move(bytes));
       }
-      part.versions = detail::orders_needed(detail::cut_out(order_graph_of(p, storages, scenarios.front()), part.steps),
-                                            sizes, budget);
+      part.versions = detail::orders_needed(detail::cut_out(whole, part.steps), sizes, budget);
     }
     result.push_back(std::move(part));
   }

@@ -58,8 +58,9 @@ class planner {
     owner_.assign(g.node_limit(), no_block);
     roles_.assign(g.node_limit(), role::alone);
     inlined_.assign(g.node_limit(), false);
-    late_ = late_symbols(g, order_);
-    const std::vector<bool> brings = bringers_of_symbols(g, late_);
+    const auto late = late_symbols(g, order_);
+    tellers_ = size_tellers(g, late);
+    const std::vector<bool> brings = bringers_of_symbols(g, late);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       position_[order_[i]] = i;
       roles_[order_[i]] = role_of(g, order_[i], brings[order_[i]]);
@@ -196,7 +197,7 @@ class planner {
   /// The blocks that tell sizes which a node needs.
   [[nodiscard]] std::vector<block_id> size_sources_of(node_id id) const {
     std::vector<block_id> found;
-    for (const node_id source : size_sources(g_, id, late_))
+    for (const node_id source : size_sources(g_, id, tellers_))
       if (owner_[source] != no_block) found.push_back(owner_[source]);
     return found;
   }
@@ -212,9 +213,9 @@ class planner {
       const block_id owner = owner_of_value(v);
       if (owner != no_block && owner != b) found.push_back(owner);
     }
-    if (!late_.empty())
+    if (!tellers_.empty())
       for (const node_id id : blocks_[b].members)
-        for (const node_id source : size_sources(g_, id, late_))
+        for (const node_id source : size_sources(g_, id, tellers_))
           if (owner_[source] != no_block && owner_[source] != b) found.push_back(owner_[source]);
     return found;
   }
@@ -389,7 +390,7 @@ class planner {
   std::vector<role> roles_;
   std::vector<bool> inlined_;
   std::vector<block> blocks_;
-  std::unordered_map<std::uint32_t, node_id> late_;
+  std::vector<std::vector<node_id>> tellers_;  ///< of late sizes, for each value
   std::unordered_set<value_id> outputs_;
 };
 
