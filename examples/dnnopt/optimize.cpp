@@ -209,10 +209,7 @@ int optimize(const options& o) {
   json launches = json::array();
   std::int64_t ir_after = 0;
   std::vector<dnnopt::program_subgraph> subgraphs;
-  bool symbolic = false;
   bool late = false;
-  for (dnnopt::value_id v = 0; v < g->value_count(); ++v)
-    symbolic = symbolic || (g->facts(v).dims && !dnnopt::is_static(*g->facts(v).dims));
   json planned_for;
   if (o.device != "reference") {
     const device_to_plan_for device(compiling, *g);
@@ -252,9 +249,12 @@ int optimize(const options& o) {
                             {"passed_over", step.lowered.passed_over}});
       }
     }
-    // Memory is planned for the given dims; what stays symbolic counts as 1.
-    memory = dnnopt::plan_run_memory(placed, symbolic && !late ? ones : dnnopt::symbol_values{}, alignment,
-                                     dnnopt::planner_of(compiling.memory));
+    // Memory is planned for the given dims; what stays symbolic counts as 1. Sizes that the host tells stay open.
+    dnnopt::symbol_values given;
+    for (const dnnopt::value_id in : run.inputs())
+      for (const std::uint32_t symbol : dnnopt::fusion::symbols_given_by(run.facts(in)))
+        if (!given.find(symbol)) given.bind(symbol, 1);
+    memory = dnnopt::plan_run_memory(placed, late ? given : ones, alignment, dnnopt::planner_of(compiling.memory));
     dnnopt::require_memory(placed, memory, o.memory_limit);
     record_names = dnnopt::record_names(placed, memory);
     keep_plans(o, *compiling.memory.store);
