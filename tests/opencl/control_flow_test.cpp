@@ -498,3 +498,44 @@ TEST_CASE("a size that data decide inside of a body is held against what its ope
     CHECK(difference(s.run(three), expected(m, three)) == "");
   }
 }
+
+namespace {
+
+/// A window of 7 over what an exporter's squeeze of one row leaves: a branch that constants decide, once they are
+/// folded.
+flow_value windowed(flow_scope& b, const flow_value& x) {
+  const flow_value rows = b.node("Unsqueeze", {x, b.list({0})});
+  const flow_value count = b.node("Gather", {b.node("Shape", {rows}), b.number(0)});
+  const flow_value less = b.branches(
+      b.node("Equal", {count, b.number(1)}), 1,
+      [&](flow_scope& s) {
+        s.output(s.node("Squeeze", {rows, s.list({0})}));
+      },
+      [&](flow_scope& s) { s.output(s.node("Tanh", {rows})); })[0];
+  const flow_value sums = b.node("Conv", {less, b.constant(ramp({1, 1, 7}))});
+  return b.node("ReduceSum", {sums, b.list({2})});
+}
+
+}  // namespace
+
+TEST_CASE("conditions behind a branch that folding decides are checked", "[control_flow]") {
+  const bool within = GENERATE(false, true);
+  CAPTURE(within);
+  flow_scope net;
+  const flow_value take = net.input(dtype::boolean, shape{}, "take");
+  const flow_value x = net.input(dtype::float32, shape{1, 1, net.inner().expressions().symbol("n")}, "x");
+  net.output(!within ? windowed(net, x)
+                     : net.branches(
+                           take, 1, [&](flow_scope& b) { b.output(windowed(b, x)); },
+                           [&](flow_scope& b) {
+                             b.output(b.node("ReduceMax", {x, b.list({2})}));
+                           })[0]);
+  const model m = net.finish();
+  for (const kernel_form form : both_forms) {
+    session s = on_device(m, form);
+    const auto input = [](std::int64_t n) { return named_tensors{{"take", flag(true)}, {"x", ramp({1, 1, n})}}; };
+    CHECK(difference(s.run(input(9)), expected(m, input(9))) == "");
+    CHECK_THROWS_AS(s.run(input(3)), error);
+    CHECK(difference(s.run(input(12)), expected(m, input(12))) == "");
+  }
+}

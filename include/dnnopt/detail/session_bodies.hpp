@@ -230,13 +230,15 @@ namespace detail {
   return false;
 }
 
-/// Runs the passes that the options name; what they did.
+/// Runs the passes that the options name; what they did. Conditions that showed only then become guards.
 inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_options& options) {
+  const bool hidden = hides_conditions(g);
   pass_environment environment;
   environment.evaluate = &reference::evaluate_node;
   environment.judge = options.judge.get();
   std::vector<pass_report> passes = run_passes(g, pass_names(options.passes), environment, options.after_pass);
   g.compact();
+  if (hidden) add_derived_guards(g);
   return passes;
 }
 

@@ -62,6 +62,29 @@ namespace dnnopt {
   return result;
 }
 
+/// Whether a graph may have conditions that derive_guards cannot state yet: a body of control flow may become part of
+/// the graph, and a node whose operands have no known rank may come to know it. Precondition: RDP has settled.
+/// O(nodes).
+[[nodiscard]] inline bool hides_conditions(const graph& g) {
+  for (const node_id id : g.nodes()) {
+    const node& n = g.node_at(id);
+    if (n.op->flow != flow_form::none) return true;
+    for (const value_id out : n.outputs)
+      if (out != no_value && g.facts(out).kind == value_kind::tensor && !g.facts(out).dims) return true;
+  }
+  return false;
+}
+
+/// Adds to the guards of `g` those of its nodes as they are now. Errors: those of shape transfer. O(nodes) beside
+/// comparing guards.
+inline void add_derived_guards(graph& g) {
+  (void)rdp{}.run(g);
+  std::vector<guard> all = g.guards();
+  for (guard& one : derive_guards(g))
+    if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
+  g.set_guards(std::move(all));
+}
+
 }  // namespace dnnopt
 
 #endif  // DNNOPT_PASSES_DERIVE_GUARDS_HPP
