@@ -103,3 +103,26 @@ case("qgemm_columns", "QGemm",
 case("qgemm_i8", "QGemm",
      [i8(3, 8), *parameters(0.02, 12, np.int8), i8(8, 5), number(0.01), number(3, np.int8), None,
       *parameters(0.05, -4, np.int8)])
+
+
+def lstm(directions, width, hidden, kind=np.uint8, columns=False, past=False, peepholes=False):
+    """X of 5 steps and 2 sequences, weights in 8 bits with a scale and zero point per direction or column, and the rest."""
+    shape = (directions, 4 * hidden) if columns else (directions,)
+    draw = u8 if kind == np.uint8 else i8
+    zero = np.zeros(shape, kind) if columns else np.full(shape, 128 if kind == np.uint8 else 3, kind)
+    weights = [draw(directions, n, 4 * hidden) for n in (width, hidden)]
+    scales = [np.abs(f32(*shape, scale=0.002)) + np.float32(0.004) for _ in weights]
+    states = [f32(directions, 2, hidden), f32(directions, 2, hidden)] if past else [None, None]
+    return [f32(5, 2, width), *weights, f32(directions, 8 * hidden), None, *states,
+            f32(directions, 3 * hidden) if peepholes else None, scales[0], zero, scales[1], zero]
+
+
+CODES = [1, 2, 3, 8, 9, 10, 11]
+case("dynamic_quantize_lstm", "DynamicQuantizeLSTM", lstm(2, 6, 4), {"hidden_size": 4, "direction": "bidirectional"},
+     constants=CODES, outputs=3)
+case("dynamic_quantize_lstm_past", "DynamicQuantizeLSTM", lstm(1, 6, 4, np.int8, past=True),
+     {"hidden_size": 4, "direction": "reverse"}, constants=CODES, outputs=3)
+case("dynamic_quantize_lstm_columns", "DynamicQuantizeLSTM", lstm(2, 3, 5, np.int8, columns=True, past=True),
+     {"hidden_size": 5, "direction": "bidirectional"}, constants=CODES, outputs=[0, 2], symbolic=True)
+case("dynamic_quantize_lstm_peepholes", "DynamicQuantizeLSTM", lstm(1, 3, 5, peepholes=True),
+     {"hidden_size": 5, "input_forget": 0}, constants=[*CODES, 7], outputs=3)

@@ -29,7 +29,8 @@ gqa_prompt_packed_rotary gqa_prompt_sink gqa_prompt_padded gqa_token_ragged gqa_
 gqa_token_sink_bias_ragged gqa_chunk_shared_buffer gqa_symbolic_token fused_matmul_batch_11 matmul_n_bits_4_zero_points
 matmul_n_bits_4_float_zero_points matmul_n_bits_4_ragged matmul_n_bits_8_bias matmul_n_bits_4_f16 gather_blocks_8_scalar
 gather_blocks_4_zero_points gather_blocks_int4_1 fused_conv_sum qlinear_conv_1 QLinearAdd_row QLinearSoftmax_12_1
-QLinearAveragePool_last quantize_axis_uint16 dynamic_quantize_matmul_columns_i8 qgemm_columns range_rank1""".split()
+QLinearAveragePool_last quantize_axis_uint16 dynamic_quantize_matmul_columns_i8 dynamic_quantize_lstm_columns
+qgemm_columns range_rank1""".split()
 
 
 def tensor(name, array, narrow=None):
@@ -77,6 +78,8 @@ def run(model, feeds):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    # With more, DynamicQuantizeLSTM splits a batch and quantizes the state of each part by itself.
+    options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run(None, feeds)
 

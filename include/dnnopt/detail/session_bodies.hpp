@@ -223,13 +223,6 @@ namespace detail {
   return g;
 }
 
-/// Whether a dim of a value is no constant.
-[[nodiscard]] inline bool has_symbols(const graph& g) {
-  for (value_id v = 0; v < g.value_count(); ++v)
-    if (const auto& dims = g.facts(v).dims; dims && !is_static(*dims)) return true;
-  return false;
-}
-
 /// Runs the passes that the options name; what they did. Conditions that showed only then become guards.
 inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_options& options) {
   const bool hidden = hides_conditions(g);

@@ -15,6 +15,17 @@
 
 namespace dnnopt {
 
+namespace detail {
+
+/// Whether a dim of a value is no constant.
+[[nodiscard]] inline bool has_symbols(const graph& g) {
+  for (value_id v = 0; v < g.value_count(); ++v)
+    if (const auto& dims = g.facts(v).dims; dims && !is_static(*dims)) return true;
+  return false;
+}
+
+}  // namespace detail
+
 /// The conditions on symbols under which every node that leads to an output of `g` is lawful: what each operator's
 /// shape transfer requires (node_facts::require) and could not prove, and that no dim is negative. Each is listed once,
 /// for the first node that needs it. Precondition: RDP has settled. Nodes in bodies of control flow state none: their

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -153,6 +155,45 @@ class expansion {
     n.attributes = with({{"then_branch", *body}, {"else_branch", *body}});
     n.outputs = {add_value()};
     const value_id out = n.outputs[0];
+    emitter_.add(std::move(n));
+    return out;
+  }
+
+  /// A Scan over dim 0 of `scanned`, from the end where `reverse` says so, whose outputs are the last states and,
+  /// stacked in the order of `scanned`, what else the body gives. `fill(body, values)` adds the body's nodes, given the
+  /// states, the slices and what is captured, and returns the next states and one element of each stack.
+  template <class Fill>
+  std::vector<value_id> scan(const std::vector<value_id>& states, const std::vector<value_id>& scanned,
+                             const std::vector<value_id>& captured, bool reverse, Fill&& fill) {
+    auto body = std::make_shared<graph>(emitter_.target().shared_expressions());
+    body->name = emitter_.unique_name(node_.name + "/step");
+    node_emitter inside = emitter_.for_body(*body);
+    std::vector<value_id> values;
+    pending_node n;
+    n.op_type = "Scan";
+    n.name = emitter_.unique_name(node_.name + "/Scan");
+    const auto declare = [&](value_id outer, bool slice) {
+      std::optional<shape> of = facts(outer).dims;
+      if (slice && of) of->erase(of->begin());
+      values.push_back(
+          body->add_input(inside.unique_name(emitter_.target().value_at(outer).name), type(outer), std::move(of)));
+      n.inputs.push_back(outer);
+    };
+    for (const value_id v : states) declare(v, false);
+    for (const value_id v : scanned) declare(v, true);
+    n.captured_begin = static_cast<std::uint32_t>(n.inputs.size());
+    for (const value_id v : captured) declare(v, false);
+    expansion within(node_, inside);
+    const std::vector<value_id> results = fill(within, values);
+    for (const value_id v : results) body->add_output(v);
+    const std::vector<std::int64_t> forward(scanned.size(), reverse ? 1 : 0);
+    const std::vector<std::int64_t> stacked(results.size() - states.size(), reverse ? 1 : 0);
+    n.attributes = with({{"body", subgraph(std::move(body))},
+                         {"num_scan_inputs", static_cast<std::int64_t>(scanned.size())},
+                         {"scan_input_directions", forward},
+                         {"scan_output_directions", stacked}});
+    for (std::size_t i = 0; i < results.size(); ++i) n.outputs.push_back(add_value());
+    const std::vector<value_id> out = n.outputs;
     emitter_.add(std::move(n));
     return out;
   }

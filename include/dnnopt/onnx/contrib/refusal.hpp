@@ -24,7 +24,6 @@ inline constexpr refusal_row refusals[] = {
     {"BeamSearch", decoding_loop},
     {"DecoderAttention", "its cache is chosen by inputs at run time"},
     {"DecoderMaskedSelfAttention", "its keys lie in an order that only one execution provider writes"},
-    {"DynamicQuantizeLSTM", "it quantizes each step's state by its range; an LSTM in float would give other numbers"},
     {"GreedySearch", decoding_loop},
     {"Inverse", "no standard operator inverts matrices"},
     {"Irfft", "ONNX Runtime's CPU provider has no kernel that says how it is scaled"},

@@ -22,6 +22,7 @@
 #include <dnnopt/onnx/contrib/preview.hpp>
 #include <dnnopt/onnx/contrib/product.hpp>
 #include <dnnopt/onnx/contrib/quantized.hpp>
+#include <dnnopt/onnx/contrib/recurrent.hpp>
 #include <dnnopt/onnx/contrib/refusal.hpp>
 #include <dnnopt/onnx/contrib/rotary.hpp>
 #include <dnnopt/onnx/node_emitter.hpp>
@@ -38,7 +39,7 @@ inline constexpr std::span<const contrib_row> families[] = {
     integer_product_rows, ml_rows,
     normalization_rows,   preview_rows,
     product_rows,         quantized_rows,
-    rotary_rows,
+    recurrent_rows,       rotary_rows,
 };
 
 /// Errors: bad_arity.
