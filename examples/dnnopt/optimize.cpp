@@ -239,11 +239,11 @@ int optimize(const options& o) {
         if (is_layout_step(run, step)) ++layout_after;
         json ops = json::array();
         for (const dnnopt::node_id id : step.members) ops.push_back(std::string(run.node_at(id).op->name));
-        launches.push_back({{"name", n.name + (step.lowered.kernels.size() == 1 ? "" : "#" + std::to_string(k))},
+        launches.push_back({{"name", n.name + dnnopt::codegen::part_of_node(step.lowered, k)},
                             {"ops", ops},
                             {"version", step.lowered.kernels[k].version},
-                            {"versions", 1},
-                            {"guard", ""},
+                            {"versions", step.lowered.versions},
+                            {"guard", step.lowered.kernels[k].guard},
                             {"source_hash", source_hash(step.lowered.kernels[k])},
                             {"why_not", step.why_not},
                             {"passed_over", step.lowered.passed_over}});

@@ -154,9 +154,11 @@ TEST_CASE("windows over planes: rows of a block, and planes of a work-item") {
     CHECK((*made)["planes"] == 2);
     CHECK((*made)["unroll"] == 3);
   }
-  SECTION("planes of symbolic extents are no planes") {
+  SECTION("of planes whose extents only a run tells, it says how large a block may be") {
     const value_id out = c.add("MaxPool", {c.input({1, 64, c.symbol("h"), 15})}, pooled);
-    CHECK(c.told(out, "window_planes") == "the extents are not known before execution");
+    CHECK(c.told(out, "window_planes") == "window_planes span=240 capacity=6144 unroll=4, 30004 bytes of local memory");
+    c.device.local_memory_bytes = 1024;
+    CHECK(c.told(out, "window_planes") == "a vector of windows takes more than the local memory");
   }
 }
 
@@ -337,10 +339,16 @@ TEST_CASE("convolutions of 3 x 3: tiles while weights may grow, else shifts, els
   CHECK(c.choose(out, "convolution_tiles"));
 }
 
-TEST_CASE("convolutions of symbolic images have patches") {
+TEST_CASE("convolutions of symbolic images have the tiles of a usual one, or patches") {
   chooser c;
   const value_id out = convolution(c, {1, 64, c.symbol("h"), c.symbol("w")}, {64, 64, 3, 3}, 1);
-  CHECK(c.told(out, "convolution_winograd") == "extents that are not known before execution");
+  const codegen::choice_or_reason tiles = c.choose(out, "convolution_winograd");
+  REQUIRE(tiles);
+  CHECK(tiles->tuning.empty());
+  chooser usual;
+  codegen::choice known = *usual.choose(convolution(usual, {1, 64, 56, 56}, {64, 64, 3, 3}, 1), "convolution_winograd");
+  known.tuning.clear();
+  CHECK(*tiles == known);
   CHECK(c.told(out, "convolution_shifts") == "extents that are not known before execution");
   const codegen::choice_or_reason panels = c.choose(out, "convolution_panels");
   REQUIRE(panels);

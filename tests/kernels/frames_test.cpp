@@ -315,6 +315,58 @@ TEST_CASE_METHOD(frames, "pools in planes equal the reference") {
     }
 }
 
+TEST_CASE_METHOD(frames, "windows over planes whose extents only a run tells are blocks of rows and columns") {
+  struct form {
+    dim_list x, w;
+    std::vector<std::int64_t> pads, strides, dilations;
+  };
+  const std::vector<form> forms{
+      {{1, 5, 13, 33}, {5, 1, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}},
+      {{2, 3, 13, 13}, {6, 1, 5, 5}, {2, 2, 2, 2}, {2, 2}, {1, 1}},
+      {{1, 3, 5, 70}, {3, 1, 1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}},
+      {{1, 3, 13}, {3, 1, 3}, {2, 2}, {1}, {2}},
+      {{1, 4, 9, 11}, {8, 1, 3, 5}, {1, 4, 2, 0}, {3, 2}, {1, 2}},
+      {{1, 2, 90, 97}, {2, 1, 7, 7}, {3, 3, 3, 3}, {1, 1}, {1, 1}},
+      {{1, 67, 7, 7}, {67, 1, 3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}},
+      {{1, 1100, 7, 7}, {1100, 1, 3, 3}, {1, 1, 1, 1}, {1, 1}, {1, 1}},
+      // Wider than a block of columns, whose halos are neighbours and padding.
+      {{1, 2, 6, 1300}, {2, 1, 3, 3}, {1, 3, 1, 3}, {1, 1}, {1, 1}},
+      {{1, 2, 7, 1301}, {2, 1, 3, 5}, {1, 2, 1, 2}, {2, 2}, {1, 1}},
+      {{1, 2, 5, 1400}, {2, 1, 2, 3}, {0, 1, 0, 1}, {1, 3}, {1, 2}},
+      {{2, 4, 1201}, {4, 1, 31}, {15, 15}, {1}, {1}},
+  };
+  symbolic = true;
+  for (const form& f : forms) {
+    CAPTURE(f.x, f.w);
+    node_case c{"Conv", {f32(f.x, 1), f32(f.w, 2), f32({f.w[0]}, 3)}, {false, true, true}, {}, 1};
+    c.attributes.set("pads", f.pads);
+    c.attributes.set("strides", f.strides);
+    c.attributes.set("dilations", f.dilations);
+    c.attributes.set("group", f.x[1]);
+    check(c, device_form::vectors, "window_planes");
+    // Less local memory: narrower blocks.
+    local_memory = 16384;
+    check(c, device_form::vectors, "window_planes");
+    local_memory = 0;
+    for (const char* const op : {"MaxPool", "AveragePool"}) {
+      node_case pool{op, {f32(f.x, 1)}, {}, {}, 1};
+      pool.attributes.set("kernel_shape", std::vector<std::int64_t>(f.w.begin() + 2, f.w.end()));
+      pool.attributes.set("strides", f.strides);
+      check(pool, device_form::vectors, "window_planes");
+    }
+  }
+}
+
+TEST_CASE_METHOD(frames, "Winograd's tiles cover images whose extents only a run tells") {
+  symbolic = true;
+  for (const dim_list& x : {dim_list{1, 64, 56, 56}, {1, 64, 1, 1}, {2, 64, 7, 9}, {1, 64, 13, 130}, {1, 64, 91, 3}}) {
+    CAPTURE(x);
+    node_case c{"Conv", {f32(x, 1), f32({48, 64, 3, 3}, 2), f32({48}, 3)}, {false, true, true}, {}, 1};
+    c.attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+    check(c, device_form::vectors, "convolution_winograd");
+  }
+}
+
 TEST_CASE_METHOD(frames, "convolution with padding from shapes") {
   for (const char* const how : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
     node_case c{"Conv", {f32({1, 3, 7, 13}, 1), f32({5, 3, 3, 2}, 2)}, {false, true}, {}, 1};

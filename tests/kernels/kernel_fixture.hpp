@@ -20,6 +20,7 @@
 #include <dnnopt/backend/opencl/program_cache.hpp>
 #include <dnnopt/backend/program/texel_images.hpp>
 #include <dnnopt/ops/standard.hpp>
+#include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/reference/table.hpp>
 
 namespace dnnopt::testing {
@@ -68,6 +69,7 @@ class kernel_bench {
   std::uint64_t local_memory = 0;                   ///< bytes, where a test wants less than the device has
   std::size_t work_group = 64;                      ///< most work-items; few, for processors take them one by one
   bool divides_correctly = true;                    ///< false: programs are built as for devices that do not
+  bool symbolic = false;                            ///< dims of inputs behind the second are symbols in the next runs
   std::vector<std::string> notes;                   ///< of the last run's lowering
   std::vector<codegen::kernel_plan> plans;          ///< of the last run, without `prepare`
 
@@ -157,6 +159,7 @@ class kernel_bench {
     std::vector<std::string> versions;
     for (const auto* list : {&lowered.prepare, &lowered.kernels})
       for (const codegen::kernel_plan& plan : *list) {
+        if (plan.when.evaluate(symbols) == 0) continue;
         launch(plan, buffers, scratch, symbols);
         versions.push_back(plan.version);
       }
@@ -190,6 +193,7 @@ class kernel_bench {
     std::vector<value_id> in;
     std::vector<value_id> out;
     std::vector<std::pair<value_id, tensor>> values;
+    symbol_values symbols;
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       const tensor& t = c.inputs[i];
       if (t.empty()) {
@@ -197,20 +201,31 @@ class kernel_bench {
         continue;
       }
       const bool constant = i < c.constant.size() && c.constant[i];
+      shape dims = to_shape(t.dims());
+      for (std::size_t k = 2; symbolic && !constant && k < dims.size(); ++k) {
+        const std::int64_t held = dims[k].constant();
+        dims[k] = g.expressions().symbol("x" + std::to_string(i) + "_" + std::to_string(k));
+        symbols.bind(*dims[k].as_symbol(), held);
+      }
       in.push_back(constant ? g.add_constant("x" + std::to_string(i), t)
-                            : g.add_input("x" + std::to_string(i), t.type(), to_shape(t.dims())));
+                            : g.add_input("x" + std::to_string(i), t.type(), std::move(dims)));
       values.emplace_back(in.back(), t);
       if (i < c.texels.size()) g.facts(in.back()).texels = c.texels[i];
     }
     for (std::size_t o = 0; o < c.outputs; ++o) {
-      out.push_back(g.add_value("y" + std::to_string(o), expected[o].type(), to_shape(expected[o].dims())));
+      out.push_back(symbolic ? g.add_value("y" + std::to_string(o))
+                             : g.add_value("y" + std::to_string(o), expected[o].type(), to_shape(expected[o].dims())));
       values.emplace_back(out.back(), tensor(expected[o].type(), expected[o].dims()));
       if (o < c.result_texels.size()) g.facts(out.back()).texels = c.result_texels[o];
     }
     const node_id n = g.add_node(ops_.at("", c.op), c.op, in, out, c.attributes);
+    if (symbolic) {
+      for (const value_id o : out) g.add_output(o);
+      rdp{}.run(g);
+    }
     const codegen::block_view block{g, {n}, out};
     kernel_run result;
-    result.versions = run(block, form, values);
+    result.versions = run(block, form, values, symbols);
     result.tuning = shape_classes;
     for (const auto& [id, content] : values)
       if (is_output(block, id)) result.outputs.push_back(content);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dnnopt/error.hpp>
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/index_expr.hpp>
 
 namespace dnnopt::codegen {
@@ -36,6 +37,17 @@ struct choice_guard {
   friend bool operator==(const choice_guard&, const choice_guard&) = default;
 };
 
+/// The least that an extent is in a run that computes something: each symbol counts as 1 or the least of its range. 0
+/// where that is not told. Precondition: the extent grows with its symbols.
+[[nodiscard]] inline std::int64_t least_extent(const index_expr& extent) {
+  symbol_values least;
+  for (const std::uint32_t symbol : symbols_of(extent)) {
+    const index_expr one = extent.context()->symbol(extent.context()->symbol_name(symbol));
+    least.bind(symbol, std::max<std::int64_t>(one.range().low, 1));
+  }
+  return extent.try_evaluate(least).value_or(0);
+}
+
 /// How a frame takes an operand.
 enum class operand_form : std::uint8_t {
   elements,  ///< singly, computed on the way where members of the block compute them
@@ -58,6 +70,9 @@ struct taken_operand {
   friend bool operator==(const taken_operand&, const taken_operand&) = default;
 };
 
+/// Versions of a launch that a program may hold.
+inline constexpr std::size_t most_versions = 8;
+
 /// What a family decides about a block: which kernel, in which sizes, from which storage. It depends on the site alone
 /// (shapes, types, facts of the device, a tuner's table, the limits that lower_options hold), and making it writes no
 /// source. Equal choices at one site give equal kernels.
@@ -70,6 +85,9 @@ struct choice {
   double weight_growth = 1;          ///< kept_bytes over those of the operands as they are; 1 where nothing is kept
   std::vector<choice_guard> guards;  ///< all must hold; one that is settled against the choice is a reason instead
   std::string tuning;                ///< shape class that a tuning_table may hold; empty where nothing is to choose
+  /// Versions that are better where their guards hold, the best first: a run takes the first that its dims allow, and
+  /// the choice itself where none is. At most most_versions of a launch in all.
+  std::vector<choice> narrower;
 
   choice() = default;
   /// A choice without anything to decide besides the kernel. Precondition: `kernel` is a literal.
@@ -109,6 +127,7 @@ struct choice {
   if (c.local_bytes != 0) text += ", " + std::to_string(c.local_bytes) + " bytes of local memory";
   if (c.kept_bytes != 0) text += ", " + std::to_string(c.kept_bytes) + " bytes kept";
   for (const choice_guard& guard : c.guards) text += ", unless " + guard.otherwise;
+  for (const choice& version : c.narrower) text += "; or " + to_string(version);
   return text;
 }
 

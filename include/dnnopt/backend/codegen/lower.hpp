@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/lowering_row.hpp>
+#include <dnnopt/backend/codegen/versions.hpp>
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/device_info.hpp>
 
@@ -107,6 +108,9 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
       // What an element expression cannot say is found out while it is written.
       try {
         lowered_node made = row.emit(site, *chosen);
+        // The best version is added last: where it runs, none of those before does.
+        for (auto version = chosen->narrower.rbegin(); version != chosen->narrower.rend(); ++version)
+          add_version(made, row.emit(site, *version), version->guards);
         why = detail::too_many_arguments(made, options.device);
         for (auto* plans : {&made.prepare, &made.kernels})
           for (kernel_plan& plan : *plans) detail::set_build_options(plan, options);

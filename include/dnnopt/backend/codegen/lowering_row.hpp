@@ -203,11 +203,18 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
   if (const bool two = has_two_products(site.block); two != row.two_products)
     return two ? "one product at a time" : "one product only";
   choice_or_reason chosen = row.choose(site);
-  // Launches test no guards yet, so a choice must hold for all values of the symbols.
-  if (chosen)
-    for (const choice_guard& guard : chosen->guards)
-      if (!guard.is_settled()) return guard.otherwise;
-  return chosen;
+  if (!chosen) return chosen;
+  // What serves where no other version does must hold for all values of the symbols.
+  for (const choice_guard& guard : chosen->guards)
+    if (!guard.is_settled()) return guard.otherwise;
+  const auto never = [](const choice& version) {
+    return std::any_of(version.guards.begin(), version.guards.end(),
+                       [](const choice_guard& guard) { return guard.slack.range().high < 0; });
+  };
+  if (std::none_of(chosen->narrower.begin(), chosen->narrower.end(), never)) return chosen;
+  choice made = *chosen;
+  std::erase_if(made.narrower, never);
+  return made;
 }
 
 /// Finds the anchor of a block.

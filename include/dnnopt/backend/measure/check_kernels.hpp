@@ -289,6 +289,8 @@ class kernel_checker {
     result_.by_device = !free_events_;
     for (std::size_t s = 0; s < p.steps.size(); ++s)
       for (std::size_t k = 0; k < p.steps[s].lowered.kernels.size(); ++k) {
+        // Which of several versions runs is the dims' affair, and a stream is of one that does.
+        if (p.steps[s].lowered.versions > 1) continue;
         const profile::launch_info info = describe_launch(p, p.steps[s], k);
         measured one;
         one.step = s;

@@ -372,6 +372,8 @@ class lone_kernel_meter {
     }
     for (std::size_t s = 0; s < p.steps.size(); ++s)
       for (std::size_t k = 0; k < p.steps[s].lowered.kernels.size(); ++k) {
+        // Which of several versions runs is the dims' affair, and a stream is of one that does.
+        if (p.steps[s].lowered.versions > 1) continue;
         const profile::latency_key key =
             profile::key_of(describe_launch(p, p.steps[s], k), where_->info().name, options_.level);
         // Kernels of one step share its key; each adds its time to the mean that they are predicted by.
@@ -438,7 +440,7 @@ class lone_kernel_meter {
     std::size_t launches = 0;
     for (std::size_t s = 0; s < p.steps.size(); ++s) {
       launches += p.steps[s].lowered.kernels.size();
-      if (!p.steps[s].lowered.kernels.empty()) steps.push_back(s);
+      if (!p.steps[s].lowered.kernels.empty() && p.steps[s].lowered.versions == 1) steps.push_back(s);
     }
     const std::size_t copies = by_events_ ? few_copies : std::clamp(launches, few_copies, many_copies);
     std::vector<double> enqueues;

@@ -22,7 +22,7 @@ namespace dnnopt {
 
 /// What stays the same of kernel `k` of a step, or of its host operator.
 [[nodiscard]] inline profile::launch_info describe_launch(const program& p, const placed_node& step, std::size_t k) {
-  const std::string part = step.lowered.kernels.size() <= 1 ? "" : "#" + std::to_string(k);
+  const std::string part = step.lowered.kernels.empty() ? std::string() : codegen::part_of_node(step.lowered, k);
   const graph& g = *p.g;
   const node& n = g.node_at(step.id);
   profile::launch_info info;

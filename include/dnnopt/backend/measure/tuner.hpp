@@ -57,6 +57,7 @@ class timed_block {
     for (const auto& s : lowered.scratch) scratch_.push_back(make(where, s.bytes.evaluate(symbols)));
     for (const auto* plans : {&lowered.prepare, &lowered.kernels})
       for (const codegen::kernel_plan& plan : *plans) {
+        if (plan.when.evaluate(symbols) == 0) continue;
         opencl::prepared_launch launch(programs.build({plan.version, plan.source, plan.options}), where.where(),
                                        plan.entry);
         cl_uint at = 0;

@@ -87,7 +87,8 @@ struct program {
   /// The device commands of one inference in which no dim that only a run tells is 0.
   [[nodiscard]] std::size_t kernel_count() const {
     std::size_t count = 0;
-    for (const placed_node& step : steps) count += step.lowered.kernels.size();
+    for (const placed_node& step : steps)
+      for (const codegen::kernel_plan& plan : step.lowered.kernels) count += plan.guard.empty() ? 1U : 0U;
     return count;
   }
   /// The device commands of an inference under `values` of the symbols: launches over nothing are left out. What the
@@ -98,9 +99,11 @@ struct program {
       for (const codegen::kernel_plan& plan : step.lowered.kernels) count += launches(step, plan, values) ? 1U : 0U;
     return count;
   }
-  /// Whether a kernel of a step has anything to do: the step has a result with elements, and the kernel work-items.
+  /// Whether a kernel of a step has anything to do: it is of the version that the dims take, the step has a result with
+  /// elements, and the kernel work-items.
   [[nodiscard]] bool launches(const placed_node& step, const codegen::kernel_plan& plan,
                               const symbol_values& values) const {
+    if (plan.when.try_evaluate(values) == std::int64_t{0}) return false;
     const auto is_empty = [&](value_id v) {
       const std::optional<shape>& dims = g->facts(v).dims;
       return dims && std::any_of(dims->begin(), dims->end(),

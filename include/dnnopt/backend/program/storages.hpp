@@ -82,18 +82,36 @@ namespace detail {
 }
 
 /// Pairs of storages of one step where a kernel may write its output over an input, as the kernels state it: no other
-/// kernel of the step touches either, and no other argument lies in them.
+/// kernel of the step touches either, and no other argument lies in them. Of a step with versions each must allow it.
 inline void find_in_place(const program& p, const program_storages& s, std::size_t step,
                           std::vector<memory::in_place_pair>& pairs) {
   const auto& kernels = p.steps[step].lowered.kernels;
-  const auto uses_of = [&](std::uint32_t storage) {
+  const auto uses_of = [&](std::uint32_t storage, std::size_t version) {
     std::size_t uses = 0;
     for (const codegen::kernel_plan& plan : kernels)
       for (const codegen::pointer_argument& a : plan.pointers)
-        uses += a.held != no_value && s.of_value[p.roots[a.held]] == storage ? 1U : 0U;
+        uses += plan.alternative == version && a.held != no_value && s.of_value[p.roots[a.held]] == storage ? 1U : 0U;
     return uses;
   };
-  for (const codegen::kernel_plan& plan : kernels)
+  const auto allows = [&](std::size_t version, std::uint32_t from, std::uint32_t to) {
+    const auto is_pair = [&](const codegen::kernel_plan& plan, const codegen::overwrite_pair& pair) {
+      return s.of_value[p.roots[plan.pointers.at(pair.input).held]] == from &&
+             s.of_value[p.roots[plan.pointers.at(pair.output).held]] == to;
+    };
+    return uses_of(from, version) == 1 && uses_of(to, version) == 1 &&
+           std::any_of(kernels.begin(), kernels.end(), [&](const codegen::kernel_plan& plan) {
+             return plan.alternative == version &&
+                    std::any_of(plan.overwrites.begin(), plan.overwrites.end(),
+                                [&](const codegen::overwrite_pair& pair) { return is_pair(plan, pair); });
+           });
+  };
+  const auto all_allow = [&](std::uint32_t from, std::uint32_t to) {
+    for (std::size_t version = 0; version < p.steps[step].lowered.versions; ++version)
+      if (!allows(version, from, to)) return false;
+    return true;
+  };
+  for (const codegen::kernel_plan& plan : kernels) {
+    if (plan.alternative != 0) continue;
     for (const codegen::overwrite_pair& pair : plan.overwrites) {
       const value_id from_root = p.roots[plan.pointers.at(pair.input).held];
       const value_id to_root = p.roots[plan.pointers.at(pair.output).held];
@@ -106,8 +124,9 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
       // A part of another value never has the size of the whole.
       if (source.held != from_root || target.held != to_root) continue;
       if (!source.bytes || !target.bytes || !(*source.bytes == *target.bytes)) continue;
-      if (uses_of(from) == 1 && uses_of(to) == 1) pairs.push_back({from, to});
+      if (all_allow(from, to)) pairs.push_back({from, to});
     }
+  }
 }
 
 }  // namespace detail

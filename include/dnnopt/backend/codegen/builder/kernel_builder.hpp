@@ -103,6 +103,15 @@ class kernel_builder {
   [[nodiscard]] index_expr translate(const index_expr& e) {
     return substitute(e, [this](const index_expr& symbol) { return parameter(symbol); });
   }
+  /// The other way round: an expression over the kernel's arguments in the graph's symbols. Precondition: it names no
+  /// index.
+  [[nodiscard]] index_expr translate_back(const index_expr& e) {
+    return substitute(e, [this](const index_expr& symbol) {
+      for (std::size_t i = 0; i < parameters_.size(); ++i)
+        if (context_of_parameter(i) == symbol) return parameters_[i];
+      return symbol;
+    });
+  }
   /// The shape of a value in the kernel's own symbols. Errors: shape_mismatch where the rank is unknown.
   [[nodiscard]] const shape& dims(value_id id) { return *local_facts(id).dims; }
   /// What is known about a value, in the kernel's own symbols.

@@ -73,8 +73,12 @@ struct kernel_plan {
   bool half_products = false;                 ///< whether products are of halves, and summed in them for a while
   std::string_view step;                      ///< provider of the matrix steps that it multiplies in; empty: none
   std::vector<std::string> notes;             ///< what an image would have given the kernel and could not, and why
-  std::string tuning;   ///< shape class that a tuning_table may hold; empty where nothing is to choose
-  std::string version;  ///< name of the kernel family and version, for logs and tests
+  /// 1 in runs of which the launch is part, 0 where another version of it is; over the graph's symbols.
+  index_expr when = 1;
+  std::string guard;            ///< `when` for people; empty of the version that serves where no other does
+  std::size_t alternative = 0;  ///< its version among those of its step
+  std::string tuning;           ///< shape class that a tuning_table may hold; empty where nothing is to choose
+  std::string version;          ///< name of the kernel family and version, for logs and tests
 
   /// The kernel's own symbols bound to the values of its parameters under `values` of the graph's symbols.
   [[nodiscard]] symbol_values bind(const symbol_values& values) const {
@@ -101,10 +105,23 @@ struct lowered_node {
   std::vector<scratch_buffer> scratch;
   std::optional<computed_size> size;  ///< where data decide dims of the outputs
   std::vector<std::string> notes;     ///< what lies in other memory than was asked for, and why
+  std::size_t versions = 1;           ///< of the node: kernels of one `alternative` run, those of the others don't
   /// Operands in rows that the kernels would read sooner as texels in a buffer.
   std::vector<value_id> sooner_as_texels;
   std::vector<std::string> passed_over;  ///< "version: why" of each row of the table that did not take the block
 };
+
+/// What tells kernel `k` of a node from those that run beside it: nothing where it is alone, else "#" and its number.
+[[nodiscard]] inline std::string part_of_node(const lowered_node& lowered, std::size_t k) {
+  std::size_t before = 0;
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < lowered.kernels.size(); ++i) {
+    if (lowered.kernels[i].alternative != lowered.kernels[k].alternative) continue;
+    ++all;
+    before += i < k ? 1U : 0U;
+  }
+  return all <= 1 ? std::string() : "#" + std::to_string(before);
+}
 
 }  // namespace dnnopt::codegen
 

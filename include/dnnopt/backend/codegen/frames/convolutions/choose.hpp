@@ -114,8 +114,12 @@ inline void settle_packed_weights(choice& made, const convolution_shape& c, std:
   const index_expr z = b.index("z", e.batch);
   const index_expr inner = b.index("k", e.inner);
   const index_expr column = b.index("n", e.columns);
-  const bool straight = packed && c.pointwise && e.columns.is_constant() && e.columns.constant() >= p.columns() &&
-                        define_straight_image(b, n.inputs[0], c, e, offset_in_image(c, e, z, inner, column));
+  // Rows are read where they are if they are as long as a panel is wide, which a run may have to tell.
+  const index_expr longer = b.translate_back(e.columns) - p.columns();
+  const bool may_be_straight = packed && c.pointwise && longer.range().high >= 0 &&
+                               define_straight_image(b, n.inputs[0], c, e, offset_in_image(c, e, z, inner, column));
+  const bool straight = may_be_straight && longer.range().low >= 0;
+  panel_sizes long_rows = p;
   if (straight)
     read_straight(p, site, e);
   else if (packed && !total && !windows && staged == no_node)
@@ -132,6 +136,15 @@ inline void settle_packed_weights(choice& made, const convolution_shape& c, std:
   settle_panels(made, p, e, packed, straight);
   if (windows) made.local_bytes = with_windows;
   made.tuning = shape_of_panels(e, packed, false);
+  if (may_be_straight && !straight && !total && !windows && staged == no_node) {
+    read_straight(long_rows, site, e);
+    choice version("convolution_panels_packed");
+    version.taken.push_back({0, operand_form::straight});
+    settle_packed_weights(version, c, long_rows.rows);
+    settle_panels(version, long_rows, e, true, true);
+    version.guards.push_back({longer, "rows of the image are shorter than a panel"});
+    made.narrower.push_back(std::move(version));
+  }
   return made;
 }
 
@@ -162,15 +175,17 @@ inline void settle_packed_weights(choice& made, const convolution_shape& c, std:
   if (texel_patches && !texel_weights) return "weights that are computed meet texels";
   if (texel_patches && c.group > 1 && !(mod(c.channels, texel_width) == index_expr(0)))
     return "groups begin within a texel";
-  const tile_sizes tiles = choose_tiles(site, e);
-  choice made("convolution_tiles");
-  settle_tiles(made, tiles);
-  made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, e)));
-  made.with("joins_images", joined ? 1 : 0);
-  made.tuning = shape_of_tiles(e);
-  if (texel_patches) made.taken.push_back({0, operand_form::texels});
-  if (texel_weights) made.taken.push_back({1, operand_form::texels});
-  return made;
+  const auto made_of = [&](const tile_sizes& tiles) {
+    choice made("convolution_tiles");
+    settle_tiles(made, tiles);
+    made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, e)));
+    made.with("joins_images", joined ? 1 : 0);
+    if (texel_patches) made.taken.push_back({0, operand_form::texels});
+    if (texel_weights) made.taken.push_back({1, operand_form::texels});
+    return made;
+  };
+  return choice_of_tiles(
+      site, e, [&](const index_expr& x) { return b.translate_back(x); }, made_of);
 }
 
 /// Rows of thin groups: so little is summed per output channel that packing patches costs more than it saves. A

@@ -186,7 +186,10 @@ inline constexpr double cycles_of_cached_byte = 0.005;
   if (std::string why = reject_convolution(site); !why.empty()) return why;
   if (std::string why = reject_window_total(site); !why.empty()) return why;
   kernel_builder b(site.block, site.options.emitters);
-  const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
+  const convolution_shape own = convolution_of(element_site(b, site.anchor, 0, {}));
+  const std::optional<convolution_shape> usual = with_usual_image(own);
+  if (!usual) return "padding that is not known before execution, or an empty result";
+  const convolution_shape& c = *usual;
   if (std::string why = reject_winograd(site, c); !why.empty()) return why;
   if (!keeps_weights_small(site, winograd_tiles.front())) return "the memory limit has no room for transformed weights";
   const winograd_sizes s = choose_winograd(site, c);
@@ -201,7 +204,7 @@ inline constexpr double cycles_of_cached_byte = 0.005;
   const std::int64_t outputs = c.outputs.constant();
   settle_kept(made, winograd_points(s.tile) * channels, outputs, round_up(outputs, s.columns()));
   made.weight_growth *= static_cast<double>(winograd_points(s.tile)) / 9;
-  made.tuning = shape_of_winograd(c);
+  if (useful_positions(own)) made.tuning = shape_of_winograd(own);
   return made;
 }
 

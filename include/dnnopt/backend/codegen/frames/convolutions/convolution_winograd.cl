@@ -52,6 +52,10 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_BLOCK_ROWS
 #define DNNOPT_BLOCK_ROWS 8
 #endif
+// Whether a run tells the extents of the image: blocks of tiles have one size whatever they are.
+#ifndef DNNOPT_RUN_EXTENTS
+#define DNNOPT_RUN_EXTENTS 0
+#endif
 #ifndef DNNOPT_TILES_HIGH
 #define DNNOPT_TILES_HIGH 1
 #endif
@@ -92,7 +96,18 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_IMAGE_COLUMNS (DNNOPT_TILES_WIDE * DNNOPT_TILE + 2)
 #define DNNOPT_LINE DNNOPT_ODD_VECTORS(DNNOPT_STAGE_ROWS * DNNOPT_IMAGE_COLUMNS)
 // Results of a row of tiles, with what the last square spills.
-#define DNNOPT_WIDTH (DNNOPT_TILES_WIDE * DNNOPT_TILE < DNNOPT_OW ? DNNOPT_TILES_WIDE * DNNOPT_TILE : DNNOPT_OW)
+#if DNNOPT_RUN_EXTENTS
+#define DNNOPT_WHOLE_ROWS 0
+#elif DNNOPT_TILES_WIDE * DNNOPT_TILE >= DNNOPT_OW
+#define DNNOPT_WHOLE_ROWS 1
+#else
+#define DNNOPT_WHOLE_ROWS 0
+#endif
+#if DNNOPT_WHOLE_ROWS
+#define DNNOPT_WIDTH DNNOPT_OW
+#else
+#define DNNOPT_WIDTH (DNNOPT_TILES_WIDE * DNNOPT_TILE)
+#endif
 #define DNNOPT_RESULTS DNNOPT_ODD_VECTORS(DNNOPT_TILE * DNNOPT_WIDTH + DNNOPT_VECTOR)
 
 #if DNNOPT_EPILOGUE
@@ -336,7 +351,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
             const int channel = m + v * DNNOPT_VECTOR + i;
 #if DNNOPT_WINDOW_COLUMNS
             dnnopt_store_windows(DNNOPT_ARGUMENTS, z, channel, h, column * DNNOPT_TILE, rows, width, line);
-#elif DNNOPT_TILES_WIDE * DNNOPT_TILE >= DNNOPT_OW
+#elif DNNOPT_WHOLE_ROWS
             DNNOPT_STORE_RUN(z, channel, h * DNNOPT_OW, rows * DNNOPT_OW, line);
 #else
             for (int r = 0; r < rows; ++r) DNNOPT_STORE_RUN(z, channel, (h + r) * DNNOPT_OW + column * DNNOPT_TILE, width, line + r * width);

@@ -12,6 +12,7 @@
 
 #include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/texel_patches.hpp>
+#include <dnnopt/backend/codegen/frames/products/choose.hpp>
 #include <dnnopt/backend/codegen/frames/products/parameters.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
@@ -54,21 +55,28 @@ inline void define_patch_store(kernel_builder& b, const lowering_site& site, con
   if (chosen.form_of(0) == operand_form::straight) (void)define_straight_image(b, n.inputs[0], c, e, offset);
   b.define("DNNOPT_CONVOLUTION", 1);
   define_panels(b, p, {e.batch, e.rows, windows ? index_expr(windows->positions()) : e.columns, e.inner});
+  // Who reduces planes or windows, or stages windows, has blocks that hold them whole.
+  const node_id staged = staged_windows_in(site);
+  const std::optional<plane_total> total = plane_total_in(site.block);
+  const bool packed = chosen.form_of(1) == operand_form::packed;
+  const panel_steps steps = total || windows || staged != no_node ? panel_steps{p.block_rows, p.block_columns}
+                                                                  : steps_of_panels(site, p, e, packed);
+  define_steps(b, steps, p);
   define_windows(b, matrix_panels_frame, c);
-  if (const node_id staged = staged_windows_in(site); staged != no_node)
+  if (staged != no_node)
     define_staged_windows(b, matrix_panels_frame, staged, site.anchor);
   else
     define_image_load(b, s, c);
-  if (chosen.form_of(1) == operand_form::packed) {
+  if (packed) {
     define_packed_weights(result, b, site, c, p.rows);
     b.define("DNNOPT_A_PACKED", 1);
   } else {
     b.define_load("dnnopt_load_a", n.inputs[1], weight_index(s, c, mod(z, c.group), m, k),
                   std::vector<std::string>{"z", "m", "k"});
   }
-  define_patch_store(b, site, plane_total_in(site.block), windows);
+  define_patch_store(b, site, total, windows);
   kernel_plan plan = b.finish(kernels::prelude, matrix_panels_frame, chosen.version);
-  launch_panels(plan, p, e);
+  launch_panels(plan, steps, e);
   plan.tuning = chosen.tuning;
   if (windows) plan.global[0] = ceildiv(windows->positions(), p.block_columns / windows->rows);
   result.kernels.push_back(std::move(plan));

@@ -104,6 +104,7 @@ namespace dnnopt::codegen {
   b.define("DNNOPT_C", c.channels);
   define_sizes(b, convolution_winograd_frame, chosen);
   const std::int64_t tile = chosen["tile"];
+  if (!useful_positions(c)) b.define("DNNOPT_RUN_EXTENTS", 1);
   define_windows(b, convolution_winograd_frame, c);
   define_image_load(b, s, c);
   lowered_node result;
@@ -121,9 +122,9 @@ namespace dnnopt::codegen {
   else
     b.define_store("dnnopt_store", n.outputs[0], at, names, compute_type::real, finish);
   kernel_plan plan = b.finish(kernels::prelude, convolution_winograd_frame, "convolution_winograd");
-  const std::int64_t down = blocks_of(c.axes[1].output.constant(), tile);
-  const std::int64_t across = blocks_of(c.axes[2].output.constant(), tile);
-  plan.global = {blocks_of(down, chosen["tiles_high"]) * blocks_of(across, chosen["tiles_wide"]),
+  const index_expr down = ceildiv(c.axes[1].output, tile);
+  const index_expr across = ceildiv(c.axes[2].output, tile);
+  plan.global = {ceildiv(down, chosen["tiles_high"]) * ceildiv(across, chosen["tiles_wide"]),
                  blocks_of(c.outputs.constant(), chosen["block_rows"]), c.batch};
   plan.local = {1, 1, 1};
   plan.tuning = chosen.tuning;

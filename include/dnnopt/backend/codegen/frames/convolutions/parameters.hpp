@@ -90,6 +90,7 @@ inline constexpr std::array convolution_winograd_parameters = joined(
         site_extent("DNNOPT_IW", "extent of the image, width"),
         site_extent("DNNOPT_OH", "extent of the result, height"),
         site_extent("DNNOPT_OW", "extent of the result, width"),
+        site_flag("DNNOPT_RUN_EXTENTS", "whether a run tells the extents"),
         tuned_number("DNNOPT_TILE", 2, 4, "results along a side of a tile: 2 or 4"),
         tuned_number("DNNOPT_ROWS", 1, 24, "tiles of the register tile"),
         chosen_number("DNNOPT_VECTOR", 4, 16, "floats of a vector"),

@@ -3,10 +3,12 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_SHIFTED_IMAGE_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_SHIFTED_IMAGE_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
 #include <dnnopt/backend/codegen/frames/windows/window_totals.hpp>
@@ -39,6 +41,23 @@ struct shifted_image {
   }
   if (!c.channels.is_constant() || !c.outputs.is_constant()) return std::nullopt;
   return useful;
+}
+
+/// A convolution whose extents are numbers as it is; of one whose image only a run tells, with a usual image that the
+/// symbols' ranges allow: what depends on extents is chosen for that one. Nothing where the padding is not known or the
+/// result is empty.
+[[nodiscard]] inline std::optional<convolution_shape> with_usual_image(convolution_shape c) {
+  constexpr std::int64_t usual = 56;
+  if (!c.batch.is_constant()) c.batch = std::clamp<std::int64_t>(1, c.batch.range().low, c.batch.range().high);
+  for (window_axis& a : c.axes) {
+    if (!a.pad_begin.is_constant()) return std::nullopt;
+    if (!a.output.is_constant()) {
+      const expr_range r = a.output.range();
+      a.output = std::clamp(usual, std::max<std::int64_t>(r.low, 1), std::max<std::int64_t>(r.high, 1));
+    }
+    if (!a.input.is_constant()) a.input = a.output * a.stride;
+  }
+  return useful_positions(c) ? std::optional(std::move(c)) : std::nullopt;
 }
 
 /// Rows that follow one another, or that begin with one of `row_vectors` vectors of `vector` elements if that is not 0.

@@ -1,4 +1,6 @@
-// Owns the sizes of the kernels of matrix products: blocks, tiles, and what of two products stays in local memory.
+// Owns the sizes of the kernels of matrix products: blocks and how far apart they are, tiles, and what of two products
+// stays in local memory.
+// stays in local memory.
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_PRODUCTS_CHOOSE_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_PRODUCTS_CHOOSE_HPP
 
@@ -15,6 +17,53 @@
 #include <dnnopt/backend/codegen/frames/products/tile_frame.hpp>
 
 namespace dnnopt::codegen {
+
+/// Distances from a block to the next, at most a block's own size. Where extents are symbols a run's blocks are even,
+/// and smaller than they could be where cores would have none otherwise: along the packed operand last, for blocks side
+/// by side along it each pack the other one again.
+struct panel_steps {
+  index_expr rows;
+  index_expr columns;
+};
+[[nodiscard]] inline panel_steps steps_of_panels(const lowering_site& site, const panel_sizes& p,
+                                                 const product_extents& e, bool a_packed) {
+  // More matrices than one leave no core without a block of it.
+  if (e.rows.is_constant() && e.columns.is_constant()) return {p.block_rows, p.block_columns};
+  const auto some = [](const index_expr& count) { return max(count, 1); };
+  const std::int64_t wanted = 3 * site.compute_units();
+  index_expr down = some(ceildiv(e.rows, p.block_rows));
+  index_expr across = some(ceildiv(e.columns, p.block_columns));
+  const index_expr batch = some(e.batch);
+  const auto divide = [&](index_expr& blocks, const index_expr& extent, std::int64_t least, const index_expr& others) {
+    blocks = max(blocks, min(ceildiv(extent, least), ceildiv(wanted, batch * others)));
+  };
+  if (a_packed) {
+    divide(across, e.columns, 2 * p.columns(), down);
+    divide(down, e.rows, p.rows, across);
+  } else {
+    divide(down, e.rows, 2 * p.rows, across);
+    divide(across, e.columns, p.columns(), down);
+  }
+  const auto even = [&](const index_expr& extent, const index_expr& blocks, std::int64_t unit) {
+    return some(ceildiv(ceildiv(extent, unit), blocks)) * unit;
+  };
+  return {even(e.rows, down, p.rows), even(e.columns, across, p.columns())};
+}
+
+/// Defines the steps of blocks where they are no blocks' sizes.
+inline void define_steps(kernel_builder& b, const panel_steps& steps, const panel_sizes& p) {
+  if (!(steps.rows == index_expr(p.block_rows))) b.define("DNNOPT_STEP_ROWS", steps.rows);
+  if (!(steps.columns == index_expr(p.block_columns))) b.define("DNNOPT_STEP_COLUMNS", steps.columns);
+}
+inline void launch_panels(kernel_plan& plan, const panel_steps& steps, const product_extents& e) {
+  plan.global = {ceildiv(e.columns, steps.columns), ceildiv(e.rows, steps.rows), e.batch};
+  plan.local = {1, 1, 1};
+  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
+}
+
+/// Rows up to which a product that only a run tells to have so few takes smaller register tiles: with fewer than these
+/// the largest multiply rows that are not there most of the time.
+inline constexpr std::int64_t few_rows = 4;
 
 /// The most elements of a result's matrix.
 [[nodiscard]] inline std::string reject_large_result(const product_extents& e) {
@@ -48,6 +97,18 @@ namespace dnnopt::codegen {
     made.taken.push_back({p.c.slots[which], operand_form::packed});
     settle_kept(made, p.batch_of(which).constant() * p.e.inner.constant(), extent, padded);
   }
+  const index_expr rows = b.translate_back(p.e.rows);
+  if (b_packed && !rows.is_constant() && sizes.rows > few_rows && least_extent(rows) <= few_rows) {
+    panel_sizes small = sizes;
+    small.rows = small.block_rows = few_rows;
+    choice version(made.version);
+    settle_panels(version, small, p.e, false, true);
+    version.taken = made.taken;
+    version.kept_bytes = made.kept_bytes;
+    version.weight_growth = made.weight_growth;
+    version.guards.push_back({few_rows - rows, "more rows than a small register tile has"});
+    made.narrower.push_back(std::move(version));
+  }
   return made;
 }
 
@@ -65,16 +126,18 @@ namespace dnnopt::codegen {
     return site.packs_texels() && is_constant_in(site.block, id) && extent.is_constant() && p.e.inner.is_constant() &&
            p.batch_of(which).is_constant() && is_floating(site.block.g.facts(id).type);
   };
-  const tile_sizes tiles = choose_tiles(site, p.e);
-  choice made("matrix_tiles");
-  settle_tiles(made, tiles);
-  made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, p.e)));
-  made.tuning = shape_of_tiles(p.e);
-  if (in_texels(0, p.e.rows))
-    made.taken.push_back({p.c.slots[0], operand_form::texels});
-  else if (in_texels(1, p.e.columns))
-    made.taken.push_back({p.c.slots[1], operand_form::texels});
-  return made;
+  const auto made_of = [&](const tile_sizes& tiles) {
+    choice made("matrix_tiles");
+    settle_tiles(made, tiles);
+    made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, p.e)));
+    if (in_texels(0, p.e.rows))
+      made.taken.push_back({p.c.slots[0], operand_form::texels});
+    else if (in_texels(1, p.e.columns))
+      made.taken.push_back({p.c.slots[1], operand_form::texels});
+    return made;
+  };
+  return choice_of_tiles(
+      site, p.e, [&](const index_expr& e) { return b.translate_back(e); }, made_of);
 }
 
 /// Two products of matrices whose result between is small: it stays in local memory. A work-group in step would leave

@@ -72,6 +72,8 @@ inline void define_panel_store(kernel_builder& b, const lowering_site& site, con
   const bool b_packed = chosen.form_of(p.c.slots[1]) == operand_form::packed;
   if (a_packed || b_packed) define_packed_operand(result, b, site, p, sizes, b_packed ? 1 : 0);
   define_panels(b, sizes, p.e);
+  const panel_steps steps = steps_of_panels(site, sizes, p.e, a_packed);
+  define_steps(b, steps, sizes);
   b.define("DNNOPT_B_INNER_FIRST", inner_first(p.c, 1) ? 1 : 0);
   if (const node_id norm = row_normalization_in(site.block); norm != no_node)
     define_normalized_rows(b, norm, p.operand(n, 0), p.c.operand_index(b, 0, z, m, k), k, product_names_a);
@@ -81,7 +83,7 @@ inline void define_panel_store(kernel_builder& b, const lowering_site& site, con
     b.define_load("dnnopt_load_b", p.operand(n, 1), p.c.operand_index(b, 1, z, column, k), product_names_b);
   define_panel_store(b, site, sizes);
   kernel_plan plan = b.finish(kernels::prelude, matrix_panels_frame, chosen.version);
-  launch_panels(plan, sizes, p.e);
+  launch_panels(plan, steps, p.e);
   plan.tuning = chosen.tuning;
   result.kernels.push_back(std::move(plan));
   return result;

@@ -218,7 +218,7 @@ inline constexpr double cycles_per_group = 2000;
 [[nodiscard]] inline bool define_straight_rows(kernel_builder& b, value_id id, const index_expr& offset,
                                                const index_expr& k, const index_expr& n) {
   const value_facts& facts = b.g().facts(id);
-  if (b.is_member_value(id) || facts.type != dtype::float32 || facts.texels || !fits_int(offset.range())) return false;
+  if (b.is_member_value(id) || facts.type != dtype::float32 || facts.texels) return false;
   const auto at = [&](const index_expr& row, const index_expr& column) {
     return substitute(offset, [&](const index_expr& s) { return s == k ? row : s == n ? column : s; });
   };
@@ -271,7 +271,7 @@ inline constexpr double cycles_per_group = 2000;
 /// for each column of tiles.
 inline void read_straight(panel_sizes& p, const lowering_site& site, const product_extents& e) {
   p.block_inner = e.inner.constant();
-  if (p.tuned) return;
+  if (p.tuned || !e.columns.is_constant()) return;
   const double tile = cycles_of_tile(p, p.block_inner, true);
   const block_choice blocks = choose_blocks(
       block_grid{e.batch.as_constant().value_or(1), site.compute_units(), blocks_of(e.rows.constant(), p.rows),
@@ -391,7 +391,7 @@ inline void settle_kept(choice& made, std::int64_t inner, std::int64_t extent, s
   made.weight_growth = static_cast<double>(padded) / static_cast<double>(std::max<std::int64_t>(extent, 1));
 }
 
-/// Adds the definitions of the panel frame and gives the plan its launch.
+/// Adds the definitions of the panel frame.
 inline void define_panels(kernel_builder& b, const panel_sizes& p, const product_extents& e) {
   b.define("DNNOPT_M", e.rows);
   b.define("DNNOPT_N", e.columns);
@@ -404,12 +404,6 @@ inline void define_panels(kernel_builder& b, const panel_sizes& p, const product
   b.define("DNNOPT_BLOCK_INNER", p.block_inner);
   b.define("DNNOPT_ONE_INNER_BLOCK", e.inner.range().high <= p.block_inner ? 1 : 0);
 }
-inline void launch_panels(kernel_plan& plan, const panel_sizes& p, const product_extents& e) {
-  plan.global = {ceildiv(e.columns, p.block_columns), ceildiv(e.rows, p.block_rows), e.batch};
-  plan.local = {1, 1, 1};
-  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
-}
-
 /// Why the float frames do not take an operand: its element type. Empty also where it is left out.
 [[nodiscard]] inline std::string reject_input_type(const lowering_site& site, std::size_t i) {
   if (!site.has_input(i)) return {};

@@ -129,6 +129,14 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_RUN_ROWS DNNOPT_OH
 #endif
 #define DNNOPT_SPAN (DNNOPT_BLOCK_COLUMNS / DNNOPT_WINDOW_ROWS)
+// From a block to the next, in whole register tiles: less than blocks may have where extents that only a run tells would
+// leave cores without one.
+#ifndef DNNOPT_STEP_ROWS
+#define DNNOPT_STEP_ROWS DNNOPT_BLOCK_ROWS
+#endif
+#ifndef DNNOPT_STEP_COLUMNS
+#define DNNOPT_STEP_COLUMNS DNNOPT_SPAN
+#endif
 
 #define DNNOPT_JOIN_(a, b) a##b
 #define DNNOPT_JOIN(a, b) DNNOPT_JOIN_(a, b)
@@ -413,10 +421,12 @@ static inline void dnnopt_take_windows(DNNOPT_PARAMETERS, const int z, const int
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   const int z = (int)get_global_id(2);
-  const int m_begin = (int)get_global_id(1) * DNNOPT_BLOCK_ROWS;
-  const int n_begin = (int)get_global_id(0) * DNNOPT_SPAN;
-  const int m_end = min(m_begin + DNNOPT_BLOCK_ROWS, (int)(DNNOPT_M));
-  const int n_end = min(n_begin + DNNOPT_SPAN, (int)(DNNOPT_N));
+  const int step_rows = DNNOPT_STEP_ROWS;
+  const int step_columns = DNNOPT_STEP_COLUMNS;
+  const int m_begin = (int)get_global_id(1) * step_rows;
+  const int n_begin = (int)get_global_id(0) * step_columns;
+  const int m_end = min(m_begin + step_rows, (int)(DNNOPT_M));
+  const int n_end = min(n_begin + step_columns, (int)(DNNOPT_N));
   const int inner = DNNOPT_K;
 #if !DNNOPT_A_PACKED
   __local float a_block[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_BLOCK_INNER];

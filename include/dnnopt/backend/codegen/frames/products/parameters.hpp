@@ -121,6 +121,8 @@ inline constexpr std::array matrix_panels_parameters = joined(
         tuned_number("DNNOPT_VECTORS", 1, 4, "vectors of the register tile's columns"),
         tuned_number("DNNOPT_BLOCK_ROWS", 1, no_bound, "rows of a work-item, whole register tiles"),
         tuned_number("DNNOPT_BLOCK_COLUMNS", 1, no_bound, "columns of a work-item, whole register tiles"),
+        chosen_number("DNNOPT_STEP_ROWS", 1, no_bound, "rows from a block to the next").otherwise("DNNOPT_BLOCK_ROWS"),
+        chosen_number("DNNOPT_STEP_COLUMNS", 1, no_bound, "columns from a block to the next").otherwise("DNNOPT_SPAN"),
         tuned_number("DNNOPT_BLOCK_INNER", 0, no_bound, "inner elements that are packed at a time"),
         site_number("DNNOPT_ONE_INNER_BLOCK", 0, 1, "whether all inner elements are packed at once"),
         site_flag("DNNOPT_A_PACKED", "whether the first operand was packed before"),

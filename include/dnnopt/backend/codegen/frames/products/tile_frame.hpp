@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -167,6 +168,49 @@ inline void settle_tiles(choice& made, const tile_sizes& t) {
   return t;
 }
 
+/// The choice that `made_of(tiles)` gives for a product. Of one whose extents are symbols the choice itself is for
+/// large ones, whose sums are never split, for parts of them would take memory without a bound; versions are for
+/// results that fill an eighth of the device, and all of it once. Each serves up to twice the extents that it was
+/// chosen for, as which the symbolic ones count together. `outer(e)` gives an expression in the graph's symbols.
+template <class Outer, class Made>
+[[nodiscard]] choice choice_of_tiles(const lowering_site& site, const product_extents& e, Outer&& outer,
+                                     Made&& made_of) {
+  choice made = made_of(choose_tiles(site, e));
+  index_expr symbolic = 1;
+  std::int64_t known = 1;  // the elements of a result for each of what is symbolic
+  for (const index_expr& extent : {e.batch, e.rows, e.columns}) {
+    if (const auto number = extent.as_constant())
+      known *= std::max<std::int64_t>(*number, 1);
+    else
+      symbolic = symbolic * extent;
+  }
+  if (!symbolic.is_constant() && e.inner.is_constant()) {
+    const auto tiles_at = [&](std::int64_t size) {
+      product_extents assumed = e;
+      for (index_expr* const extent : {&assumed.rows, &assumed.columns, &assumed.batch})
+        if (!extent->is_constant()) *extent = std::exchange(size, 1);
+      return choose_tiles(site, assumed);
+    };
+    const index_expr count = outer(symbolic);
+    const std::int64_t least = least_extent(count);
+    constexpr std::int64_t tile = 64 * 64;  // results of a work-group that suits fat matrices
+    const std::int64_t whole = std::max<std::int64_t>(site.compute_units() * tile / known, 1);
+    std::int64_t before = 0;
+    for (const std::int64_t size : {std::max<std::int64_t>(whole / 8, 1), whole}) {
+      const std::int64_t serves = 2 * size;
+      if (serves < least || serves <= before || before >= count.range().high) continue;
+      choice version = made_of(tiles_at(size));
+      if (!made.narrower.empty() && made.narrower.back().sizes == version.sizes) made.narrower.pop_back();
+      version.guards.push_back({serves - count, "more than " + std::to_string(serves) + " in all"});
+      made.narrower.push_back(std::move(version));
+      before = serves;
+    }
+    if (!made.narrower.empty() && made.narrower.back().sizes == made.sizes) made.narrower.pop_back();
+  }
+  made.tuning = shape_of_tiles(e);
+  return made;
+}
+
 /// Four neighbours at once: `offset` in the buffer of `id` as `index` runs, where `index` (a symbol of `extent` values)
 /// counts neighbours in memory that start at multiples of four. Defines `name`(names...) and returns 4, or 1. The
 /// function returns a float4; of a float16 value, where `as_bits`, its elements' bits, two in each of a uint2.
@@ -225,7 +269,7 @@ inline void settle_tiles(choice& made, const tile_sizes& t) {
 inline void define_partial_store(lowered_node& result, kernel_builder& b, const product_extents& e,
                                  std::int64_t splits) {
   const std::size_t number = result.scratch.size();
-  result.scratch.push_back({e.batch * e.rows * (ceildiv(e.columns, 4) * 4) * splits * 4, false});
+  result.scratch.push_back({b.translate_back(e.batch * e.rows * (ceildiv(e.columns, 4) * 4) * splits * 4), false});
   const index_expr at = partial_row(b, e, splits) + b.index("quarter", ceildiv(e.columns, 4)) * 4;
   b.add_function(
       "static inline void dnnopt_store_partial4(DNNOPT_PARAMETERS, const int split, const int z, const int m, const "

@@ -64,8 +64,6 @@ inline constexpr std::array window_operators{
   const auto& out = site.output().dims;
   if (!dims || !out || dims->size() < 3 || dims->size() > 4) return "other than one or two spatial dims";
   if (!(*dims)[1].is_constant()) return "the number of channels is not known before execution";
-  for (std::size_t i = 2; i < dims->size(); ++i)
-    if (!(*dims)[i].is_constant() || !(*out)[i].is_constant()) return "the extents are not known before execution";
   if (op->family == window_family::weighted_sum) {
     if (std::string why = reject_convolution(site); !why.empty()) return why;
     if ((*site.input(1).dims)[1].constant() != 1) return "more than one input channel per group";
@@ -81,6 +79,77 @@ inline constexpr std::array window_operators{
   return {};
 }
 
+/// Whether all extents of the planes are numbers.
+[[nodiscard]] inline bool has_known_planes(const convolution_shape& c) {
+  return std::all_of(c.axes.begin(), c.axes.end(),
+                     [](const window_axis& axis) { return axis.input.is_constant() && axis.output.is_constant(); });
+}
+
+/// Planes that the rows and columns of the image are staged in, one for each remainder by the stride.
+[[nodiscard]] inline std::int64_t phases_of(const convolution_shape& c) {
+  const auto& [depth, height, width] = c.axes;
+  return std::min(height.stride, (height.kernel - 1) * height.dilation + 1) *
+         std::min(width.stride, (width.kernel - 1) * width.dilation + 1);
+}
+
+/// Bytes of a block of planes that are staged and computed: they stay in the first-level cache.
+inline constexpr std::int64_t window_block_bytes = 24576;
+
+/// Sizes of blocks that follow from the extents of a run, in the symbols of `c`. None is below 1.
+struct window_blocks {
+  index_expr across;   ///< blocks side by side
+  index_expr columns;  ///< of a block
+  index_expr rows;     ///< of a block
+  index_expr in_plane;
+  index_expr planes;  ///< of a work-item
+};
+
+/// Blocks of at most `span` columns whose rows, with those that windows reach below, take `capacity` elements. Planes
+/// of few rows in all are cut until every core has some, unless a work-item computes `whole_planes`; several small
+/// ones share a work-item.
+[[nodiscard]] inline window_blocks window_blocks_of(const convolution_shape& c, std::int64_t span,
+                                                    std::int64_t capacity, std::int64_t units, bool whole_planes) {
+  const auto& [depth, height, width] = c.axes;
+  const auto some = [](const index_expr& e) { return max(e, 1); };
+  const std::int64_t phases = phases_of(c);
+  const std::int64_t below = (height.kernel - 1) * height.dilation / height.stride;
+  const std::int64_t beside = (width.kernel - 1) * width.dilation / width.stride;
+  window_blocks made;
+  made.across = some(ceildiv(width.output, span));
+  made.columns = some(ceildiv(width.output, made.across));
+  const index_expr pitch = made.columns + beside;
+  const index_expr planes = some(c.batch * c.group * c.outputs);
+  const index_expr most = some(floordiv(floordiv(capacity, pitch) - below * phases, phases + 1));
+  index_expr down = ceildiv(height.output, most);
+  if (!whole_planes) down = max(down, min(height.output, ceildiv(4 * units, planes * made.across)));
+  made.rows = some(ceildiv(height.output, some(down)));
+  made.in_plane = made.across * ceildiv(height.output, made.rows);
+  const index_expr work = made.rows * pitch * made.in_plane * (height.kernel * width.kernel);
+  made.planes = some(min(floordiv(65536, some(work)), floordiv(planes, 6 * units)));
+  return made;
+}
+
+/// Sizes for planes whose extents only a run tells: the columns that a block may have, so that at least four rows of
+/// them fit, and what the local memory holds.
+[[nodiscard]] inline choice_or_reason choose_window_blocks(const lowering_site& site, const convolution_shape& c) {
+  const auto& [depth, height, width] = c.axes;
+  const std::int64_t capacity =
+      std::min<std::int64_t>(window_block_bytes, static_cast<std::int64_t>(site.local_memory()) / 3) / 4;
+  const std::int64_t phases = phases_of(c);
+  const std::int64_t rows = height.output.range().high == 1 ? 1 : 4;
+  const std::int64_t below = (height.kernel - 1) * height.dilation / height.stride;
+  const std::int64_t beside = (width.kernel - 1) * width.dilation / width.stride;
+  const std::int64_t span =
+      std::min<std::int64_t>((capacity / ((rows + below) * phases + rows) - beside) / 16 * 16, 512);
+  if (span < 16) return "a vector of windows takes more than the local memory";
+  constexpr std::int64_t unroll = 4;
+  choice made("window_planes");
+  made.with("span", span).with("capacity", capacity).with("unroll", unroll);
+  const std::int64_t results = capacity / (phases + 1);
+  made.local_bytes = static_cast<std::uint64_t>(4 * (capacity + results + 2 * 16 * unroll + beside));
+  return made;
+}
+
 /// Rows of a block: what is staged stays in the first-level cache, and halos are read twice only where planes are
 /// large. Several small planes share a work-item, as long as every core has some.
 [[nodiscard]] inline choice_or_reason choose_window_planes(const lowering_site& site) {
@@ -90,12 +159,12 @@ inline constexpr std::array window_operators{
   kernel_builder b(site.block, site.options.emitters);
   const convolution_shape c =
       planes_of(element_site(b, site.anchor, 0, {}), find_window_operator(n.op->domain, n.op->name)->family);
+  if (!has_known_planes(c)) return choose_window_blocks(site, c);
   const bool total = plane_total_in(site.block).has_value();
   const window_axis& height = c.axes[1];
   const window_axis& width = c.axes[2];
   const std::int64_t pitch = width.output.constant() + (width.kernel - 1) * width.dilation / width.stride;
-  const std::int64_t phases = std::min(height.stride, (height.kernel - 1) * height.dilation + 1) *
-                              std::min(width.stride, (width.kernel - 1) * width.dilation + 1);
+  const std::int64_t phases = phases_of(c);
   const std::int64_t halo = (height.kernel - 1) * height.dilation / height.stride;
   const std::int64_t out_rows = height.output.constant();
   const std::int64_t units = site.compute_units();
@@ -103,7 +172,8 @@ inline constexpr std::array window_operators{
   const auto bytes = [&](std::int64_t rows) { return 4 * pitch * ((rows + halo) * phases + rows); };
   std::int64_t rows = out_rows;
   // Whoever reduces planes computes them whole, block after block.
-  while (rows > 1 && (bytes(rows) > 24576 || (!total && planes * ((out_rows + rows - 1) / rows) < 4 * units)))
+  while (rows > 1 &&
+         (bytes(rows) > window_block_bytes || (!total && planes * ((out_rows + rows - 1) / rows) < 4 * units)))
     rows = (rows + 1) / 2;
   const std::int64_t window = height.kernel * width.kernel;
   const auto planes_for = [&] {

@@ -45,9 +45,21 @@ namespace dnnopt::codegen {
       total ? total->result : no_value, total ? total->planes : no_value);
   if (total) define_plane_total(b, window_planes_frame, *total, at, std::vector<std::string>{"z", "m"});
   define_sizes(b, window_planes_frame, chosen);
+  window_blocks blocks;
+  if (const auto span = chosen.find("span")) {
+    blocks = window_blocks_of(c, *span, chosen["capacity"], site.compute_units(), total.has_value());
+    b.define("DNNOPT_ACROSS", blocks.across);
+    b.define("DNNOPT_COLUMNS", blocks.columns);
+    b.define("DNNOPT_ROWS", blocks.rows);
+    b.define("DNNOPT_BLOCKS", total ? blocks.in_plane : index_expr(1));
+    b.define("DNNOPT_PLANES", blocks.planes);
+  } else {
+    blocks.in_plane = blocks_of(c.axes[1].output.constant(), chosen["rows"]);
+    blocks.planes = chosen["planes"];
+  }
   kernel_plan plan = b.finish(kernels::prelude, window_planes_frame, "window_planes");
-  plan.global = {index_expr(total ? 1 : blocks_of(c.axes[1].output.constant(), chosen["rows"])),
-                 ceildiv(c.batch * c.group * c.outputs, chosen["planes"]), index_expr(1)};
+  plan.global = {total ? index_expr(1) : blocks.in_plane, ceildiv(c.batch * c.group * c.outputs, blocks.planes),
+                 index_expr(1)};
   plan.local = {1, 1, 1};
   plan.tuning = chosen.tuning;
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.window() * 2;

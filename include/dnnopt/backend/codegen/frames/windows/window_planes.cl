@@ -49,6 +49,18 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_BLOCKS
 #define DNNOPT_BLOCKS 1
 #endif
+// Where extents are known only to a run, local memory has elements for the most that any takes, DNNOPT_CAPACITY, and
+// blocks of at most DNNOPT_SPAN columns lie side by side, DNNOPT_ACROSS of DNNOPT_COLUMNS columns each. 0: a block holds
+// whole rows.
+#ifndef DNNOPT_SPAN
+#define DNNOPT_SPAN 0
+#endif
+#ifndef DNNOPT_ACROSS
+#define DNNOPT_ACROSS 1
+#endif
+#ifndef DNNOPT_COLUMNS
+#define DNNOPT_COLUMNS DNNOPT_OW
+#endif
 // Planes are reduced as well: dnnopt_store returns what is taken, and dnnopt_store_total(z, m, value) ends a plane.
 #ifndef DNNOPT_TOTALS
 #define DNNOPT_TOTALS 0
@@ -56,11 +68,21 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 
 #define DNNOPT_PHASES_H (DNNOPT_SH < (DNNOPT_KH - 1) * DNNOPT_DH + 1 ? DNNOPT_SH : (DNNOPT_KH - 1) * DNNOPT_DH + 1)
 #define DNNOPT_PHASES_W (DNNOPT_SW < (DNNOPT_KW - 1) * DNNOPT_DW + 1 ? DNNOPT_SW : (DNNOPT_KW - 1) * DNNOPT_DW + 1)
-#define DNNOPT_PITCH (DNNOPT_OW + (DNNOPT_KW - 1) * DNNOPT_DW / DNNOPT_SW)
-#define DNNOPT_PHASE ((DNNOPT_ROWS + (DNNOPT_KH - 1) * DNNOPT_DH / DNNOPT_SH) * DNNOPT_PITCH)
+// Rows and columns that the last window of a block reaches beyond its own.
+#define DNNOPT_BELOW ((DNNOPT_KH - 1) * DNNOPT_DH / DNNOPT_SH)
+#define DNNOPT_BESIDE ((DNNOPT_KW - 1) * DNNOPT_DW / DNNOPT_SW)
 #define DNNOPT_LANES (16 * DNNOPT_UNROLL)
-// One row of input with its padding, as far as any window reaches, and what a pair of vectors reads beyond.
-#define DNNOPT_LINE (DNNOPT_PITCH * DNNOPT_SW + 32)
+// Elements of phases and of results, and of one row of input with its padding, as far as any window reaches, and what a
+// pair of vectors reads beyond.
+#if DNNOPT_SPAN
+#define DNNOPT_STAGED DNNOPT_CAPACITY
+#define DNNOPT_RESULTS (DNNOPT_CAPACITY / (DNNOPT_PHASES_H * DNNOPT_PHASES_W + 1))
+#define DNNOPT_LINE ((DNNOPT_SPAN + DNNOPT_BESIDE) * DNNOPT_SW + 32)
+#else
+#define DNNOPT_STAGED (DNNOPT_PHASES_H * DNNOPT_PHASES_W * (DNNOPT_ROWS + DNNOPT_BELOW) * (DNNOPT_COLUMNS + DNNOPT_BESIDE))
+#define DNNOPT_RESULTS (DNNOPT_ROWS * (DNNOPT_COLUMNS + DNNOPT_BESIDE))
+#define DNNOPT_LINE ((DNNOPT_COLUMNS + DNNOPT_BESIDE) * DNNOPT_SW + 32)
+#endif
 #if DNNOPT_FAMILY == 1
 #define DNNOPT_PADDING (-INFINITY)
 #else
@@ -69,10 +91,17 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   // The last vectors begin at the last lane at most, as far right as a window reaches.
-  __local float staged[DNNOPT_PHASES_H * DNNOPT_PHASES_W * DNNOPT_PHASE + DNNOPT_LANES + (DNNOPT_KW - 1) * DNNOPT_DW / DNNOPT_SW];
-  __local float result[DNNOPT_ROWS * DNNOPT_PITCH + DNNOPT_LANES];
-  const int plane_begin = (int)get_global_id(1) * DNNOPT_PLANES;
-  const int plane_end = min(plane_begin + DNNOPT_PLANES, (int)(DNNOPT_Z * DNNOPT_M));
+  __local float staged[DNNOPT_STAGED + DNNOPT_LANES + DNNOPT_BESIDE];
+  __local float result[DNNOPT_RESULTS + DNNOPT_LANES];
+  const int block_rows = DNNOPT_ROWS;
+  const int block_columns = DNNOPT_COLUMNS;
+  const int blocks = DNNOPT_BLOCKS;
+  const int pitch = block_columns + DNNOPT_BESIDE;
+  const int phase = (block_rows + DNNOPT_BELOW) * pitch;
+  const int line_end = pitch * DNNOPT_SW + 32;
+  const int planes = DNNOPT_PLANES;
+  const int plane_begin = (int)get_global_id(1) * planes;
+  const int plane_end = min(plane_begin + planes, (int)(DNNOPT_Z * DNNOPT_M));
   for (int plane = plane_begin; plane < plane_end; ++plane) {
     const int z = plane / DNNOPT_M;
     const int m = plane % DNNOPT_M;
@@ -81,46 +110,60 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     float lanes[16];
     for (int l = 0; l < 16; ++l) lanes[l] = DNNOPT_FIRST;
 #endif
-    for (int block = 0; block < DNNOPT_BLOCKS; ++block) {
-    const int row_begin = ((int)get_global_id(0) * DNNOPT_BLOCKS + block) * DNNOPT_ROWS;
-    const int rows = min(DNNOPT_ROWS, DNNOPT_OH - row_begin);
-    const int in_rows = rows + (DNNOPT_KH - 1) * DNNOPT_DH / DNNOPT_SH;
+    for (int block = 0; block < blocks; ++block) {
+    const int number = (int)get_global_id(0) * blocks + block;
+#if DNNOPT_SPAN
+    const int across = DNNOPT_ACROSS;
+    const int row_begin = number / across * block_rows;
+    const int column_begin = number % across * block_columns;
+#else
+    const int row_begin = number * block_rows;
+    const int column_begin = 0;
+#endif
+    const int rows = min(block_rows, (int)(DNNOPT_OH) - row_begin);
+    const int columns = min(block_columns, (int)(DNNOPT_OW) - column_begin);
+    // Where the image begins in a row that is staged, and where it ends.
+    const int left = DNNOPT_PW - column_begin * DNNOPT_SW;
+    const int right = DNNOPT_IW + left;
+    const int in_rows = rows + DNNOPT_BELOW;
     for (int ph = 0; ph < DNNOPT_PHASES_H; ++ph)
       for (int i = 0; i < in_rows; ++i) {
         const int h = (row_begin + i) * DNNOPT_SH + ph - DNNOPT_PH;
-        __local float* to = staged + ph * DNNOPT_PHASES_W * DNNOPT_PHASE + i * DNNOPT_PITCH;
+        __local float* to = staged + ph * DNNOPT_PHASES_W * phase + i * pitch;
         if (h < 0 || h >= DNNOPT_IH) {
           for (int pw = 0; pw < DNNOPT_PHASES_W; ++pw)
-            for (int j = 0; j < DNNOPT_PITCH; ++j) to[pw * DNNOPT_PHASE + j] = DNNOPT_PADDING;
+            for (int j = 0; j < pitch; ++j) to[pw * phase + j] = DNNOPT_PADDING;
           continue;
         }
 #if DNNOPT_SW == 1
-        const int last = min(DNNOPT_PITCH, DNNOPT_IW + DNNOPT_PW);
-        for (int j = 0; j < min(DNNOPT_PW, DNNOPT_PITCH); ++j) to[j] = DNNOPT_PADDING;
-        for (int j = DNNOPT_PW; j < last; ++j) to[j] = dnnopt_load_x(DNNOPT_ARGUMENTS, z, 0, 0, h, j - DNNOPT_PW);
-        for (int j = last; j < DNNOPT_PITCH; ++j) to[j] = DNNOPT_PADDING;
+        const int first = clamp(left, 0, pitch);
+        const int last = clamp(right, first, pitch);
+        for (int j = 0; j < first; ++j) to[j] = DNNOPT_PADDING;
+        for (int j = first; j < last; ++j) to[j] = dnnopt_load_x(DNNOPT_ARGUMENTS, z, 0, 0, h, j - left);
+        for (int j = last; j < pitch; ++j) to[j] = DNNOPT_PADDING;
 #else
         float line[DNNOPT_LINE];
-        const int last = min(DNNOPT_LINE, DNNOPT_IW + DNNOPT_PW);
-        for (int j = 0; j < min(DNNOPT_PW, DNNOPT_LINE); ++j) line[j] = DNNOPT_PADDING;
-        for (int j = DNNOPT_PW; j < last; ++j) line[j] = dnnopt_load_x(DNNOPT_ARGUMENTS, z, 0, 0, h, j - DNNOPT_PW);
-        for (int j = last; j < DNNOPT_LINE; ++j) line[j] = DNNOPT_PADDING;
+        const int first = clamp(left, 0, line_end);
+        const int last = clamp(right, first, line_end);
+        for (int j = 0; j < first; ++j) line[j] = DNNOPT_PADDING;
+        for (int j = first; j < last; ++j) line[j] = dnnopt_load_x(DNNOPT_ARGUMENTS, z, 0, 0, h, j - left);
+        for (int j = last; j < line_end; ++j) line[j] = DNNOPT_PADDING;
 #if DNNOPT_SW == 2
         // What the last vectors write beyond the row is overwritten by the next row or lies behind the plane.
-        for (int j = 0; j < DNNOPT_PITCH; j += 16) {
+        for (int j = 0; j < pitch; j += 16) {
           const float16 a = vload16(0, line + 2 * j);
-          const float16 b = vload16(0, line + min(2 * j + 16, DNNOPT_LINE - 16));
-          if (j + 16 <= DNNOPT_PITCH) {
+          const float16 b = vload16(0, line + min(2 * j + 16, line_end - 16));
+          if (j + 16 <= pitch) {
             vstore16((float16)(a.even, b.even), 0, to + j);
-            if (DNNOPT_PHASES_W > 1) vstore16((float16)(a.odd, b.odd), 0, to + DNNOPT_PHASE + j);
+            if (DNNOPT_PHASES_W > 1) vstore16((float16)(a.odd, b.odd), 0, to + phase + j);
           } else {
-            for (int k = 0; k < DNNOPT_PITCH - j; ++k)
-              for (int pw = 0; pw < DNNOPT_PHASES_W; ++pw) to[pw * DNNOPT_PHASE + j + k] = line[2 * (j + k) + pw];
+            for (int k = 0; k < pitch - j; ++k)
+              for (int pw = 0; pw < DNNOPT_PHASES_W; ++pw) to[pw * phase + j + k] = line[2 * (j + k) + pw];
           }
         }
 #else
         for (int pw = 0; pw < DNNOPT_PHASES_W; ++pw)
-          for (int j = 0; j < DNNOPT_PITCH; ++j) to[pw * DNNOPT_PHASE + j] = line[j * DNNOPT_SW + pw];
+          for (int j = 0; j < pitch; ++j) to[pw * phase + j] = line[j * DNNOPT_SW + pw];
 #endif
 #endif
       }
@@ -129,12 +172,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     for (int kh = 0; kh < DNNOPT_KH; ++kh)
       for (int kw = 0; kw < DNNOPT_KW; ++kw) weights[kh * DNNOPT_KW + kw] = dnnopt_load_weight(DNNOPT_ARGUMENTS, z, m, 0, 0, kh, kw);
 #endif
-    for (int lane = 0; lane < rows * DNNOPT_PITCH; lane += DNNOPT_LANES) {
+    for (int lane = 0; lane < rows * pitch; lane += DNNOPT_LANES) {
       float16 sum[DNNOPT_UNROLL];
       _Pragma("unroll") for (int u = 0; u < DNNOPT_UNROLL; ++u) sum[u] = (float16)(DNNOPT_PADDING);
       _Pragma("unroll") for (int kh = 0; kh < DNNOPT_KH; ++kh) {
         _Pragma("unroll") for (int kw = 0; kw < DNNOPT_KW; ++kw) {
-          __local const float* from = staged + (kh * DNNOPT_DH % DNNOPT_SH * DNNOPT_PHASES_W + kw * DNNOPT_DW % DNNOPT_SW) * DNNOPT_PHASE + kh * DNNOPT_DH / DNNOPT_SH * DNNOPT_PITCH + kw * DNNOPT_DW / DNNOPT_SW + lane;
+          __local const float* from = staged + (kh * DNNOPT_DH % DNNOPT_SH * DNNOPT_PHASES_W + kw * DNNOPT_DW % DNNOPT_SW) * phase + kh * DNNOPT_DH / DNNOPT_SH * pitch + kw * DNNOPT_DW / DNNOPT_SW + lane;
           _Pragma("unroll") for (int u = 0; u < DNNOPT_UNROLL; ++u) {
             const float16 x = vload16(u, from);
 #if DNNOPT_FAMILY == 0
@@ -151,13 +194,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     }
     for (int r = 0; r < rows; ++r)
 #if DNNOPT_TOTALS
-      for (int j = 0; j < DNNOPT_OW; j += 16)
-        for (int l = 0; l < min(16, DNNOPT_OW - j); ++l) {
-          const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, j + l, result[r * DNNOPT_PITCH + j + l]);
+      for (int j = 0; j < columns; j += 16)
+        for (int l = 0; l < min(16, columns - j); ++l) {
+          const float x = dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, column_begin + j + l, result[r * pitch + j + l]);
           lanes[l] = DNNOPT_TAKE(lanes[l], x);
         }
 #else
-      for (int j = 0; j < DNNOPT_OW; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, j, result[r * DNNOPT_PITCH + j]);
+      for (int j = 0; j < columns; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, column_begin + j, result[r * pitch + j]);
 #endif
     }
 #if DNNOPT_TOTALS

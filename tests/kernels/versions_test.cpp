@@ -1,0 +1,145 @@
+// Versions of one launch: what choosers make of symbolic extents, and that a run takes the one that its dims allow.
+#include "choose_fixture.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/backend/codegen/versions.hpp>
+#include <dnnopt/session.hpp>
+
+#include "../support/small_network.hpp"
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+namespace {
+
+/// One session through several dims of the input "x": outputs are those of the reference backend.
+void agree(const model& m, kernel_form form, const std::vector<dim_list>& runs) {
+  session host = compile(m, {.device = "reference"});
+  session device = compile(m, {.device = "opencl", .form = form});
+  // Forth and back: the version of the run before must not serve the next.
+  std::vector<dim_list> all(runs);
+  all.insert(all.end(), runs.rbegin(), runs.rend());
+  for (const dim_list& dims : all) {
+    named_tensors given;
+    given.add("x", ramp(dims));
+    const named_tensors right = host.run(given);
+    const named_tensors got = device.run(given);
+    CAPTURE(to_string(dims));
+    REQUIRE(got[0].dims() == right[0].dims());
+    const auto a = got[0].data<float>();
+    const auto b = right[0].data<float>();
+    for (std::size_t i = 0; i < b.size(); ++i) REQUIRE(a[i] == Approx(b[i]).margin(1e-4));
+  }
+}
+
+attribute_map pads_of_one() {
+  attribute_map a;
+  a.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("a product of rows that only a run tells is right for few and for many", "[versions][opencl]") {
+  network n;
+  const value_id x = n.input("x", {n.g.expressions().symbol("rows"), 300});
+  const value_id product = n.node("MatMul", {x, n.weights({300, 70}, 0.1F)});
+  const model m = n.finish(n.node("Relu", {n.node("Add", {product, n.weights({70})})}));
+  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups})
+    agree(m, form, {{1, 300}, {4, 300}, {5, 300}, {40, 300}, {700, 300}});
+}
+
+TEST_CASE("convolutions of images that only a run tells are right for small and large ones", "[versions][opencl]") {
+  network n;
+  expr_context& symbols = n.g.expressions();
+  const value_id x = n.input("x", {symbols.symbol("batch"), 24, symbols.symbol("height"), symbols.symbol("width")});
+  // The sum may be written over an operand: then by each version or by none.
+  const value_id same = n.node("Conv", {n.node("Relu", {x}), n.weights({24, 24, 1, 1}, 0.2F)});
+  const value_id sum = n.node("Add", {same, n.node("Tanh", {x})});
+  const value_id split = n.node("Conv", {sum, n.weights({8, 24, 3, 3}, 0.1F)}, pads_of_one());
+  const model m = n.finish(n.node("Relu", {split}));
+  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups})
+    agree(m, form, {{1, 24, 1, 1}, {1, 24, 3, 5}, {2, 24, 9, 8}, {3, 24, 31, 70}});
+}
+
+TEST_CASE("sums of inner elements that are split keep memory in runs of their version alone", "[versions][opencl]") {
+  network n;
+  const value_id x = n.input("x", {n.g.expressions().symbol("rows"), 4000});
+  const model m = n.finish(n.node("MatMul", {x, n.weights({4000, 24}, 0.05F)}));
+  agree(m, kernel_form::groups, {{1, 4000}, {33, 4000}, {900, 4000}});
+}
+
+TEST_CASE("tiles of symbolic rows have versions for few, those that the same rows have where they are known") {
+  chooser c;
+  c.device = gpu_device();
+  const value_id out = c.add("MatMul", {c.input({c.symbol("m"), 3072}), c.constant({3072, 768})});
+  const codegen::choice_or_reason made = c.choose(out, "matrix_tiles");
+  REQUIRE(made);
+  REQUIRE(!made->narrower.empty());
+  CHECK(made->narrower.size() < codegen::most_versions);
+  // 100 multiprocessors, 768 columns: an eighth of them is full with 66 rows, and all with 533.
+  for (const std::int64_t rows : {66, 533}) {
+    chooser known;
+    known.device = gpu_device();
+    const value_id at = known.add("MatMul", {known.input({rows, 3072}), known.constant({3072, 768})});
+    const codegen::choice wanted = *known.choose(at, "matrix_tiles");
+    // The first whose guards hold.
+    const codegen::choice* taken = &*made;
+    symbol_values values;
+    values.bind(*c.g.expressions().find("m"), rows);
+    for (auto version = made->narrower.rbegin(); version != made->narrower.rend(); ++version)
+      if (codegen::all_hold(version->guards).evaluate(values) == 1) taken = &*version;
+    CHECK(taken != &*made);
+    CHECK(taken->sizes == wanted.sizes);
+  }
+  CHECK((*made)["splits"] == 1);
+}
+
+TEST_CASE("ranges settle guards: what no run can take is no version") {
+  chooser c;
+  c.device = gpu_device();
+  const index_expr rows = c.g.expressions().symbol("m", {1100, 4096});
+  const value_id out = c.add("MatMul", {c.input({rows, 3072}), c.constant({3072, 768})});
+  const codegen::choice_or_reason made = c.choose(out, "matrix_tiles");
+  REQUIRE(made);
+  CHECK(made->narrower.empty());
+  // On processors: image rows that are always as long as a panel are read where they are, and never few.
+  chooser p;
+  const index_expr side = p.g.expressions().symbol("side", {8, 512});
+  const value_id image = p.add("Conv", {p.input({1, 64, side, 8}), p.constant({64, 64, 1, 1})});
+  const codegen::choice_or_reason panels = p.choose(image, "convolution_panels");
+  REQUIRE(panels);
+  CHECK(panels->form_of(0) == codegen::operand_form::straight);
+  CHECK(panels->narrower.empty());
+}
+
+TEST_CASE("versions share weights that they pack alike, and at most one runs") {
+  chooser c;
+  const index_expr height = c.symbol("h");
+  const value_id out = c.add("Conv", {c.input({1, 64, height, 3}), c.constant({64, 64, 1, 1})});
+  const codegen::choice_or_reason made = c.choose(out, "convolution_panels");
+  REQUIRE(made);
+  REQUIRE(made->narrower.size() == 1);
+  const fused_block& block = c.g.blocks().at(0);
+  const codegen::lowered_node lowered =
+      codegen::lower({c.g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&c.device));
+  CHECK(lowered.versions == 2);
+  CHECK(lowered.prepare.size() == 1);
+  CHECK(lowered.scratch.size() == 1);
+  REQUIRE(lowered.kernels.size() == 2);
+  CHECK(lowered.kernels[0].guard.empty());
+  CHECK(lowered.kernels[1].guard == "0 <= 3*h - 32");
+  for (const std::int64_t rows : {1, 10, 11, 50}) {
+    symbol_values values;
+    values.bind(*height.as_symbol(), rows);
+    CHECK(lowered.kernels[0].when.evaluate(values) == (3 * rows < 32 ? 1 : 0));
+    CHECK(lowered.kernels[1].when.evaluate(values) == (3 * rows < 32 ? 0 : 1));
+  }
+}
