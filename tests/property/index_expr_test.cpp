@@ -173,6 +173,14 @@ TEST_CASE("sizes that are cut and broadcast become what they are") {
   CHECK(min(floordiv(x, 2), max(3 * floordiv(x, 2) - 2, 0)) == floordiv(x, 2));
   CHECK_FALSE(min(x, max(2 * x - 2, 0)) == x);
   CHECK_FALSE(min(x, max(2 * x - 1, -1)) == x);
+  // All but the first, and one before them.
+  CHECK(x - min(x, 1) + 1 == max(x, 1));
+  CHECK(max(x - 1, 0) + 1 == max(x, 1));
+  CHECK(2 * x + y - 2 * min(x, 3) == y + 2 * max(x - 3, 0));
+  CHECK(max(x, 1) * min(x, 1) == x);
+  CHECK(max(max(x, y), 1) * min(x, 1) == max(x, y) * min(x, 1));
+  CHECK(min(y, 1) * min(y, 1) == min(y, 1));
+  CHECK_FALSE(max(x, 1) * min(y, 1) == x * min(y, 1));
   CHECK(min(min(x, 5), y) == min(min(x, y), 5));
   CHECK(min(min(x, 5), min(y, 3)) == min(min(x, y), 3));
 }

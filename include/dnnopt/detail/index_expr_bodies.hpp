@@ -230,6 +230,27 @@ bool is_idle_factor(const expr_node& e, Predicate&& zero) {
          all_operands(e, [&](const index_expr& x) { return x.is_constant() ? x.constant() == 1 : zero(x); });
 }
 
+/// Whether an operand of the nested min `e` is `x` or, where that is a max, an operand of it.
+inline bool shares_operand(const expr_node& e, const index_expr& x) {
+  const auto other = [&](const index_expr& operand) {
+    if (x.op() != expr_op::max) return !(operand == x);
+    return all_operands(*x.node(), [&](const index_expr& part) { return part.is_constant() || !(part == operand); });
+  };
+  return !all_operands(e, other);
+}
+
+/// The terms of a sum without term `i` and those of `part`; nothing where one of these is not there.
+inline std::optional<std::vector<linear_term>> without(std::span<const linear_term> terms, std::size_t i,
+                                                       const index_expr& part) {
+  const linear_view taken = linear_of(part);
+  std::vector<linear_term> rest;
+  for (std::size_t j = 0; j < terms.size(); ++j)
+    if (j != i && std::find(taken.terms.begin(), taken.terms.end(), terms[j]) == taken.terms.end())
+      rest.push_back(terms[j]);
+  if (rest.size() + 1 + taken.terms.size() != terms.size()) return std::nullopt;
+  return rest;
+}
+
 /// The bounds of a sum from its terms, where x - min(x, y) and max(x, y) - x count as what they are: not negative.
 inline expr_range range_of_sum(std::int64_t constant, std::span<const linear_term> terms) {
   const auto bounds = [&](expr_op subtracted, expr_op added) {
@@ -302,18 +323,30 @@ DNNOPT_BODY index_expr expr_context::make_sum(std::int64_t constant, std::vector
     if (quotient && coefficient % c != 0) continue;
     const std::int64_t times = quotient ? -(coefficient / c) : -coefficient;
     const index_expr x = index_expr::from_node(atom->left);
-    const detail::linear_view all = detail::linear_of(x * index_expr(times));
-    std::vector<detail::linear_term> rest;
-    std::size_t found = 0;
-    for (std::size_t j = 0; j < merged.size(); ++j)
-      if (j != i && std::find(all.terms.begin(), all.terms.end(), merged[j]) != all.terms.end())
-        ++found;
-      else if (j != i)
-        rest.push_back(merged[j]);
-    if (found < all.terms.size()) continue;
-    const index_expr left = make_sum(detail::checked_add(constant, -all.constant), std::move(rest));
+    const auto rest = detail::without(merged, i, x * index_expr(times));
+    if (!rest) continue;
+    const std::int64_t left_constant = detail::linear_of(x * index_expr(times)).constant;
+    const index_expr left = make_sum(detail::checked_add(constant, -left_constant), *rest);
     return quotient ? left + mod(x, index_expr(c)) * index_expr(times)
                     : left + floordiv(x, index_expr(c)) * index_expr(detail::checked_multiply(times, c));
+  }
+  // x - min(x, c) is what is left of x behind the first c: max(x - c, 0).
+  for (std::size_t i = 0; i < merged.size() && merged.size() > 1; ++i) {
+    const detail::expr_node* atom = merged[i].atom;
+    if (atom->op != expr_op::min || atom->right != nullptr || atom->right_constant <= 0) continue;
+    const index_expr x = index_expr::from_node(atom->left);
+    const index_expr times = index_expr(0) - index_expr(merged[i].coefficient);
+    const auto rest = detail::without(merged, i, x * times);
+    if (!rest) continue;
+    const std::int64_t left = detail::checked_add(constant, -detail::linear_of(x * times).constant);
+    return make_sum(left, *rest) + max(x - index_expr(atom->right_constant), 0) * times;
+  }
+  // max(x - c, d) + c is max(x, d + c).
+  if (merged.size() == 1 && merged[0].coefficient == 1 && constant != 0 && merged[0].atom->op == expr_op::max &&
+      merged[0].atom->right == nullptr) {
+    const index_expr x = index_expr::from_node(merged[0].atom->left);
+    if (detail::linear_of(x).constant == -constant)
+      return max(x + index_expr(constant), index_expr(detail::checked_add(merged[0].atom->right_constant, constant)));
   }
   if (merged.empty()) return constant;
   if (merged.size() == 1 && constant == 0 && merged[0].coefficient == 1) return index_expr::from_node(merged[0].atom);
@@ -334,11 +367,24 @@ DNNOPT_BODY index_expr expr_context::make_product(std::vector<const detail::expr
       flat.push_back(f);
   }
   std::sort(flat.begin(), flat.end(), [](const auto* x, const auto* y) { return detail::precedes(*x, *y); });
-  // x * min(x, 1) is x: what dims that may be broadcast are full of.
+  // max(x, 1) * min(x, 1) is x * min(x, 1), and that is x: what dims that may be broadcast are full of.
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    const auto limited = [&](const detail::expr_node* f) {
+      return f->op == expr_op::max && f->right == nullptr && f->right_constant == 1 &&
+             detail::shares_operand(*flat[i], index_expr::from_node(f->left));
+    };
+    if (!detail::is_idle_factor(*flat[i], [](const index_expr&) { return true; })) continue;
+    const auto found = std::find_if(flat.begin(), flat.end(), limited);
+    if (found == flat.end()) continue;
+    const index_expr whole = index_expr::from_node((*found)->left);
+    flat.erase(found);
+    return make_product(std::move(flat)) * whole;
+  }
   for (std::size_t i = 0; i < flat.size() && flat.size() > 1;) {
     std::vector<const detail::expr_node*> others = flat;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto zero = [&](const index_expr& e) { return detail::zero_with(e, others); };
+    const bool twice = std::find(others.begin(), others.end(), flat[i]) != others.end();
+    const auto zero = [&](const index_expr& e) { return twice || detail::zero_with(e, others); };
     if (detail::is_idle_factor(*flat[i], zero))
       flat = std::move(others), i = 0;
     else
