@@ -1,4 +1,5 @@
 // dnnopt run
+#include <algorithm>
 #include <filesystem>
 
 #include <dnnopt/backend/run/executor.hpp>
@@ -21,6 +22,23 @@ std::string file_name_of(const std::string& name, std::size_t position) {
 
 }  // namespace
 
+std::vector<std::string> write_outputs(const std::string& folder, const dnnopt::named_tensors& outputs) {
+  std::vector<std::string> files;
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  for (const auto& [name, content] : outputs) {
+    const std::size_t position = files.size();
+    files.emplace_back();
+    if (folder.empty()) continue;
+    std::string file = (std::filesystem::path(folder) / file_name_of(name, position)).string();
+    // Two names may differ only in characters that files cannot carry.
+    if (std::find(files.begin(), files.end(), file) != files.end())
+      file = (std::filesystem::path(folder) / ("output_" + std::to_string(position) + ".npy")).string();
+    dnnopt::write_npy(file, content);
+    files.back() = std::move(file);
+  }
+  return files;
+}
+
 int run(const options& o) {
   const dnnopt::model m = load_model(o);
   json result;
@@ -37,18 +55,10 @@ int run(const options& o) {
 
   result["outputs"] = json::array();
   std::string text;
+  const std::vector<std::string> files = write_outputs(o.output_dir, outputs);
   std::size_t position = 0;
   for (const auto& [name, content] : outputs) {
-    std::string file;
-    if (!o.output_dir.empty()) {
-      std::filesystem::create_directories(o.output_dir);
-      file = (std::filesystem::path(o.output_dir) / file_name_of(name, position)).string();
-      // Two names may differ only in characters that files cannot carry.
-      for (const auto& row : result["outputs"])
-        if (row["file"] == file)
-          file = (std::filesystem::path(o.output_dir) / ("output_" + std::to_string(position) + ".npy")).string();
-      dnnopt::write_npy(file, content);
-    }
+    const std::string& file = files.at(position);
     result["outputs"].push_back(
         {{"name", name}, {"dtype", dnnopt::name_of(content.type())}, {"shape", content.dims()}, {"file", file}});
     text += "output  " + name + "  " + std::string(dnnopt::name_of(content.type())) + " " +

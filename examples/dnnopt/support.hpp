@@ -221,6 +221,10 @@ inline void tell_warnings(const dnnopt::model& m, const dnnopt::compile_report& 
 /// standard error, and in `told` where there is one. Errors: usage where no sizes were found.
 [[nodiscard]] dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o, json* told = nullptr);
 
+/// Writes each output as <name>.npy into `folder`, which is made, and returns the files; without a folder their names
+/// are empty. Errors: file_io.
+std::vector<std::string> write_outputs(const std::string& folder, const dnnopt::named_tensors& outputs);
+
 /// Columns of text, the first left-aligned, the others right-aligned.
 class text_table {
  public:

@@ -14,7 +14,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// The flags of one point of the walk: those of the command line with the point's dims and shapes added.
+/// The flags of one point of the walk: those of the command line with the point's dims, shapes and files added.
 /// Errors: usage, naming what the point holds.
 options at_point(const options& o, const json& point) {
   options result = o;
@@ -33,6 +33,13 @@ options at_point(const options& o, const json& point) {
         }
         result.shapes.push_back(input + "=" + text);
       }
+    } else if (name == "inputs" && value.is_object()) {
+      for (const auto& [input, file] : value.items()) {
+        if (!file.is_string()) throw refuse("'" + input + "' has no file");
+        result.inputs.push_back(input + "=" + file.get<std::string>());
+      }
+    } else if (name == "outputs" && value.is_string()) {
+      result.output_dir = value.get<std::string>();
     } else if (value.is_number_integer()) {
       result.dims.push_back(name + "=" + std::to_string(value.get<std::int64_t>()));
     } else {
@@ -105,9 +112,10 @@ int walk(const options& o) {
     dnnopt::run_parts parts;
     for (int turn = 0; turn < 2; ++turn) {
       const auto begin = clock::now();
-      (void)session.run(inputs);
+      const dnnopt::named_tensors outputs = session.run(inputs);
       ms[turn] = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
       if (turn == 0 && session.executor() != nullptr) parts = session.executor()->figures().parts;
+      if (turn == 1) (void)write_outputs(here.output_dir, outputs);
     }
     if (session.executor() == nullptr) parts.infer = ms[0] * 1e-3;
     const bool on_device = session.executor() != nullptr;

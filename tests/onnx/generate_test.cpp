@@ -139,6 +139,32 @@ TEST_CASE("what reads a weight decides how it is made", "[generate]") {
   CHECK(plan("gate").deviation < 0.1f);
 }
 
+TEST_CASE("weights that only a branch reads are made by what the branch does with them", "[generate]") {
+  const w::message taken = w::graph({w::node("Conv", {"image", "k"}, {"conv"}),
+                                     w::node("BatchNormalization", {"conv", "bs", "bb", "bm", "bv"}, {"t"})},
+                                    {}, {w::untyped("t")}, {});
+  const w::message left = w::graph({w::node("Identity", {"image"}, {"e"})}, {}, {w::untyped("e")}, {});
+  const w::message m =
+      w::model(w::graph({w::node("If", {"open"}, {"out"},
+                                 {w::graph_attribute("then_branch", taken), w::graph_attribute("else_branch", left)}),
+                         w::node("MatMul", {"out", "m"}, {"y"})},
+                        {w::info("open", 9, {}), w::info("image", 1, {"1", "32", "9", "9"})}, {w::untyped("y")},
+                        {external("k", {64, 32, 3, 3}, 0), external("bs", {64}, 73728), external("bb", {64}, 73984),
+                         external("bm", {64}, 74240), external("bv", {64}, 74496), external("m", {9, 9}, 74752)}));
+  const imported_model model = import_model(m.bytes(), {}, options(true));
+  for (const planned_weight& p : plan_weights(model, false)) {
+    INFO(p.name);
+    const bool factors = p.name == "k" || p.name == "m";
+    CHECK(p.plan.role == (factors          ? weight_role::factors
+                          : p.name == "bs" ? weight_role::scale
+                          : p.name == "bb" ? weight_role::shift
+                          : p.name == "bm" ? weight_role::mean
+                                           : weight_role::variance));
+    if (p.name == "k") CHECK(p.plan.deviation == Approx(2 / std::sqrt(32.0 * 9)).epsilon(0.02));
+    if (p.name == "bv") CHECK(p.plan.mean - 3.47f * p.plan.deviation > 0);
+  }
+}
+
 TEST_CASE("the same seed writes the same file, on every machine", "[generate]") {
   const folder f;
   weight_options seven;

@@ -283,6 +283,57 @@ class YoloV8(nn.Module):
         return torch.cat([torch.cat([(low + high) / 2, high - low], 1) * self.strides, scores.sigmoid()], 1)
 
 
+class YoloV6(nn.Module):
+    """Li et al., "YOLOv6" (2022), version n: EfficientRep of widths 16 to 256 and depths 2 4 6 2, whose blocks are 3 x 3
+    convolutions as they are after re-parameterization, Rep-PAN, and an efficient decoupled head with four distances; boxes
+    in pixels, the score of an object (1) and class probabilities of COCO as [batch, points, 85]. Images have any sides
+    that are multiples of 32."""
+
+    def __init__(self, classes=80):
+        super().__init__()
+        conv = lambda i, o, k=3, s=1: conv_bn(i, o, k, s, activation=nn.ReLU)
+        chain = lambda i, o, n: nn.Sequential(*(conv(i if k == 0 else o, o) for k in range(n)))
+        self.stem = conv(3, 16, 3, 2)
+        self.stages = nn.ModuleList(nn.Sequential(conv(i, o, 3, 2), chain(o, o, n)) for i, o, n in ((16, 32, 2), (32, 64, 4), (64, 128, 6), (128, 256, 2)))
+        self.pyramid_in, self.pyramid_out = conv(256, 128, 1), conv(512, 256, 1)
+        self.reduce = nn.ModuleList([conv(256, 64, 1), conv(64, 32, 1)])
+        self.enlarge = nn.ModuleList([nn.ConvTranspose2d(64, 64, 2, 2), nn.ConvTranspose2d(32, 32, 2, 2)])
+        self.up = nn.ModuleList([chain(192, 64, 4), chain(96, 32, 4)])
+        self.down = nn.ModuleList([conv(32, 32, 3, 2), conv(64, 64, 3, 2)])
+        self.merge = nn.ModuleList([chain(64, 64, 4), chain(128, 128, 4)])
+        widths = (32, 64, 128)
+        head = lambda w, o: nn.Sequential(conv(w, w), nn.Conv2d(w, o, 1))
+        self.enter = nn.ModuleList(conv(w, w, 1) for w in widths)
+        self.scores = nn.ModuleList(head(w, classes) for w in widths)
+        self.boxes = nn.ModuleList(head(w, 4) for w in widths)
+
+    def forward(self, image):
+        x, kept = self.stem(image), []
+        for stage in self.stages:
+            x = stage(x)
+            kept.append(x)
+        pools = [self.pyramid_in(x)]
+        for _ in range(3):
+            pools.append(F.max_pool2d(pools[-1], 5, 1, 2))
+        deep = self.reduce[0](self.pyramid_out(torch.cat(pools, 1)))
+        middle = self.reduce[1](self.up[0](torch.cat([self.enlarge[0](deep), kept[2]], 1)))
+        fine = self.up[1](torch.cat([self.enlarge[1](middle), kept[1]], 1))
+        half = self.merge[0](torch.cat([self.down[0](fine), middle], 1))
+        levels = [fine, half, self.merge[1](torch.cat([self.down[1](half), deep], 1))]
+        found = []
+        for level, enter, box, score, stride in zip(levels, self.enter, self.boxes, self.scores, (8, 16, 32)):
+            x = enter(level)
+            rows, columns = x.shape[2], x.shape[3]
+            y = (torch.arange(rows) + 0.5)[:, None].expand(rows, columns)
+            across = (torch.arange(columns) + 0.5)[None].expand(rows, columns)
+            points = torch.stack([across, y], 2).flatten(0, 1)[None]
+            least, most = box(x).flatten(2).transpose(1, 2).chunk(2, 2)
+            low, high = points - least, points + most
+            classes = score(x).flatten(2).transpose(1, 2).sigmoid()
+            found.append(torch.cat([torch.cat([(low + high) / 2, high - low], 2) * stride, torch.ones_like(classes[:, :, :1]), classes], 2))
+        return torch.cat(found, 1)
+
+
 class DenseBlock(nn.Module):
     """Five convolutions, each of which reads all before it; a fifth of the result is added to the input."""
 

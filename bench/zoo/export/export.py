@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes graphs without weights of networks that the papers measured, as bench/zoo/papers holds them.
+"""Writes graphs without weights of networks that the papers measured, as bench/zoo/papers and bench/zoo/sod2 hold them.
 
 export.py [NAME ...] [--out FOLDER] [--size N] [--list]
 
 Each network comes from a configuration of timm, torchvision or diffusers, or is written here from its paper
-(convolutional.py, attention.py). Weights are random and leave the file: float initializers of 64 elements or more become
+(convolutional.py, attention.py, gated.py). Weights are random and leave the file: float initializers of 64 elements or more become
 references into <name>.weights, which `dnnopt weights` writes. --size takes another side of the image (or of the latent)
 where the network allows it, for machines that are too small for the paper's. Names of values are shortened, names of
 nodes are the exporter's. Needs torch, torchvision, timm, diffusers and onnx from PyPI.
@@ -21,6 +21,7 @@ import torch
 
 import attention
 import convolutional
+import gated
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEAST = 64  # elements of a float initializer that leaves the file
@@ -89,10 +90,65 @@ def diffusion_decoder(side):
     return flat(), {"latent": torch.rand(1, 4, side, side)}
 
 
+def diffusion_encoder(side):
+    import diffusers
+
+    down, up = ("DownEncoderBlock2D",) * 4, ("UpDecoderBlock2D",) * 4
+    model = diffusers.AutoencoderKL(down_block_types=down, up_block_types=up, block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=4, sample_size=512)
+
+    class flat(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.quantized = model.encoder, model.quant_conv
+
+        def forward(self, image):
+            return self.quantized(self.encoder(image))
+
+    return flat(), image(side)
+
+
+def codebert(length):
+    import transformers
+
+    config = transformers.RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1, attn_implementation="eager")
+    model = transformers.RobertaModel(config, add_pooling_layer=False)
+
+    class flat(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids, attention_mask):
+            return self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+
+    return flat(), {"input_ids": torch.randint(2, 50000, (1, length)), "attention_mask": torch.ones(1, length, dtype=torch.int64)}
+
+
+def with_branches(make):
+    """A network whose branches the exported graph keeps, and its inputs."""
+
+    def made(side):
+        module = make().eval()
+        return torch.jit.freeze(torch.jit.script(module), optimize_numerics=False), image(side) | {"steer": torch.zeros(module.gates)}
+
+    return made
+
+
+SIDES = {"image": {2: "height", 3: "width"}}
+TOKENS = {name: {1: "sequence"} for name in ("input_ids", "attention_mask")}
 own = lambda make: lambda side: (make(), image(side))
 DETECTIONS = ["boxes", "labels", "scores"]
-# name: (what makes (module, inputs) of a side, the paper's side, the least side or None where it is fixed, outputs, source)
+# name: (what makes (module, inputs) of a side, the paper's side, the least side or None where it is fixed, outputs, source,
+# and, for networks of bench/zoo/sod2, the dims that are symbols)
 MODELS = {
+    "skipnet": (with_branches(gated.SkipNet), 224, 64, ["logits"], "SkipNet over ResNet-50, written from the paper", SIDES),
+    "convnet_aig": (with_branches(gated.ConvNetAIG), 224, 64, ["logits"], "ConvNet-AIG over ResNet-50, written from the paper", SIDES),
+    "blockdrop": (with_branches(gated.BlockDrop), 224, 64, ["logits"], "BlockDrop over ResNet-101, written from the paper", SIDES),
+    "dgnet": (with_branches(gated.DGNet), 224, 224, ["logits"], "DGNet over ResNet-50, written from the paper", {}),
+    "ranet": (with_branches(gated.RANet), 224, 128, ["logits"], "RANet of three resolutions, written from the paper", SIDES),
+    "yolov6n": (lambda side: (convolutional.YoloV6(), image(side)), 640, 64, ["detections"], "YOLOv6-n, written from the paper", SIDES),
+    "sd_vae_encoder": (diffusion_encoder, 224, 64, ["moments"], "diffusers AutoencoderKL.encode, configuration of Stable Diffusion 1.5", SIDES),
+    "codebert_dynamic": (codebert, 64, 8, ["hidden"], "transformers RobertaModel, configuration of CodeBERT", TOKENS),
     "autoformer_small": (own(attention.AutoFormer), 224, None, ["logits"], "AutoFormer-small, written from the paper"),
     "biformer_small": (own(attention.BiFormer), 224, None, ["logits"], "BiFormer-S, written from the paper"),
     "crossformer_small": (own(attention.CrossFormer), 224, None, ["logits"], "CrossFormer-S, written from the paper"),
@@ -166,20 +222,41 @@ def strip(model, name):
     return offset
 
 
+def lift_constants(model):
+    """Constants of LEAST elements and more, which freezing leaves in the bodies, become initializers of the model."""
+    for graph in list(graphs(model.graph)):
+        for node in [n for n in graph.node if n.op_type == "Constant"]:
+            tensor = next((a.t for a in node.attribute if a.name == "value"), None)
+            if tensor is None or tensor.data_type != onnx.TensorProto.FLOAT or len(tensor.raw_data) < 4 * LEAST:
+                continue
+            lifted = model.graph.initializer.add()
+            lifted.CopyFrom(tensor)
+            lifted.name = f"w{len(model.graph.initializer)}"
+            graph.node.remove(node)
+            for inner in graphs(model.graph):
+                for reader in inner.node:
+                    reader.input[:] = [lifted.name if v == node.output[0] else v for v in reader.input]
+
+
 def export(name, folder, size=None):
-    make, side, least, outputs, source = MODELS[name]
+    make, side, least, outputs, source, *dims = MODELS[name]
     if size and (least is None or size < least):
         raise SystemExit(f"{name}: the side is {side}" + (f", at least {least}" if least else " and cannot change"))
     torch.manual_seed(0)
     module, inputs = make(size or side)
     module.eval()
+    symbolic = dims[0] if dims else None
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings(), open(os.devnull, "w") as quiet:
         warnings.simplefilter("ignore")
         path = os.path.join(scratch, "model.onnx")
         with contextlib.redirect_stdout(quiet), torch.no_grad():
-            torch.onnx.export(module, tuple(inputs.values()), path, input_names=list(inputs), output_names=outputs, opset_version=17, dynamo=False, do_constant_folding=False)
+            torch.onnx.export(module, tuple(inputs.values()), path, input_names=list(inputs), output_names=outputs, opset_version=17, dynamo=False, do_constant_folding=False, dynamic_axes=symbolic)
         model = onnx.load(path, load_external_data=False)
+    if symbolic is not None:
+        lift_constants(model)
     total = strip(model, name)
+    folder = folder or os.path.join(os.path.dirname(HERE), "papers" if symbolic is None else "sod2")
+    os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, name + ".onnx")
     onnx.save(model, path)
     print(f"{name}: {len(model.graph.node)} nodes, {os.path.getsize(path) // 1024} KB, {total / 4e6:.1f} M parameters, side {size or side}; {source}", flush=True)
@@ -188,7 +265,7 @@ def export(name, folder, size=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--out", default=os.path.join(os.path.dirname(HERE), "papers"))
+    parser.add_argument("--out", help="bench/zoo/papers, or bench/zoo/sod2 for networks with symbols")
     parser.add_argument("--size", type=int)
     parser.add_argument("--list", action="store_true")
     a = parser.parse_args()
@@ -196,10 +273,9 @@ def main():
     if unknown:
         parser.error(f"no network {', '.join(unknown)}; there are {', '.join(MODELS)}")
     if a.list:
-        for name, (_, side, least, _, source) in MODELS.items():
+        for name, (_, side, least, _, source, *_) in MODELS.items():
             print(f"{name}: {source}; side {side}" + (f", at least {least}" if least else ""))
         return
-    os.makedirs(a.out, exist_ok=True)
     for name in a.names or MODELS:
         export(name, a.out, a.size)
 

@@ -59,13 +59,11 @@ struct planned_weight {
     if (added) weights.push_back({r.tensor, r.file, r.offset, dtype::undefined, 0, {}});
     by_data.emplace(r.data.data(), at->second);
   }
-  const graph& g = model.main;
-  std::vector<std::optional<std::size_t>> of_value(g.value_count());
-  for (value_id id = 0; id < g.value_count(); ++id) {
-    const value_facts& facts = g.facts(id);
-    if (!facts.is_constant() || facts.type == dtype::string) continue;
+  const onnx::detail::weight_planner::weight_lookup weight_of =
+      [&](const value_facts& facts) -> std::optional<std::size_t> {
+    if (facts.type == dtype::string) return std::nullopt;
     const auto found = by_data.find(facts.constant.bytes().data());
-    if (found == by_data.end()) continue;
+    if (found == by_data.end()) return std::nullopt;
     planned_weight& w = weights[found->second];
     w.type = facts.type;
     w.count = std::max(w.count, facts.constant.size());
@@ -73,9 +71,9 @@ struct planned_weight {
         facts.type != dtype::bfloat16)
       throw error(errc::unsupported,
                   "weight '" + w.name + "' is " + std::string(name_of(facts.type)) + "; only floats can be generated");
-    of_value[id] = found->second;
-  }
-  onnx::detail::weight_planner planner(g, std::move(of_value), weights.size(), targets);
+    return found->second;
+  };
+  onnx::detail::weight_planner planner(model.main, weight_of, weights.size(), targets);
   const std::vector<onnx::weight_plan> plans = planner.run();
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i].plan = plans[i];
   return weights;

@@ -149,32 +149,40 @@ inline distribution distribution_of(const tensor& t, std::uint64_t source) {
 }
 
 /// Walks the graph once in order, keeps a distribution per value, and decides each weight where it is read first.
+/// Bodies of control flow are walked where their node stands, with what it hands them.
 class weight_planner {
  public:
-  weight_planner(const graph& g, std::vector<std::optional<std::size_t>> weight_of_value, std::size_t weights,
-                 const weight_targets& targets)
+  /// The number of the weight that a constant is; nothing where it is none.
+  using weight_lookup = std::function<std::optional<std::size_t>(const value_facts&)>;
+
+  /// `g` and `weight_of` must outlive it.
+  weight_planner(const graph& g, const weight_lookup& weight_of, std::size_t weights, const weight_targets& targets)
       : graph_(g),
+        weight_of_(weight_of),
         targets_(targets),
-        weights_(std::move(weight_of_value)),
         plans_(weights),
         values_(g.value_count()),
         feeds_softmax_(g.value_count(), false) {
-    weights_.resize(g.value_count());
+    for (value_id id = 0; id < g.value_count(); ++id)
+      weights_.push_back(g.facts(id).is_constant() ? weight_of(g.facts(id)) : std::nullopt);
   }
 
   std::vector<weight_plan> run() {
-    const std::vector<node_id> order = graph_.topological_order();
-    for (auto id = order.rbegin(); id != order.rend(); ++id) mark_scores(graph_.node_at(*id));
-    for (const node_id id : order)
-      normalizes_ = normalizes_ || graph_.node_at(id).op->kind == computation_kind::normalization ||
-                    graph_.node_at(id).op->kind == computation_kind::reduction;
-    for (const node_id id : order) visit(graph_.node_at(id));
+    walk();
     return plans_;
   }
   /// What a value was taken to be; for reports.
   [[nodiscard]] const distribution& estimate(value_id id) { return at(id); }
 
  private:
+  void walk() {
+    const std::vector<node_id> order = graph_.topological_order();
+    for (auto id = order.rbegin(); id != order.rend(); ++id) mark_scores(graph_.node_at(*id));
+    for (const node_id id : order)
+      normalizes_ = normalizes_ || graph_.node_at(id).op->kind == computation_kind::normalization ||
+                    graph_.node_at(id).op->kind == computation_kind::reduction;
+    for (const node_id id : order) visit(graph_.node_at(id));
+  }
   [[nodiscard]] std::optional<std::size_t> weight(value_id id) const {
     return id == no_value ? std::nullopt : weights_[id];
   }
@@ -268,7 +276,33 @@ class weight_planner {
 
   // --- operators ---
 
+  // What enters a body are the node's last inputs, for each of the body's: an If hands what its bodies capture, and
+  // Loop and Scan what they begin with. What leaves it are the body's last outputs, for each of the node's.
+  void walk_body(const node& n, const graph& body) {
+    weight_planner inside(body, weight_of_, 0, targets_);
+    inside.plans_ = std::move(plans_);
+    inside.sources_ = sources_;
+    inside.normalizes_ = normalizes_;
+    const std::size_t entering = std::min(body.inputs().size(), n.inputs.size());
+    for (std::size_t i = 1; i <= entering; ++i)
+      if (const value_id from = n.inputs[n.inputs.size() - i]; from != no_value)
+        inside.values_[body.inputs()[body.inputs().size() - i]] = at(from);
+    inside.walk();
+    const std::size_t leaving = std::min(body.outputs().size(), n.outputs.size());
+    for (std::size_t o = 1; o <= leaving; ++o)
+      set(n, n.outputs.size() - o, inside.at(body.outputs()[body.outputs().size() - o]));
+    sources_ = inside.sources_;
+    plans_ = std::move(inside.plans_);
+  }
+
   void visit(const node& n) {
+    bool enters = false;
+    for (const auto& [key, held] : n.attributes)
+      if (const auto* body = std::get_if<subgraph>(&held); body != nullptr && *body) {
+        walk_body(n, **body);
+        enters = true;
+      }
+    if (enters) return;
     if (n.inputs.empty() || n.inputs[0] == no_value || n.outputs.empty()) return;
     switch (n.op->kind) {
       case computation_kind::convolution:
@@ -582,6 +616,7 @@ class weight_planner {
   static constexpr double common_part = 0.35;
 
   const graph& graph_;
+  const weight_lookup& weight_of_;
   weight_targets targets_;
   std::vector<std::optional<std::size_t>> weights_;  // by value: the weight that it views
   std::vector<weight_plan> plans_;
