@@ -138,10 +138,11 @@ class opencl_executor {
   [[nodiscard]] std::uint64_t weight_bytes() const { return weights_.bytes(); }
   /// Bytes of the images that hold intermediate tensors; they stay from run to run, outside the arena.
   [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_memory_.bytes; }
-  /// Bytes of buffers and images for the graph's inputs and outputs, of all values of the symbols that are kept; bound
+  /// Bytes of buffers and images for the graph's inputs and outputs, which all values of the symbols share; bound
   /// memory is the caller's and counts nothing.
   [[nodiscard]] std::uint64_t caller_bytes() const {
     std::uint64_t bytes = 0;
+    for (const opencl::device_buffer& buffer : callers_) bytes += buffer.bytes();
     for (const instance& made : instances_)
       for (const planned_value& separate : made.memory.separate) bytes += made.buffers[separate.held].bytes();
     for (const auto& [v, image] : callers_images_) bytes += image.bytes();
@@ -248,6 +249,16 @@ class opencl_executor {
 
   instance& instance_for(const symbol_values& symbols);
 
+  /// Kernels that name memory of one of the values set their arguments again.
+  void forget_arguments(const std::set<value_id>& roots);
+
+  /// Bytes to allocate where `bytes` are needed and `before` were there: an eighth more where it grows by little, as in
+  /// a decoder that grows by a token a run, for which the next ones then find room. As many as needed under a limit.
+  [[nodiscard]] std::size_t grown(std::size_t bytes, std::size_t before) const;
+
+  /// Makes the buffers of inputs and outputs, which all dims share, as large as these dims need them.
+  void grow_callers(const run_memory& memory);
+
   /// What is on the device already, without the arena that a larger one would replace, and the new binding's share.
   void refuse_beyond_limit(const run_memory& memory) const;
 
@@ -263,6 +274,9 @@ class opencl_executor {
     return static_cast<std::size_t>(
         std::max<std::int64_t>(detail::bytes_of(program_->g->facts(v))->evaluate(symbols), 1));
   }
+
+  /// The buffer that all dims share for an input or output, where it has `bytes`; null for other values.
+  [[nodiscard]] opencl::device_buffer* caller_buffer(run_state& state, value_id root, std::size_t bytes);
 
   /// The buffer of a value: the caller's where it is bound; made now where its size was not known before the run.
   const opencl::device_buffer& buffer_of(run_state& state, value_id v);
@@ -370,6 +384,8 @@ class opencl_executor {
   image_memory image_memory_;
   std::vector<opencl::device_image> images_;                 // by object
   std::map<value_id, opencl::device_image> callers_images_;  // of inputs and outputs that are not bound
+  std::vector<opencl::device_buffer>
+      callers_;  // the same by root, of the largest dims so far; none of a body's program
   opencl::memory_placement placement_of_arena_;
   opencl::arena arena_;  // before what holds shares of it
   bound_memory bound_;   // before the kernels that it is an argument of

@@ -9,17 +9,43 @@ namespace dnnopt {
 inline void opencl_executor::exchange_memory() {
   const std::set<value_id> changed = bound_.take_changed();
   if (changed.empty()) return;
-  for (const value_id root : changed)
+  for (const value_id root : changed) {
     if (bound_.image_of_root(root) != nullptr) callers_images_.erase(root);
+    if (bound_.of_root(root) != nullptr && !callers_.empty()) callers_[root] = {};
+  }
   for (instance& made : instances_) {
     for (const value_id root : changed)
       if (bound_.of_root(root) != nullptr) made.buffers[root] = {};
+  }
+  forget_arguments(changed);
+}
+
+inline void opencl_executor::forget_arguments(const std::set<value_id>& roots) {
+  for (instance& made : instances_)
     for (std::size_t s = 0; s < made.kernels.size(); ++s)
       for (std::size_t k = 0; k < made.kernels[s].size(); ++k)
         for (const codegen::pointer_argument& argument : program_->steps[s].lowered.kernels[k].pointers)
-          if (argument.held != no_value && changed.contains(program_->roots[argument.held]))
+          if (argument.held != no_value && roots.contains(program_->roots[argument.held]))
             made.kernels[s][k].ready = false;
+}
+
+inline std::size_t opencl_executor::grown(std::size_t bytes, std::size_t before) const {
+  const std::size_t more = before + before / 8;
+  return where_->memory().limit() == 0 && bytes > before && bytes < more ? more : bytes;
+}
+
+inline void opencl_executor::grow_callers(const run_memory& memory) {
+  callers_.resize(program_->g->value_count());
+  std::set<value_id> replaced;
+  for (const planned_value& separate : memory.separate) {
+    opencl::device_buffer& buffer = callers_[separate.held];
+    if (bound_.of_root(separate.held) != nullptr || buffer.bytes() >= separate.bytes) continue;
+    const std::size_t bytes = grown(separate.bytes, buffer.bytes());
+    buffer = {};
+    buffer = where_->memory().allocate(bytes, program_->g->value_at(separate.held).name);
+    replaced.insert(separate.held);
   }
+  if (!replaced.empty()) forget_arguments(replaced);
 }
 
 inline opencl_executor::instance& opencl_executor::instance_for(const symbol_values& symbols) {
@@ -55,10 +81,13 @@ inline opencl_executor::instance& opencl_executor::instance_for(const symbol_val
   made.scratch.resize(program_->steps.size());
   for (std::size_t s = 0; s < program_->steps.size(); ++s)
     made.scratch[s].resize(program_->steps[s].lowered.scratch.size());
-  for (const planned_value& separate : made.memory.separate)
-    if (bound_.of_root(separate.held) == nullptr)
+  if (!program_->is_body) {
+    grow_callers(made.memory);
+  } else {
+    for (const planned_value& separate : made.memory.separate)
       made.buffers[separate.held] =
           where_->memory().allocate(separate.bytes, program_->g->value_at(separate.held).name);
+  }
   for (std::size_t s = 0; s < program_->steps.size(); ++s) {
     made.kernels[s].resize(program_->steps[s].lowered.kernels.size());
     for (prepared_kernel& kernel : made.kernels[s]) kernel.ready = false;
@@ -73,8 +102,11 @@ inline void opencl_executor::refuse_beyond_limit(const run_memory& memory) const
   if (limit == 0) return;
   device_share share;
   share.weights = where_->memory().figures().live_bytes - arena_.bytes();
-  for (const planned_value& separate : memory.separate)
-    if (bound_.of_root(separate.held) == nullptr) share.caller += separate.bytes;
+  for (const planned_value& separate : memory.separate) {
+    if (bound_.of_root(separate.held) != nullptr) continue;
+    const std::size_t held = callers_.empty() ? 0 : callers_[separate.held].bytes();
+    share.caller += std::max(separate.bytes, held) - held;
+  }
   const std::size_t arena = std::max(memory.arena_bytes, arena_.bytes());
   if (share.weights + share.caller + arena > limit) refuse_memory(*program_, memory, share, limit);
 }
@@ -84,8 +116,9 @@ inline void opencl_executor::enter(instance& made, opencl::command_queue& queue)
     // Commands of the turns before may be under way.
     if (program_->is_body && !arena_.empty()) queue.finish(wait_);
     for (instance& other : instances_) leave_arena(other);
+    const std::size_t bytes = grown(made.memory.arena_bytes, arena_.bytes());
     arena_ = {};
-    arena_ = opencl::arena(where_->memory().allocate(made.memory.arena_bytes, "the arena of intermediate tensors",
+    arena_ = opencl::arena(where_->memory().allocate(bytes, "the arena of intermediate tensors",
                                                      opencl::memory_access::read_write, placement_of_arena_));
   }
   // Bindings that came and went leave their regions behind.
@@ -105,8 +138,16 @@ inline void opencl_executor::enter(instance& made, opencl::command_queue& queue)
   const bool overwritten = poison_ || entered_ != &made;
   entered_ = &made;
   if (poison_ && !arena_.empty()) queue.fill(arena_.whole(), poison, 0, arena_.bytes());
-  if (!overwritten || made.memory.whole_run.empty()) return;
+  if (!overwritten) return;
+  bool stale = !made.memory.whole_run.empty();
   for (const value_id v : made.memory.whole_run) made.materialized[v] = false;
+  for (const planned_value& separate : made.memory.separate)
+    for (value_id v = 0; v < made.memory.homes.size(); ++v)
+      if (made.materialized[v] && made.memory.homes[v] == separate.held) {
+        stale = true;
+        made.materialized[v] = false;
+      }
+  if (!stale) return;
   for (auto& step : made.kernels)
     for (prepared_kernel& kernel : step) kernel.ready = false;
 }
@@ -140,6 +181,12 @@ inline bool opencl_executor::is_whole_run(const run_memory& memory, std::size_t 
   });
 }
 
+inline opencl::device_buffer* opencl_executor::caller_buffer(run_state& state, value_id root, std::size_t bytes) {
+  // What was bound while the dims were new has memory of the binding's own.
+  const value_id home = state.own.memory.homes[root];
+  return callers_.empty() || callers_[home].empty() || callers_[home].bytes() < bytes ? nullptr : &callers_[home];
+}
+
 inline const opencl::device_buffer& opencl_executor::buffer_of(run_state& state, value_id v) {
   const value_id root = program_->roots[v];
   if (opencl::device_buffer* const constant = weights_.find(root)) return *constant;
@@ -148,8 +195,9 @@ inline const opencl::device_buffer& opencl_executor::buffer_of(run_state& state,
     bound_.check_late(root, state.symbols);
     return *bound;
   }
-  opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
   const std::size_t bytes = bytes_of(root, state.symbols);
+  if (const opencl::device_buffer* const shared = caller_buffer(state, root, bytes)) return *shared;
+  opencl::device_buffer& buffer = state.own.buffers[state.own.memory.homes[root]];
   // An output whose size data decide is still held from the last run, which may have told a smaller one.
   if (!buffer.empty() && buffer.bytes() < bytes)
     state.pending.buffers.push_back(std::exchange(buffer, opencl::device_buffer()));
