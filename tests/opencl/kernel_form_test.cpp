@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 
+#include "runtime_fixture.hpp"
 #include "support/small_network.hpp"
 
 namespace dnnopt::testing {
@@ -93,6 +95,23 @@ TEST_CASE("what has no known rank falls back to the host in every form") {
     const tensor got = s.run(inputs)[0];
     CHECK(got.dims() == dim_list{320, 64});
     CHECK(std::equal(got.bytes().begin(), got.bytes().end(), want.bytes().begin(), want.bytes().end()));
+  }
+}
+
+TEST_CASE("programs of the provider that others are held against are not kept on disk") {
+  const opencl::testing::temporary_folder folder;
+  const model m = convolution_and_product();
+  compile_options options;
+  options.opened = std::make_shared<opened_device>("opencl", opencl::program_cache_options{.folder = folder.path()});
+  options.form = kernel_form::groups;
+  options.precision = precision::fp16;
+  for (const bool kept : {false, true}) {
+    options.matrix_steps = kept ? "none" : "plain";
+    {
+      session s = compile(m, options);
+      (void)s.run({{"x", ramp({2, 3, 9, 9})}});
+    }
+    CHECK(std::filesystem::exists(options.opened->programs.file()) == kept);
   }
 }
 
