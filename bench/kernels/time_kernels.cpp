@@ -139,7 +139,7 @@ class bench {
                }()),
         ops_(standard_ops()),
         form_(std::move(form)),
-        half_step_(opencl::measure_half_step(where_)) {
+        steps_(opencl::measure_half_steps(where_)) {
     std::printf("%s\n", where_.info().name.c_str());
   }
 
@@ -166,7 +166,7 @@ class bench {
     const codegen::block_view block{g, {n}, {out}};
     const device_info facts = with_form(where_.info(), find_kernel_form(form_).value_or(kernel_form::native));
     codegen::lower_options lowering = codegen::default_lower_options(&facts);
-    if (!facts.prefers_vectors()) lowering.half_step = half_step_;
+    if (!facts.prefers_vectors()) lowering.steps = steps_;
     if (const char* const growth = std::getenv("DNNOPT_WEIGHT_GROWTH")) lowering.weight_growth = std::atof(growth);
     codegen::lowered_node lowered = codegen::lower(block, lowering);
     codegen::tuning_table chosen;
@@ -350,7 +350,7 @@ class bench {
   opencl::program_cache cache_;
   op_set ops_;
   std::string form_;
-  const codegen::matrix_step* half_step_;  ///< what multiplies halves on the device; null: nothing does
+  codegen::half_steps steps_;  ///< what multiplies halves on the device
   std::size_t binaries_ = 0;
 };
 

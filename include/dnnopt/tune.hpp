@@ -64,7 +64,7 @@ namespace detail {
   const device_info seen = with_form(where.info(), options.form);
   codegen::lower_options lowering = codegen::default_lower_options(&seen);
   if (!seen.prefers_vectors() && holds_halves(*optimized, options.precision))
-    lowering.half_step = half_step_of(*options.opened, options.matrix_steps);
+    lowering.steps = half_steps_of(*options.opened, options.matrix_steps);
   lowering.half_products = options.precision == precision::fp16_arithmetic && where.info().fp16;
   if (stores_halves(options.precision)) optimized = narrow_storage(optimized, lowering).g;
   const program made = make_program(optimized, lowering, options.require_device);

@@ -45,15 +45,27 @@ double largest_difference(const tensor& got, const tensor& want) {
 struct steps : kernel_bench {
   steps() {
     work_group = 256;
-    half_step = &codegen::plain_step;
+    half_steps = {&codegen::plain_step, nullptr};
   }
-  /// Runs the case and compares; the last kernel is of that version, or adds the sums of one that is.
+  /// Runs the case with either kind of plain steps and compares; the last kernel is of that version, or adds the sums
+  /// of one that is.
   void check(const node_case& c, const std::string& version) {
     const std::vector<tensor> want = expect(c);
+    const codegen::half_steps wanted = half_steps;
+    if (wanted.of_waves != nullptr) {
+      half_steps = {nullptr, &codegen::plain_tiles};
+      compare(c, version, want);
+      if (version.ends_with("steps")) CHECK(plans.front().step == "plain_tiles");
+    }
+    half_steps = wanted;
+    compare(c, version, want);
+  }
+  void compare(const node_case& c, const std::string& version, const std::vector<tensor>& want) {
     const kernel_run got = run(c, device_form::groups, want);
     std::vector<std::string> ran = got.versions;
     if (ran.size() > 1 && ran.back() == "matrix_partials") ran.pop_back();
     REQUIRE_FALSE(ran.empty());
+    CAPTURE(passed_over);
     CHECK(ran.back() == version);
     CHECK(largest_difference(got.outputs[0], want[0]) <= tolerance_of(want[0].type()));
   }
@@ -62,7 +74,7 @@ struct steps : kernel_bench {
     codegen::tuning_table table;
     table.set(shape, std::move(values));
     tuned = &table;
-    check(c, version);
+    compare(c, version, expect(c));
     tuned = nullptr;
   }
 };
@@ -93,17 +105,24 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
       {matmul({36, 96}, {96, 72}), "matrix_steps 1 36 72 96"},
       {matmul({2, 17, 77}, {2, 77, 35}), "matrix_steps 2 17 35 77"}};
   for (const auto& [product, shape] : products)
-    for (std::int64_t tile = 0; tile < 8; ++tile)
+    for (std::size_t tile = 0; tile < codegen::step_tile_table.size(); ++tile)
       for (const std::int64_t splits : {1, 3}) {
+        const codegen::step_tile& sizes = codegen::step_tile_table[tile];
         // Fat tiles take a processor's compiler seconds.
-        if ((tile < 3 || splits == 3) && product.inputs[0].rank() == 3) continue;
-        if (tile < 3 && splits == 3) continue;
-        const codegen::step_tile& sizes = codegen::step_tile_table[static_cast<std::size_t>(tile)];
+        const bool fat = sizes.row_steps * sizes.column_steps > 4 && !sizes.from_tiles;
+        if ((fat || splits == 3) && product.inputs[0].rank() == 3) continue;
+        if (fat && splits == 3) continue;
         CAPTURE(shape, tile, splits);
-        check_tuned(product, shape, {tile, splits}, "matrix_steps");
+        half_steps = {&codegen::plain_step, sizes.from_tiles ? &codegen::plain_tiles : nullptr};
+        check_tuned(product, shape, {static_cast<std::int64_t>(tile), splits}, "matrix_steps");
+        const std::int64_t inner = product.inputs[0].dims().back();
         const bool taken =
+            (splits == 1 || inner > (splits - 1) * codegen::round_up((inner + splits - 1) / splits, sizes.inner)) &&
             static_cast<std::uint64_t>(sizes.local_bytes(codegen::plain_step)) <= where().info().local_memory_bytes;
-        if (taken) CHECK(plans.front().local[0] == static_cast<std::size_t>(sizes.items(codegen::plain_step)));
+        if (taken) {
+          CHECK(plans.front().local[0] == static_cast<std::size_t>(sizes.items(codegen::plain_step)));
+          CHECK(plans.front().step == (sizes.from_tiles ? "plain_tiles" : "plain"));
+        }
       }
 }
 
@@ -159,6 +178,48 @@ TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference", "
   check(line, "convolution_steps");
 }
 
+TEST_CASE_METHOD(steps, "convolutions in steps read and write texels along channels", "[matrix_steps]") {
+  struct shape_row {
+    dim_list x, w;
+    std::int64_t pad, stride, dilation, group;
+  };
+  const std::vector<shape_row> rows{
+      {{2, 8, 9, 11}, {20, 8, 3, 3}, 1, 1, 1, 1},  {{1, 40, 7, 7}, {13, 40, 3, 3}, 1, 2, 1, 1},
+      {{3, 6, 8, 8}, {24, 6, 1, 1}, 0, 1, 1, 1},   {{1, 16, 12, 9}, {16, 8, 3, 3}, 2, 1, 2, 2},
+      {{2, 12, 7, 7}, {36, 12, 1, 1}, 0, 2, 1, 1}, {{1, 3, 21, 17}, {18, 3, 7, 7}, 3, 2, 1, 1},
+  };
+  const texel_layout layout{1, memory_object::buffer, 0};
+  for (const shape_row& r : rows)
+    for (const bool read : {true, false})
+      for (const bool written : {true, false}) {
+        if (!read && !written) continue;
+        CAPTURE(r.x, r.w, read, written);
+        node_case c{"Conv", {f16(r.x, 1), f16(r.w, 2), f16({r.w[0]}, 3)}, {false, true, true}, {}, 1};
+        c.attributes.set("pads", std::vector<std::int64_t>{r.pad, r.pad, r.pad, r.pad});
+        c.attributes.set("strides", std::vector<std::int64_t>{r.stride, r.stride});
+        c.attributes.set("dilations", std::vector<std::int64_t>{r.dilation, r.dilation});
+        c.attributes.set("group", r.group);
+        if (read) c.texels = {layout};
+        // Texels of a group's results hold no others.
+        if (written && (r.group == 1 || r.w[0] / r.group % 4 == 0)) c.result_texels = {layout};
+        // What fills the caller's texels may be anything, so that it is not multiplied.
+        if (read && r.x[1] % 4 != 0) {
+          compare(c, "convolution_tiles", expect(c));
+          continue;
+        }
+        check(c, "convolution_steps");
+        const std::string source = std::string(plans.front().source);
+        CHECK((source.find("#define DNNOPT_B_TESTED 1\n") != std::string::npos) == read);
+      }
+  // What steps cannot copy takes other frames: weights that are computed, texels along another dim.
+  node_case computed{"Conv", {f16({1, 8, 6, 6}, 1), f16({8, 8, 3, 3}, 2)}, {false, false}, {}, 1};
+  CHECK_NOTHROW(compare(computed, "convolution_steps", expect(computed)));
+  node_case c{"Conv", {f16({1, 8, 6, 6}, 1), f16({8, 8, 3, 3}, 2)}, {false, true}, {}, 1};
+  c.texels = {texel_layout{2, memory_object::buffer, 0}};
+  const std::vector<std::string> ran = run(c, device_form::groups, expect(c)).versions;
+  CHECK(std::find(ran.begin(), ran.end(), "convolution_steps") == ran.end());
+}
+
 TEST_CASE_METHOD(steps, "kernels in steps build beside each other in one program", "[matrix_steps]") {
   std::vector<codegen::kernel_plan> all;
   const node_case attention{
@@ -186,9 +247,9 @@ TEST_CASE_METHOD(steps, "products that hold no halves, or on other devices, run 
   check(mixed, "matrix_steps");
   const std::vector<tensor> want = expect(mixed);
   CHECK(run(mixed, device_form::vectors, want).versions.back() == "matrix_panels");
-  half_step = nullptr;
+  half_steps = {};
   check(mixed, "matrix_tiles");
-  half_step = &codegen::plain_step;
+  half_steps = {&codegen::plain_step, nullptr};
   work_group = 64;
   check(mixed, "matrix_tiles");
 }
@@ -199,7 +260,7 @@ namespace {
 struct stepped_blocks : blocks {
   stepped_blocks() {
     work_group = 256;
-    half_step = &codegen::plain_step;
+    half_steps = {&codegen::plain_step, nullptr};
   }
   /// Stores a value in halves, and gives every input and constant elements that halves hold.
   void narrow(value_id v) {
@@ -322,6 +383,10 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
   CHECK(codegen::find_matrix_step("none") == nullptr);
   for (const codegen::matrix_step& step : codegen::matrix_step_table)
     for (const codegen::step_tile& tile : codegen::step_tile_table) {
+      if (tile.from_tiles != step.from_tiles()) continue;
+      CHECK(tile.wave_rows % step.waves == 0);
+      // Columns of waves side by side begin at a panel.
+      if (tile.from_tiles) CHECK((tile.wave_columns == 1 || tile.column_steps % 4 == 0));
       CHECK(tile.stages >= 2);
       CHECK(tile.inner % step.inner == 0);
       // Lines of a tile are powers of two, by which chunks are exchanged.
@@ -333,6 +398,7 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
 
 TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one that does not", "[matrix_steps]") {
   CHECK(opencl::step_works(where(), codegen::plain_step));
+  CHECK(opencl::step_works(where(), codegen::plain_tiles));
   // The extension of another device's compiler.
   codegen::matrix_step other = codegen::plain_step;
   other.extension = "cl_nobody_has_this";
@@ -347,14 +413,21 @@ TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one t
   wrong.replace(at, 21, "column < 9 ? from_b.x");
   other.text = wrong;
   CHECK_FALSE(opencl::step_works(where(), other));
+  other = codegen::plain_tiles;
+  std::string wrong_tiles(codegen::plain_tiles.text);
+  const std::size_t along = wrong_tiles.find("along / 8, chunks, lines");
+  REQUIRE(along != std::string::npos);
+  wrong_tiles.replace(along, 24, "along / 8, chunks, line");
+  other.text = wrong_tiles;
+  CHECK_FALSE(opencl::step_works(where(), other));
 }
 
 TEST_CASE("what multiplies halves on a device is kept in a file beside its programs", "[matrix_steps]") {
   opencl::context where(opencl::select_device("opencl"));
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "dnnopt_step_facts";
   std::filesystem::remove_all(folder);
-  const codegen::matrix_step* found = opencl::half_step_of(where, folder);
-  CHECK(found == opencl::measure_half_step(where));
+  const codegen::half_steps found = opencl::half_steps_of(where, folder);
+  CHECK(found == opencl::measure_half_steps(where));
   REQUIRE(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()) == 1);
   const std::filesystem::path file = std::filesystem::directory_iterator(folder)->path();
   // What the file says is believed; a damaged one is measured anew.
@@ -366,10 +439,10 @@ TEST_CASE("what multiplies halves on a device is kept in a file beside its progr
     text = whole.str();
   }
   const std::string identity = text.substr(0, text.rfind('\n', text.size() - 2) + 1);
-  std::ofstream(file, std::ios::binary) << identity << "plain\n";
-  CHECK(opencl::half_step_of(where, folder) == &codegen::plain_step);
-  std::ofstream(file, std::ios::binary) << identity << "pla";
-  CHECK(opencl::half_step_of(where, folder) == found);
+  std::ofstream(file, std::ios::binary) << identity << "plain plain_tiles\n";
+  CHECK(opencl::half_steps_of(where, folder) == codegen::half_steps{&codegen::plain_step, &codegen::plain_tiles});
+  std::ofstream(file, std::ios::binary) << identity << "plain pla";
+  CHECK(opencl::half_steps_of(where, folder) == found);
   std::filesystem::remove_all(folder);
 }
 

@@ -47,7 +47,7 @@ program program_of(const std::string& network, const setting& s) {
   auto g = std::make_shared<const graph>(optimize(source, options, report));
   codegen::lower_options lowering = codegen::default_lower_options(&s.device);
   if (s.stored == precision::fp16) {
-    lowering.half_step = &codegen::plain_step;
+    lowering.steps = {&codegen::plain_step, nullptr};
     g = narrow_storage(g, lowering).g;
   }
   return make_program(g, lowering, false);

@@ -238,6 +238,30 @@ TEST_CASE("a folder that cannot be written is told, not thrown") {
   CHECK(result.failure.find("/dev/null/no") != std::string::npos);
 }
 
+TEST_CASE("hidden instructions are revealed in the text of their target alone") {
+  CHECK(opencl::revealed_target("-cl-mad-enable -DDNNOPT_REVEALED_FOR=sm_90a -DX").compare("sm_90a") == 0);
+  CHECK(opencl::revealed_target("-cl-mad-enable").empty());
+  const std::string text = ".version 9.0\n.target sm_90, texmode_independent\n{ /*+ wgmma.fence; +*/ }\n/* kept */";
+  CHECK(opencl::revealed_text(text + std::string(2, '\0'), "sm_90a") ==
+        ".version 9.0\n.target sm_90a, texmode_independent\n{  wgmma.fence;  }\n/* kept */");
+  // A driver's text that is revealed already, of another device, and no text at all.
+  CHECK(opencl::revealed_text(".target sm_90a\n", "sm_90a") == ".target sm_90a\n");
+  CHECK_FALSE(opencl::revealed_text(".target sm_100, texmode_independent\n", "sm_90a"));
+  CHECK_FALSE(opencl::revealed_text(".target sm_9\n", "sm_90a"));
+  CHECK_FALSE(
+      opencl::revealed_text("\x7f"
+                            "ELF",
+                            "sm_90a"));
+}
+
+TEST_CASE("a program whose text is not one of the target does not build") {
+  opencl::context where(opencl::select_device("opencl"));
+  opencl::program_cache programs(where, {.on_disk = false, .folder = {}});
+  const opencl::program_request request{"hidden", "__kernel void k(__global int* a) { a[0] = 1; }",
+                                        "-DDNNOPT_REVEALED_FOR=nobody"};
+  CHECK_THROWS_WITH(programs.build(request), Catch::Contains("its text is not one for nobody"));
+}
+
 TEST_CASE("a program that does not build tells log, options and name") {
   context where = testing::first_context();
   program_cache cache(where, {.on_disk = false});

@@ -38,8 +38,8 @@ struct lower_options {
   double weight_growth = std::numeric_limits<double>::infinity();
   /// Whether frames multiply in halves where both operands are stored in them (precision::fp16_arithmetic).
   bool half_products = false;
-  /// What multiplies halves on the device in matrix steps; null: nothing does, or nobody looked.
-  const matrix_step* half_step = nullptr;
+  /// What multiplies halves on the device in matrix steps; none: nothing does, or nobody looked.
+  half_steps steps{};
   /// By a block's node (placed_node::id), the most work-items of its work-groups where its kernels were found to allow
   /// fewer than the device does (backend/run/refused_work_groups.hpp); null: nothing was found.
   const std::map<node_id, std::size_t>* work_group_limits = nullptr;

@@ -2,9 +2,10 @@
 // does.
 //
 // A *matrix step* is a product of small matrices that a group of neighbouring work-items computes together, each
-// holding a share of the operands and of the sums. Devices have units for it under many names; a row of the table below
-// is one way to reach one. Which rows work on a device is a fact that backend/measure/step_facts.hpp finds out; kernels
-// ask for a step, never for a vendor.
+// holding a share of the operands and of the sums; or of larger ones, by several such groups (waves), from tiles in
+// local memory. Devices have units for it under many names; a row of the table below is one way to reach one. Which
+// rows work on a device is a fact that backend/measure/step_facts.hpp finds out; kernels ask for a step, never for a
+// vendor.
 #ifndef DNNOPT_BACKEND_CODEGEN_MATRIX_STEP_HPP
 #define DNNOPT_BACKEND_CODEGEN_MATRIX_STEP_HPP
 
@@ -32,11 +33,44 @@ inline constexpr std::string_view step_mma_sync =
 #include <dnnopt/backend/codegen/frames/steps/step_mma_sync.cl>
     "#endif\n";
 
+inline constexpr std::string_view tiles_plain =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/step_plain.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/tiles_plain.cl>
+    "#endif\n";
+
+inline constexpr std::string_view tiles_wgmma =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/step_mma_sync.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/tiles_wgmma.cl>
+    "#endif\n";
+
 }  // namespace dnnopt::kernels
 
 namespace dnnopt::codegen {
 
-/// A provider of matrix steps: `rows` x `inner` elements times `inner` x `columns`, by `items` neighbouring work-items.
+/// What products in steps take, in nanoseconds, by which their tiles are chosen (docs/measurements/kernels.md).
+struct step_times {
+  double start = 1300;  ///< of a work-group: its first tiles, its store
+  double half = 0.05;   ///< of a half that comes to a multiprocessor's local memory
+  double step = 1.5;    ///< of a step on a multiprocessor that is full,
+  double share = 1.3;   ///< and of an operand's share that a wave reads for it
+  double late = 300;    ///< what a tile waits for that is copied only while one other is used
+  double tile = 80;     ///< what a work-group by itself waits for in each tile,
+  double inner = 33;    ///< and for each step along the inner elements
+};
+
+/// Of mma_sync, fitted on an H200, and of wgmma, on an H100.
+inline constexpr step_times mma_sync_times{};
+inline constexpr step_times wgmma_times{3020, 0.0294, 2.39, 0, 73, 195, 0};
+
+/// A provider of matrix steps: `rows` x `inner` elements times `inner` x `columns`, by `items` neighbouring work-items
+/// (a wave), each with its shares of the operands. One of several `waves` multiplies `waves` x `rows` rows by some
+/// steps side by side at once and reads both operands from local memory.
 struct matrix_step {
   std::string_view name;
   dtype operands = dtype::float16;  ///< of both operands; sums are float
@@ -51,18 +85,40 @@ struct matrix_step {
   std::string_view text;
   /// Bytes of local memory that a work-item needs for each operand of a step that it holds.
   std::int64_t exchange_bytes = 0;
+  std::int64_t waves = 1;      ///< that multiply together; more than one: from tiles in local memory
+  std::string_view options{};  ///< that its programs are built with
+  step_times times{};
+
+  [[nodiscard]] constexpr bool from_tiles() const noexcept { return waves > 1; }
 };
 
-/// All providers, the best first. The last is plain OpenCL C: it runs everywhere, is slow, and is what tests and the
-/// probe hold the others against; no device gets it by itself.
+/// All providers, the best of each kind first. Those in plain OpenCL C run everywhere, are slow, and are what tests and
+/// the probe hold the others against; no device gets them by itself.
 inline constexpr std::array matrix_step_table{
     matrix_step{"mma_sync", dtype::float16, 16, 16, 16, 32, "cl_nv_compiler_options", kernels::step_places,
                 kernels::step_mma_sync, 0},
+    matrix_step{"wgmma", dtype::float16, 16, 16, 16, 32, "cl_nv_compiler_options", kernels::step_places,
+                kernels::tiles_wgmma, 0, 4, "-DDNNOPT_REVEALED_FOR=sm_90a", wgmma_times},
+    matrix_step{"plain_tiles", dtype::float16, 16, 16, 16, 32, "", kernels::step_places, kernels::tiles_plain, 0, 4},
     matrix_step{"plain", dtype::float16, 16, 16, 16, 32, "", kernels::step_places, kernels::step_plain, 16},
 };
 
-/// The provider in plain OpenCL C.
+/// The providers in plain OpenCL C.
 inline constexpr const matrix_step& plain_step = matrix_step_table.back();
+inline constexpr const matrix_step& plain_tiles = matrix_step_table[matrix_step_table.size() - 2];
+
+/// Whether a provider is one of plain OpenCL C.
+[[nodiscard]] constexpr bool is_plain(const matrix_step& step) noexcept {
+  return step.name == plain_step.name || step.name == plain_tiles.name;
+}
+
+/// What multiplies halves on a device: by shares of waves, and from tiles; null: nothing does.
+struct half_steps {
+  const matrix_step* of_waves = nullptr;
+  const matrix_step* of_tiles = nullptr;
+
+  friend bool operator==(const half_steps&, const half_steps&) = default;
+};
 
 /// The provider of a name, or null.
 [[nodiscard]] constexpr const matrix_step* find_matrix_step(std::string_view name) noexcept {

@@ -46,15 +46,23 @@ struct constant_operand {
   [[nodiscard]] texel_extents extents() const { return {(outer + 3) / 4, batch * inner}; }
 };
 
-/// Packs a constant operand as texels once and defines `name`(names...), which reads four neighbours of `outer_index`
-/// (a multiple of four) at `inner_index` of matrix `batch_index`. `read(b, z, i, k)` emits an element. The function
-/// returns a float4; where `as_bits`, and halves are packed in a buffer, their bits as uint2: returns whether it does.
+/// Texels that a constant operand is packed in: their scratch buffer and what they are.
+struct packed_operand {
+  std::size_t scratch = 0;
+  texel_storage storage;
+
+  /// Where four neighbours of `outer` (a multiple of four) stand at `inner` of matrix `batch`.
+  [[nodiscard]] texel_place place(const constant_operand& operand, const index_expr& batch, const index_expr& outer,
+                                  const index_expr& inner) const {
+    return {floordiv(outer, 4), batch * operand.inner + inner, storage.extents.width};
+  }
+};
+
+/// Packs a constant operand as texels of `type` once, by a kernel of `result.prepare`. `read(b, z, i, k)` emits an
+/// element.
 template <class Read>
-bool define_texel_constant(lowered_node& result, kernel_builder& b, const lowering_site& site,
-                           const constant_operand& operand, std::string_view name, std::span<const std::string> names,
-                           const index_expr& batch_index, const index_expr& outer_index, const index_expr& inner_index,
-                           Read&& read, bool as_bits = false) {
-  const dtype type = packed_type(site.block, operand.id);
+[[nodiscard]] packed_operand pack_texel_constant(lowered_node& result, const lowering_site& site,
+                                                 const constant_operand& operand, dtype type, Read&& read) {
   std::string why;
   const texel_storage storage = choose_object(operand.extents(), type, site.options.memory, site.options.device, why);
   if (!why.empty())
@@ -85,9 +93,22 @@ bool define_texel_constant(lowered_node& result, kernel_builder& b, const loweri
                        storage.layer_rows, type, four));
   const std::string statements = own.take();
   result.prepare.push_back(own.finish_items(kernels::prelude, statements, i, count, "pack"));
+  return {number, storage};
+}
 
-  const texel_place place{floordiv(outer_index, 4), batch_index * operand.inner + inner_index, width};
-  const std::string held = b.scratch_texels(number, storage, false);
+/// Packs a constant operand as texels once and defines `name`(names...), which reads four neighbours of `outer_index`
+/// (a multiple of four) at `inner_index` of matrix `batch_index`. `read(b, z, i, k)` emits an element. The function
+/// returns a float4; where `as_bits`, and halves are packed in a buffer, their bits as uint2: returns whether it does.
+template <class Read>
+bool define_texel_constant(lowered_node& result, kernel_builder& b, const lowering_site& site,
+                           const constant_operand& operand, std::string_view name, std::span<const std::string> names,
+                           const index_expr& batch_index, const index_expr& outer_index, const index_expr& inner_index,
+                           Read&& read, bool as_bits = false) {
+  const dtype type = packed_type(site.block, operand.id);
+  const packed_operand packed = pack_texel_constant(result, site, operand, type, std::forward<Read>(read));
+  const texel_storage& storage = packed.storage;
+  const texel_place place = packed.place(operand, batch_index, outer_index, inner_index);
+  const std::string held = b.scratch_texels(packed.scratch, storage, false);
   const bool bits = as_bits && type == dtype::float16 && storage.object == memory_object::buffer;
   std::string text =
       std::string("static inline ") + (bits ? "uint2 " : "float4 ") + std::string(name) + "(DNNOPT_PARAMETERS";

@@ -21,7 +21,7 @@ namespace dnnopt::codegen {
 /// One parameter of a kernel family and the values that a tuner tries.
 struct tunable_parameter {
   std::string_view name;
-  std::array<std::int64_t, 8> values{};
+  std::array<std::int64_t, 17> values{};
   std::size_t count = 0;
 
   [[nodiscard]] constexpr std::span<const std::int64_t> choices() const noexcept { return {values.data(), count}; }
@@ -45,7 +45,7 @@ inline constexpr std::array tuning_spaces{
                   tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}, tunable_parameter{"teams", {1, 2, 4}, 3}},
                  3},
     tuning_space{"matrix_steps",
-                 {tunable_parameter{"tile", {0, 1, 2, 3, 4, 5, 6, 7}, 8},
+                 {tunable_parameter{"tile", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 17},
                   tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}},
                  2},
     tuning_space{"matrix_panels",

@@ -57,20 +57,22 @@ struct device_lowering {
   return false;
 }
 
-/// What multiplies halves in matrix steps on a device, by compile_options::matrix_steps; null where nothing does. Finds
-/// out what works where that is "automatic". Errors: invalid_argument for a name that no provider has; those of
-/// devices.
-[[nodiscard]] inline const codegen::matrix_step* half_step_of(opened_device& device, std::string_view wanted) {
-  if (wanted == "automatic") return device.half_step();
-  if (wanted == "none") return nullptr;
+/// What multiplies halves in matrix steps on a device, by compile_options::matrix_steps. Finds out what works where
+/// that is "automatic". A provider's name gives that alone; one from tiles has beside it, for what does not multiply
+/// from tiles, the device's own or, in plain OpenCL C, the plain one. Errors: invalid_argument for a name that no
+/// provider has; those of devices.
+[[nodiscard]] inline codegen::half_steps half_steps_of(opened_device& device, std::string_view wanted) {
+  if (wanted == "automatic") return device.steps();
+  if (wanted == "none") return {};
   const codegen::matrix_step* named = codegen::find_matrix_step(wanted);
   if (named == nullptr)
     throw error(errc::invalid_argument, "'" + std::string(wanted) + "' is not among the matrix steps: automatic, none" +
                                             codegen::matrix_step_names(", "));
-  return named;
+  if (!named->from_tiles()) return {named, nullptr};
+  return {is_plain(*named) ? &codegen::plain_step : device.steps().of_waves, named};
 }
 
-/// Of an opened device; what multiplies halves on it is `matrix_steps` (half_step_of) where `stored` or `g` has some
+/// Of an opened device; what multiplies halves on it is `matrix_steps` (half_steps_of) where `stored` or `g` has some
 /// and the kernels are not those for wide vectors. The device is measured where `g` resamples and images are wanted,
 /// and a note says so where it could not be. `exchanged` is what exchange_texels is told. Preconditions: `device` and
 /// `tuned`, which may be null, outlive the result.
@@ -83,7 +85,7 @@ struct device_lowering {
   device_lowering result = lowering_for(device.context.info(), wanted, tuned, form);
   if (!result.seen->prefers_vectors() && holds_halves(g, stored)) {
     try {
-      result.options.half_step = half_step_of(device, matrix_steps);
+      result.options.steps = half_steps_of(device, matrix_steps);
     } catch (const error& e) {
       if (e.code() == errc::invalid_argument) throw;
       result.notes.push_back(std::string("matrix steps could not be looked for: ") + e.what());

@@ -36,15 +36,16 @@ struct opened_device {
     }
     return *facts_;
   }
-  /// What multiplies halves on the device in matrix steps, or null: from the file beside the programs, or found out now
-  /// (half_step_of in step_facts.hpp: two small kernels). Errors: those of devices. Several threads may call it.
-  [[nodiscard]] const codegen::matrix_step* half_step() {
+  /// What multiplies halves on the device in matrix steps: from the file beside the programs, or found out now
+  /// (half_steps_of in step_facts.hpp: two small kernels for each provider). Errors: those of devices. Several threads
+  /// may call it.
+  [[nodiscard]] const codegen::half_steps& steps() {
     const std::lock_guard lock(mutex_);
-    if (!half_step_) {
+    if (!steps_) {
       opencl::context measured(context.where());
-      half_step_ = opencl::half_step_of(measured, facts_folder_);
+      steps_ = opencl::half_steps_of(measured, facts_folder_);
     }
-    return *half_step_;
+    return *steps_;
   }
   /// Takes `known` for what would be measured. Precondition: nobody holds what facts() returned.
   void set_facts(const device_facts& known) {
@@ -57,9 +58,9 @@ struct opened_device {
     return options.on_disk ? options.folder : std::filesystem::path();
   }
 
-  std::mutex mutex_;  // guards facts_ and half_step_
+  std::mutex mutex_;  // guards facts_ and steps_
   std::optional<device_facts> facts_;
-  std::optional<const codegen::matrix_step*> half_step_;
+  std::optional<codegen::half_steps> steps_;
   std::filesystem::path facts_folder_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/sources.hpp>
+#include <dnnopt/backend/codegen/frames/steps/parameters.hpp>
 #include <dnnopt/backend/codegen/matrix_step.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/kernel_launch.hpp>
@@ -99,30 +101,142 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
 
 }  // namespace detail
 
+namespace detail {
+
+/// Around matrix_steps.cl: operands and result in memory of their own, rows or columns one after the other.
+inline constexpr std::string_view tile_probe = R"CLC(
+#define DNNOPT_PARAMETERS __global const half* restrict b0, __global const half* restrict b1, __global float* restrict b2
+#define DNNOPT_ARGUMENTS b0, b1, b2
+#define DNNOPT_A_INNER_FIRST (1 - DNNOPT_ACROSS)
+#define DNNOPT_B_INNER_FIRST DNNOPT_ACROSS
+#define DNNOPT_A_COPY 8
+#define DNNOPT_B_COPY 8
+#define DNNOPT_FROM_TILES 1
+#define dnnopt_within_half(value) clamp(value, -65504.0f, 65504.0f)
+static inline __global const half* dnnopt_address_a(DNNOPT_PARAMETERS, const int z, const int m, const int k) { return b0 + (DNNOPT_ACROSS ? k * DNNOPT_M + m : m * DNNOPT_K + k); }
+static inline __global const half* dnnopt_address_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) { return b1 + (DNNOPT_ACROSS ? n * DNNOPT_K + k : k * DNNOPT_N + n); }
+static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, const int n, float value) { b2[m * DNNOPT_N + n] = value; }
+)CLC";
+
+/// Whether products of small matrices, read along and across lines, are exact with a provider of tiles. Errors: those
+/// of building and running them.
+[[nodiscard]] inline bool multiplies_tiles(context& where, const codegen::matrix_step& step) {
+  program_cache programs(where, {.on_disk = false, .folder = {}});
+  command_queue queue = where.make_queue();
+  constexpr std::size_t m = 144;
+  constexpr std::size_t n = 136;
+  constexpr std::size_t k = 88;
+  std::vector<float16> a(m * k);
+  std::vector<float16> b(k * n);
+  // Whole numbers, so that every sum is exact in whatever order it is taken.
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = float16(static_cast<float>(static_cast<int>(i * i * 7 % 23) - 11));
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = float16(static_cast<float>(static_cast<int>(i * i * 5 % 19) - 9));
+  const device_buffer first = where.memory().allocate(a.size() * 2, "matrix step");
+  const device_buffer second = where.memory().allocate(b.size() * 2, "matrix step");
+  const device_buffer result = where.memory().allocate(m * n * 4, "matrix step");
+  queue.upload(first, std::as_bytes(std::span(a)), 0, true);
+  queue.upload(second, std::as_bytes(std::span(b)), 0, true);
+  for (const bool across : {false, true}) {
+    const codegen::step_tile tile =
+        across ? codegen::step_tile{8, 1, 1, 4, 32, 3, true} : codegen::step_tile{4, 1, 1, 8, 64, 2, true};
+    std::string defines;
+    const auto define = [&](std::string_view name, std::size_t value) {
+      defines += "#define DNNOPT_" + std::string(name) + " " + std::to_string(value) + "\n";
+    };
+    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+    define("M", m);
+    define("N", n);
+    define("K", k);
+    define("ACROSS", across ? 1 : 0);
+    define("WAVE_ROWS", size(tile.wave_rows));
+    define("WAVE_COLUMNS", size(tile.wave_columns));
+    define("ROW_STEPS", size(tile.row_steps));
+    define("COLUMN_STEPS", size(tile.column_steps));
+    define("TILE_INNER", size(tile.inner));
+    define("STAGES", size(tile.stages));
+    const cl::Program program =
+        programs.build({"matrix step",
+                        std::string(kernels::prelude) + std::string(step.places) + std::string(step.text) + defines +
+                            std::string(tile_probe) + std::string(kernels::matrix_steps),
+                        std::string(step.options)});
+    prepared_launch launch(program, where.where(), "dnnopt_kernel");
+    launch.set(0, first);
+    launch.set(1, second);
+    launch.set(2, result);
+    const std::size_t items = size(tile.items(step));
+    const std::size_t columns = (n + size(tile.columns(step)) - 1) / size(tile.columns(step));
+    const std::size_t rows = (m + size(tile.rows(step)) - 1) / size(tile.rows(step));
+    launch.set_size({3, {columns * items, rows, 1}, {items, 1, 1}});
+    launch.enqueue(queue);
+    std::vector<float> got(m * n);
+    queue.download(result, std::as_writable_bytes(std::span(got)));
+    queue.finish();
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        float want = 0;
+        for (std::size_t e = 0; e < k; ++e)
+          want += static_cast<float>(a[across ? e * m + i : i * k + e]) *
+                  static_cast<float>(b[across ? j * k + e : e * n + j]);
+        if (got[i * n + j] != want) return false;
+      }
+  }
+  return true;
+}
+
+}  // namespace detail
+
 /// Whether a provider works on the device: its text may be given to the compiler, builds, and does what the plain one
-/// does. Builds two small kernels.
+/// does, or gives the products that it should. Builds two small kernels.
 [[nodiscard]] inline bool step_works(context& where, const codegen::matrix_step& step) {
   if (!step.extension.empty() && !where.info().has_extension(step.extension)) return false;
   try {
+    if (step.from_tiles()) return detail::multiplies_tiles(where, step);
     return detail::probed(where, step) == detail::probed(where, codegen::plain_step);
   } catch (const error&) {
     return false;
   }
 }
 
-/// The best provider that multiplies halves on the device; null where only the plain one does.
-[[nodiscard]] inline const codegen::matrix_step* measure_half_step(context& where) {
-  for (const codegen::matrix_step& step : codegen::matrix_step_table)
-    if (&step != &codegen::plain_step && step.operands == dtype::float16 && step_works(where, step)) return &step;
-  return nullptr;
+/// The best providers that multiply halves on the device; null where only plain ones do.
+[[nodiscard]] inline codegen::half_steps measure_half_steps(context& where) {
+  codegen::half_steps found;
+  for (const codegen::matrix_step& step : codegen::matrix_step_table) {
+    const codegen::matrix_step*& one = step.from_tiles() ? found.of_tiles : found.of_waves;
+    if (one == nullptr && !is_plain(step) && step.operands == dtype::float16 && step_works(where, step)) one = &step;
+  }
+  return found;
 }
+
+namespace detail {
+
+/// Names of providers, "none" for null, with a space between them; and what such a text names, where it does.
+[[nodiscard]] inline std::string text_of(const codegen::half_steps& steps) {
+  const auto name = [](const codegen::matrix_step* step) {
+    return step == nullptr ? std::string("none") : std::string(step->name);
+  };
+  return name(steps.of_waves) + " " + name(steps.of_tiles);
+}
+
+[[nodiscard]] inline std::optional<codegen::half_steps> half_steps_in(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  codegen::half_steps found;
+  const auto take = [](std::string_view name, const codegen::matrix_step*& one, bool from_tiles) {
+    one = codegen::find_matrix_step(name);
+    return one == nullptr ? name == "none" : one->from_tiles() == from_tiles;
+  };
+  const bool known =
+      take(text.substr(0, space), found.of_waves, false) && take(text.substr(space + 1), found.of_tiles, true);
+  return known ? std::optional(found) : std::nullopt;
+}
+
+}  // namespace detail
 
 /// The same from the file in `folder` when it was measured before with the same driver and library version, else
 /// measured now and written there. An empty folder, or one that cannot be written, measures each time.
-[[nodiscard]] inline const codegen::matrix_step* half_step_of(context& where, const std::filesystem::path& folder) {
-  if (folder.empty()) return measure_half_step(where);
-  constexpr std::string_view none = "none";
-  const std::string identity = program_cache::identity_of(where.info()) + "steps 2\n";
+[[nodiscard]] inline codegen::half_steps half_steps_of(context& where, const std::filesystem::path& folder) {
+  if (folder.empty()) return measure_half_steps(where);
+  const std::string identity = program_cache::identity_of(where.info()) + "steps 3\n";
   char name[64];
   std::snprintf(name, sizeof(name), "steps-%016llx.txt", static_cast<unsigned long long>(hash_bytes(identity)));
   const std::filesystem::path path = folder / name;
@@ -131,21 +245,19 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
     std::ostringstream text;
     if (in && text << in.rdbuf()) {
       const std::string whole = text.str();
-      if (whole.starts_with(identity) && whole.ends_with('\n')) {
-        const std::string kept = whole.substr(identity.size(), whole.size() - identity.size() - 1);
-        const codegen::matrix_step* step = codegen::find_matrix_step(kept);
-        if (kept == none || step != nullptr) return step;
-      }
+      if (whole.starts_with(identity) && whole.ends_with('\n'))
+        if (const auto kept = detail::half_steps_in(whole.substr(identity.size(), whole.size() - identity.size() - 1)))
+          return *kept;
     }
   }
-  const codegen::matrix_step* found = measure_half_step(where);
+  const codegen::half_steps found = measure_half_steps(where);
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   const std::filesystem::path temporary = path.string() + ".tmp";
   bool whole = false;
   {
     std::ofstream out(temporary, std::ios::binary);
-    out << identity << (found == nullptr ? none : found->name) << '\n';
+    out << identity << detail::text_of(found) << '\n';
     out.close();
     whole = static_cast<bool>(out);
   }

@@ -30,13 +30,15 @@
 #include <dnnopt/backend/opencl/loader.hpp>
 #include <dnnopt/backend/opencl/program_cache_options.hpp>
 #include <dnnopt/backend/opencl/program_file.hpp>
+#include <dnnopt/backend/opencl/revealed_text.hpp>
 #include <dnnopt/backend/opencl/status.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/version.hpp>
 
 namespace dnnopt::opencl {
 
-/// A program to build. `name` appears in errors and stands for the kernels inside; it is no part of the key.
+/// A program to build. `name` appears in errors and stands for the kernels inside; it is no part of the key. Options
+/// with a revealed_target() have its text revealed for it (revealed_text.hpp).
 struct program_request {
   std::string name;
   std::string source;
@@ -230,18 +232,38 @@ class program_cache {
     const char* text = request.source.data();
     const std::size_t size = request.source.size();
     cl_int status = CL_SUCCESS;
-    const cl::Program program(::clCreateProgramWithSource(where_->handle(), 1, &text, &size, &status), false);
+    cl::Program program(::clCreateProgramWithSource(where_->handle(), 1, &text, &size, &status), false);
     check(status, "clCreateProgramWithSource", [&] { return "program '" + request.name + "'"; });
     status = ::clBuildProgram(program(), 1, &id, request.options.c_str(), nullptr, nullptr);
-    if (status != CL_SUCCESS) {
-      throw error(errc::kernel_build, "program '" + request.name + "' with options '" + request.options +
-                                          "' does not build on '" + where_->info().name +
-                                          "': " + std::string(status_name(status)) + " (" + std::to_string(status) +
-                                          ")\n" + log_of(program));
-    }
+    if (status != CL_SUCCESS) refuse(request, std::string(status_name(status)), status, log_of(program));
+    if (const std::string_view target = revealed_target(request.options); !target.empty())
+      program = reveal(request, program, target);
     const std::lock_guard lock(mutex_);
     ++figures_.builds;
     figures_.build_seconds += seconds_since(start);
+    return program;
+  }
+
+  [[noreturn]] void refuse(const program_request& request, const std::string& why, cl_int status,
+                           const std::string& log) const {
+    throw error(errc::kernel_build, "program '" + request.name + "' with options '" + request.options +
+                                        "' does not build on '" + where_->info().name + "': " + why + " (" +
+                                        std::to_string(status) + ")\n" + log);
+  }
+
+  /// The program of the revealed text of one that is built.
+  cl::Program reveal(const program_request& request, const cl::Program& hidden, std::string_view target) const {
+    const std::optional<std::string> text = revealed_text(binary_of(hidden), target);
+    if (!text) refuse(request, "its text is not one for " + std::string(target), CL_INVALID_BINARY, {});
+    const cl_device_id id = where_->where().handle();
+    const auto* bytes = reinterpret_cast<const unsigned char*>(text->c_str());
+    const std::size_t size = text->size() + 1;
+    cl_int loaded = CL_SUCCESS;
+    cl_int status = CL_SUCCESS;
+    cl::Program program(::clCreateProgramWithBinary(where_->handle(), 1, &id, &size, &bytes, &loaded, &status), false);
+    if (status != CL_SUCCESS) refuse(request, std::string(status_name(status)), status, {});
+    status = ::clBuildProgram(program(), 1, &id, nullptr, nullptr, nullptr);
+    if (status != CL_SUCCESS) refuse(request, std::string(status_name(status)), status, log_of(program));
     return program;
   }
 

@@ -32,13 +32,23 @@ struct packed_graph {
 
 namespace detail {
 
-/// Whether kernels are the same families as before, or ones that are made for texels: no frame was given up.
+/// Whether kernels are the same families as before, or ones that are made for texels: no frame was given up, nor the
+/// steps that multiply in one.
 [[nodiscard]] inline bool keeps_frames(const codegen::lowered_node& before, const codegen::lowered_node& now) {
   const auto maps = [](const codegen::lowered_node& lowered) {
     return std::count_if(lowered.kernels.begin(), lowered.kernels.end(),
                          [](const codegen::kernel_plan& plan) { return plan.version == "map"; });
   };
-  return now.kernels.size() <= before.kernels.size() && maps(now) <= maps(before);
+  const auto steps = [](const codegen::lowered_node& lowered) {
+    return std::count_if(lowered.kernels.begin(), lowered.kernels.end(),
+                         [](const codegen::kernel_plan& plan) { return !plan.step.empty(); });
+  };
+  // Kernels that add the sums of splits are no frames.
+  const auto frames = [](const codegen::lowered_node& lowered) {
+    return std::count_if(lowered.kernels.begin(), lowered.kernels.end(),
+                         [](const codegen::kernel_plan& plan) { return !plan.version.ends_with("_partials"); });
+  };
+  return frames(now) <= frames(before) && maps(now) <= maps(before) && steps(now) >= steps(before);
 }
 
 /// The kernels of a step whose values hold what `g` says, where they keep their frames; else nothing, and `why` says

@@ -63,7 +63,9 @@ struct stored_program {
       made.figures.half_products += plan.half_products ? 1 : 0;
       if (plan.step.empty()) continue;
       ++made.figures.step_kernels;
-      made.figures.step_provider = plan.step;
+      std::string& providers = made.figures.step_provider;
+      if (providers.find(plan.step) == std::string::npos)
+        providers += (providers.empty() ? "" : ", ") + std::string(plan.step);
     }
   for (const placed_node& step : made.placed.steps)
     made.figures.notes.insert(made.figures.notes.end(), step.lowered.notes.begin(), step.lowered.notes.end());

@@ -469,6 +469,12 @@ class kernel_builder {
     accesses_.add_unknown(i, written);
     return "b" + std::to_string(i);
   }
+  /// The same of a value that holds texels, in whatever object: reads address them by place_in().
+  [[nodiscard]] std::string texel_pointer(value_id id) {
+    const std::size_t i = argument_of(id, false);
+    accesses_.add_unknown(i, false);
+    return "b" + std::to_string(i);
+  }
   /// The C name of a scratch buffer argument.
   [[nodiscard]] std::string scratch(std::size_t number, dtype type, bool written) {
     for (std::size_t i = 0; i < pointers_.size(); ++i)

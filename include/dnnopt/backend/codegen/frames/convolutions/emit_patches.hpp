@@ -122,14 +122,7 @@ struct tiled_patches {
         const element_site own_site(own, site.anchor, 0, {});
         const convolution_shape x = convolution_of(own_site);
         if (!t.texel_patches) return own.emit(weights, weight_index(own_site, x, group, row, inner));
-        const index_expr padded = ceildiv(x.channels, texel_width) * texel_width;
-        const index_expr channel = mod(inner, padded);
-        const std::string element = own.variable(compute_type::real, "0");
-        own_site.when(kernel_builder::within(channel, x.channels), [&] {
-          const index_expr real = own.define_index("c", channel, x.channels) * x.window() + floordiv(inner, padded);
-          own.line(element + " = " + own.emit(weights, weight_index(own_site, x, group, row, real)) + ";");
-        });
-        return element;
+        return emit_weight_of_texels(own, own_site, x, weights, group, row, inner);
       },
       !multiplies_halves(site, b));
 }

@@ -97,6 +97,61 @@ inline void emit_texel_patch(kernel_builder& b, const element_site& s, const con
   });
 }
 
+/// The weight of output channel `row` of a group at inner element (window element, channel), channels in whole texels:
+/// zero for those that only fill a texel.
+[[nodiscard]] inline std::string emit_weight_of_texels(kernel_builder& b, const element_site& s,
+                                                       const convolution_shape& c, value_id weights,
+                                                       const index_expr& group, const index_expr& row,
+                                                       const index_expr& inner) {
+  const index_expr padded = ceildiv(c.channels, texel_width) * texel_width;
+  const index_expr channel = mod(inner, padded);
+  const std::string element = b.variable(compute_type::real, "0");
+  s.when(kernel_builder::within(channel, c.channels), [&] {
+    const index_expr real = b.define_index("c", channel, c.channels) * c.window() + floordiv(inner, padded);
+    b.line(element + " = " + b.emit(weights, weight_index(s, c, group, row, real)) + ";");
+  });
+  return element;
+}
+
+/// Where four channels of one element of a patch stand in a buffer of texels, in elements, and the test that they are
+/// no padding (empty: always).
+struct texel_of_patch {
+  index_expr offset;
+  std::string within;
+};
+
+/// That of inner element k, which counts (window element, channel), at output `position` of the image and group that
+/// `z` counts; `joined`: positions count those of all images. Precondition: the image holds texels along its channels.
+[[nodiscard]] inline texel_of_patch find_texel_of_patch(kernel_builder& b, const element_site& s,
+                                                        const convolution_shape& c, const index_expr& z,
+                                                        const index_expr& k, const index_expr& position, bool joined) {
+  const index_expr slices = ceildiv(c.channels, texel_width);
+  const index_expr quarter = floordiv(k, texel_width);
+  const std::vector<index_expr> window_at =
+      b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, floordiv(quarter, slices));
+  const std::vector<index_expr> out_at = b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output},
+                                                    joined ? mod(position, c.positions()) : position);
+  texel_of_patch found;
+  std::array<index_expr, 3> own;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const window_axis& a = c.axes[i];
+    own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
+    found.within = both(std::move(found.within), kernel_builder::within(own[i], a.input));
+  }
+  const value_id x = s.n().inputs[0];
+  const index_expr group_slices = floordiv(c.channels, texel_width);
+  std::vector<index_expr> at{joined ? floordiv(position, c.positions()) : floordiv(z, c.group),
+                             mod(z, c.group) * group_slices + mod(quarter, slices)};
+  if (c.pointwise) {
+    const shape& d = s.dims(0);
+    for (const index_expr& i : b.index_at(shape(d.begin() + 2, d.end()), own[2])) at.push_back(i);
+  } else {
+    at.insert(at.end(), own.end() - static_cast<std::ptrdiff_t>(c.rank), own.end());
+  }
+  found.offset = place_in(texel_dims(b.dims(x), 1), at).linear() * texel_width;
+  return found;
+}
+
 /// Defines dnnopt_load4_b(z, k, n): four channels of one element of a patch, where k counts (window element, channel).
 inline void define_texel_patches(kernel_builder& b, const element_site& s, const convolution_shape& c,
                                  const product_extents& e) {

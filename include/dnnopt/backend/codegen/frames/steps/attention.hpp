@@ -67,10 +67,10 @@ inline constexpr std::array attention_operands{
 /// How attention runs in matrix steps: the waves of a work-group, so that few rows and heads still fill the device, and
 /// the keys of a block.
 [[nodiscard]] inline choice_or_reason choose_attention_steps(const lowering_site& site) {
-  if (site.options.half_step == nullptr) return "the device has no matrix steps for halves";
+  if (site.options.steps.of_waves == nullptr) return "the device has no matrix steps for halves";
   if (site.prefers_vectors()) return "the device prefers wide vectors";
   if (std::string why = reject_attention(site); !why.empty()) return why;
-  const matrix_step& step = *site.options.half_step;
+  const matrix_step& step = *site.options.steps.of_waves;
   const node& n = site.anchor_node();
   for (std::size_t i = 0; i < 3; ++i)
     if (std::string why = reject_operand(site.block, n.inputs[i]); !why.empty()) return why;
@@ -120,7 +120,7 @@ inline constexpr std::array attention_operands{
 
 /// The kernel of choose_attention_steps, and those of further outputs.
 [[nodiscard]] inline lowered_node emit_attention_steps(const lowering_site& site, const choice& chosen) {
-  const matrix_step& step = *site.options.half_step;
+  const matrix_step& step = *site.options.steps.of_waves;
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);

@@ -65,6 +65,57 @@ inline void define_step_address(kernel_builder& b, const step_product& p, std::s
     b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", *advance);
 }
 
+/// Defines dnnopt_address_b(z, k, n) and dnnopt_within_b(z, k, n), where four channels of a patch lie in the texels of
+/// an image and whether they are no padding, and dnnopt_address_a(z, m, k), where four weights lie, which are packed
+/// once in the order of the image's inner elements.
+inline void define_texel_addresses(lowered_node& result, kernel_builder& b, const lowering_site& site,
+                                   const step_product& p, bool joined, std::int64_t tile_inner) {
+  const node& n = site.anchor_node();
+  const element_site s(b, site.anchor, 0, {});
+  const convolution_shape c = convolution_of(s);
+  const index_expr z = b.index("z", p.extents.batch);
+  const index_expr m = b.index("m", p.extents.rows);
+  const index_expr k = b.index("k", p.extents.inner);
+  const index_expr column = b.index("n", p.extents.columns);
+  const auto define = [&](std::string_view type, std::string_view name, std::size_t which, const std::string& body) {
+    std::string text = "static inline " + std::string(type) + name.data() + "(DNNOPT_PARAMETERS";
+    for (const std::string& one : step_names[which]) text += ", const int " + one;
+    b.add_function(text + ") { return " + body + "; }\n");
+  };
+  const auto advances = [&](const index_expr& offset, std::string_view macro) {
+    if (const auto advance = advance_of(b, offset, k, tile_inner)) b.define(std::string(macro), *advance);
+  };
+  constexpr std::string_view halves = "__global const half* ";
+  const texel_of_patch patch = find_texel_of_patch(b, s, c, z, k, column, joined);
+  define(halves, "dnnopt_address_b", 1, b.texel_pointer(n.inputs[0]) + " + " + index_source(patch.offset));
+  define("bool ", "dnnopt_within_b", 1, patch.within.empty() ? "true" : patch.within);
+  advances(patch.offset, "DNNOPT_B_ADVANCE");
+
+  const value_id weights = n.inputs[1];
+  const constant_operand operand{weights, c.group, p.extents.rows.constant(), p.extents.inner.constant()};
+  const packed_operand packed = pack_texel_constant(
+      result, site, operand, dtype::float16,
+      [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& inner) {
+        const element_site own_site(own, site.anchor, 0, {});
+        return emit_weight_of_texels(own, own_site, convolution_of(own_site), weights, group, row, inner);
+      });
+  const index_expr offset = packed.place(operand, mod(z, c.group), m, k).linear() * texel_width;
+  define(halves, "dnnopt_address_a", 0,
+         "(__global const half*)" + b.scratch_texels(packed.scratch, packed.storage, false) + " + " +
+             index_source(offset));
+  advances(offset, "DNNOPT_A_ADVANCE");
+}
+
+/// Whether four channels at once would spare a convolution of a window or of strides the test and the index of each
+/// element.
+[[nodiscard]] inline bool gains_by_texels(kernel_builder& b, const lowering_site& site, const step_product& p) {
+  const node& n = site.anchor_node();
+  if (n.op->kind != computation_kind::convolution) return false;
+  const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
+  return !c.pointwise && is_constant_in(site.block, n.inputs[1]) && p.extents.inner.is_constant() &&
+         !b.is_member_value(n.inputs[0]) && mod(c.channels, texel_width) == index_expr(0);
+}
+
 /// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand.
 inline void define_step_load(kernel_builder& b, const step_product& p, std::size_t which, bool bits) {
   const step_operand& o = p.operands[which];
@@ -102,14 +153,22 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
 
 /// The kernels of choose_steps: the product's, and that which adds the sums of splits.
 [[nodiscard]] inline lowered_node emit_steps(const lowering_site& site, const choice& chosen) {
-  const matrix_step& step = *site.options.half_step;
-  const step_tile t{chosen["wave_rows"],    chosen["wave_columns"], chosen["row_steps"],
-                    chosen["column_steps"], chosen["tile_inner"],   chosen["stages"]};
+  const bool from_tiles = chosen["from_tiles"] != 0;
+  const matrix_step& step = from_tiles ? *site.options.steps.of_tiles : *site.options.steps.of_waves;
+  const step_tile t{chosen["wave_rows"],  chosen["wave_columns"], chosen["row_steps"], chosen["column_steps"],
+                    chosen["tile_inner"], chosen["stages"],       from_tiles};
   const std::int64_t splits = chosen["splits"];
   kernel_builder b(site.block, site.options.emitters);
-  const step_product p = step_product_of(b, site, chosen["joined_images"] != 0);
+  const bool joined = chosen["joined_images"] != 0;
+  const step_product p = step_product_of(b, site, joined);
   const product_extents& e = p.extents;
-  for (std::size_t which = 0; which < 2; ++which) {
+  lowered_node result;
+  const bool texels = chosen.form_of(0) == operand_form::texels;
+  if (texels)
+    detail::define_texel_addresses(result, b, site, p, joined, t.inner);
+  else if (detail::gains_by_texels(b, site, p))
+    result.sooner_as_texels.push_back(site.anchor_node().inputs[0]);
+  for (std::size_t which = 0; which < 2 && !texels; ++which) {
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
       detail::define_step_address(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
     else
@@ -119,7 +178,6 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   b.define("DNNOPT_N", e.columns);
   b.define("DNNOPT_K", e.inner);
   define_sizes(b, matrix_steps_frame, chosen);
-  lowered_node result;
   const auto define_store = [&](kernel_builder& own) { return detail::define_step_store(own, site, chosen); };
   if (splits > 1)
     define_partial_store(result, b, e, splits);
@@ -131,7 +189,8 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   plan.local = {static_cast<std::size_t>(t.items(step)), 1, 1};
   plan.tuning = chosen.tuning;
   plan.step = step.name;
-  plan.flops = e.batch * e.rows * e.columns * e.inner * 2;
+  if (!step.options.empty()) plan.options += (plan.options.empty() ? "" : " ") + std::string(step.options);
+  plan.flops = e.batch * e.rows * e.columns * p.summed * 2;
   result.kernels.push_back(std::move(plan));
   if (splits > 1) add_partials(result, site, splits, define_store, static_cast<store_direction>(chosen["store_along"]));
   return result;

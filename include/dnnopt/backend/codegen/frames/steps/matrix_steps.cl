@@ -13,10 +13,15 @@ R"CLC(
 // DNNOPT_A_INNER_FIRST (DNNOPT_B_INNER_FIRST) is 1, else they are its inner elements. Chunks of a line are exchanged so that
 // eight neighbouring lines have the same chunk in different banks.
 //
+// Where DNNOPT_FROM_TILES is 1 the provider (tiles_plain.cl, tiles_wgmma.cl) multiplies from local memory, four waves
+// together: they have 64 rows one below the other, and lines longer than eight chunks are parted into panels of so many.
+// It may still multiply while what follows runs, until dnnopt_await_tile_steps().
+//
 // Hooks: dnnopt_store and either of two for each operand. Where DNNOPT_A_COPY (DNNOPT_B_COPY) is 8, 4 or 2,
 // dnnopt_address_a(z, m, k) (dnnopt_address_b(z, k, n)) returns where that many halves lie that are neighbours along a
 // line, within the matrix or beyond it together. DNNOPT_A_ADVANCE (DNNOPT_B_ADVANCE), where it is defined, is by how many
-// halves such an address moves on from one tile to the next; then it is asked for once. Where the copy is 0, dnnopt_load_a(z, m, k)
+// halves such an address moves on from one tile to the next; then it is asked for once. Where DNNOPT_B_TESTED is 1,
+// dnnopt_within_b(z, k, n) says whether there are such halves, for which zeros stand else. Where the copy is 0, dnnopt_load_a(z, m, k)
 // (dnnopt_load_b(z, k, n)) returns one element, as its bits in the lower half of a float where DNNOPT_A_BITS
 // (DNNOPT_B_BITS) is 1; what is computed and beyond the largest half becomes that where DNNOPT_A_SATURATES
 // (DNNOPT_B_SATURATES) is 1.
@@ -86,6 +91,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_B_SATURATES
 #define DNNOPT_B_SATURATES 0
 #endif
+#ifndef DNNOPT_B_TESTED
+#define DNNOPT_B_TESTED 0
+#endif
 #ifndef DNNOPT_SPLITS
 #define DNNOPT_SPLITS 1
 #endif
@@ -95,6 +103,11 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 #ifndef DNNOPT_STORE_ALONG
 #define DNNOPT_STORE_ALONG 0
+#endif
+
+// 1: the provider multiplies from local memory.
+#ifndef DNNOPT_FROM_TILES
+#define DNNOPT_FROM_TILES 0
 #endif
 
 #define DNNOPT_WAVES (DNNOPT_WAVE_ROWS * DNNOPT_WAVE_COLUMNS)
@@ -109,8 +122,24 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_B_LINE ((DNNOPT_B_INNER_FIRST ? DNNOPT_TILE_INNER : DNNOPT_TILE_COLUMNS) / 8)
 #define DNNOPT_UNROLLED(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
 
-// A wave's sums on their way to the store: rows of floats, eight more keep eight neighbouring rows in different banks.
-#define DNNOPT_KEPT_PITCH (DNNOPT_COLUMN_STEPS * 16 + 8)
+// Waves that multiply together, and the first row of a wave's step i in the tile.
+#define DNNOPT_TOGETHER (DNNOPT_FROM_TILES ? 4 : 1)
+#define DNNOPT_WAVE_ROW(i) ((wave_row / DNNOPT_TOGETHER * DNNOPT_TOGETHER * DNNOPT_ROW_STEPS + (i) * DNNOPT_TOGETHER + wave_row % DNNOPT_TOGETHER) * 16)
+#if DNNOPT_FROM_TILES
+#define DNNOPT_CHUNK(line, chunk, chunks) dnnopt_panel_chunk(line, chunk, chunks, DNNOPT_TILE_INNER)
+#define DNNOPT_LINE_PITCH(chunks) ((chunks) < 8 ? (chunks) : 8)
+// Whole kibibytes are how far apart lines are exchanged alike.
+#define DNNOPT_ALIGNED __attribute__((aligned(1024)))
+#else
+#define DNNOPT_CHUNK dnnopt_chunk
+#define DNNOPT_LINE_PITCH(chunks) (chunks)
+#define DNNOPT_ALIGNED
+#endif
+
+// A wave's sums on their way to the store, of at most four steps side by side at once: rows of floats, eight more keep eight
+// neighbouring rows in different banks.
+#define DNNOPT_KEPT_STEPS (DNNOPT_COLUMN_STEPS < 4 ? DNNOPT_COLUMN_STEPS : 4)
+#define DNNOPT_KEPT_PITCH (DNNOPT_KEPT_STEPS * 16 + 8)
 #define DNNOPT_KEPT_CHUNKS (DNNOPT_WAVES * 16 * DNNOPT_KEPT_PITCH / 4)
 #define DNNOPT_MEMORY_CHUNKS (DNNOPT_STAGES * DNNOPT_STAGE_CHUNKS > DNNOPT_KEPT_CHUNKS ? DNNOPT_STAGES * DNNOPT_STAGE_CHUNKS : DNNOPT_KEPT_CHUNKS)
 
@@ -132,7 +161,7 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
   const int later = DNNOPT_ALIKE(line_chunks, width) ? (i) * (DNNOPT_ITEMS / DNNOPT_PER_LINE(line_chunks, width)) : 0; \
   const int line = first / DNNOPT_PER_LINE(line_chunks, width) + later;                                            \
   const int along = first % DNNOPT_PER_LINE(line_chunks, width) * (width);                                         \
-  const int place = (dnnopt_chunk(line - later, along / 8, line_chunks) + later * (line_chunks)) * 8 + along % 8;
+  const int place = (DNNOPT_CHUNK(line - later, along / 8, line_chunks) + later * DNNOPT_LINE_PITCH(line_chunks)) * 8 + along % 8;
 #define DNNOPT_MOVES(chunks, width) (((chunks) * (8 / (width)) + DNNOPT_ITEMS - 1) / DNNOPT_ITEMS)
 // Whether the last move is one of all work-items.
 #define DNNOPT_MOVED(chunks, width) ((chunks) * (8 / (width)) % DNNOPT_ITEMS == 0 || item + i * DNNOPT_ITEMS < (chunks) * (8 / (width)))
@@ -205,6 +234,11 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
   }
 #endif
 
+#if DNNOPT_B_TESTED
+#define DNNOPT_WITHIN_B dnnopt_within_b(DNNOPT_ARGUMENTS, z, k, n)
+#else
+#define DNNOPT_WITHIN_B 1
+#endif
 #if DNNOPT_B_COPY
 #ifdef DNNOPT_B_ADVANCE
 #define DNNOPT_BEGIN_B                                                          \
@@ -228,7 +262,7 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
     DNNOPT_PLACE(i, DNNOPT_B_LINE, DNNOPT_B_COPY)                                                                 \
     DNNOPT_B_AT                                                                                                    \
     if (DNNOPT_MOVED(DNNOPT_B_CHUNKS, DNNOPT_B_COPY)) {                                                          \
-      dnnopt_copy(tiles, ((stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS) * 8 + place, DNNOPT_FROM_B, DNNOPT_B_COPY, n < DNNOPT_N && DNNOPT_WITHIN_K); \
+      dnnopt_copy(tiles, ((stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS) * 8 + place, DNNOPT_FROM_B, DNNOPT_B_COPY, n < DNNOPT_N && DNNOPT_WITHIN_K && DNNOPT_WITHIN_B); \
       DNNOPT_STEP_ON_B                                                                                             \
     }                                                                                                               \
   }
@@ -261,8 +295,8 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
-  __local uint4 memory[DNNOPT_MEMORY_CHUNKS];
-#if DNNOPT_STEP_EXCHANGES
+  __local uint4 memory[DNNOPT_MEMORY_CHUNKS] DNNOPT_ALIGNED;
+#if DNNOPT_STEP_EXCHANGES && !DNNOPT_FROM_TILES
   __local uint4 exchange[DNNOPT_ITEMS * (DNNOPT_ROW_STEPS + DNNOPT_COLUMN_STEPS)];
 #endif
 #if DNNOPT_SPLITS > 1
@@ -280,8 +314,8 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
   const int item = (int)get_local_id(0);
   const int lane = item % 32;
   const int wave = item / 32;
-  const int wave_row = wave / DNNOPT_WAVE_COLUMNS;
-  const int wave_column = wave % DNNOPT_WAVE_COLUMNS;
+  const int wave_row = wave / (DNNOPT_TOGETHER * DNNOPT_WAVE_COLUMNS) * DNNOPT_TOGETHER + wave % DNNOPT_TOGETHER;
+  const int wave_column = wave / DNNOPT_TOGETHER % DNNOPT_WAVE_COLUMNS;
   dnnopt_tiles tiles = dnnopt_tiles_at(memory);
   const int count = (k_end - k_first + DNNOPT_TILE_INNER - 1) / DNNOPT_TILE_INNER;
   float sum[DNNOPT_ROW_STEPS][DNNOPT_COLUMN_STEPS][8];
@@ -311,7 +345,13 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
   for (int t = 0; t < count; ++t) {
     // All copies but those of the stages after this one have arrived, and nobody reads any more of the stage before.
     dnnopt_await_copies(DNNOPT_STAGES - 2);
+#if DNNOPT_FROM_TILES
+    dnnopt_show_tiles();
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
+#if DNNOPT_FROM_TILES
+    DNNOPT_MULTIPLY_TILES(sum, stage * DNNOPT_STAGE_CHUNKS, stage * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS)
+#endif
     const int k_begin = k_first + (t + DNNOPT_STAGES - 1) * DNNOPT_TILE_INNER;
     const bool more = t + DNNOPT_STAGES - 1 < count;
     if (more) {
@@ -321,11 +361,12 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
       DNNOPT_FETCH_B
     }
     dnnopt_end_copies();
+#if !DNNOPT_FROM_TILES
     DNNOPT_UNROLLED(s, DNNOPT_TILE_INNER / 16) {
       uint4 a[DNNOPT_ROW_STEPS];
       uint4 b[DNNOPT_COLUMN_STEPS];
       DNNOPT_UNROLLED(i, DNNOPT_ROW_STEPS) {
-        const int row = (wave_row * DNNOPT_ROW_STEPS + i) * 16;
+        const int row = DNNOPT_WAVE_ROW(i);
 #if DNNOPT_A_INNER_FIRST
         a[i] = dnnopt_step_a(tiles, stage * DNNOPT_STAGE_CHUNKS, row, 2 * s, DNNOPT_A_LINE, lane);
 #else
@@ -342,35 +383,39 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
       }
       DNNOPT_MULTIPLY_STEPS(sum, a, b, DNNOPT_ROW_STEPS, DNNOPT_COLUMN_STEPS)
     }
+#endif
     if (more) {
       DNNOPT_KEEP_A(next_stage)
       DNNOPT_KEEP_B(next_stage)
     }
+#if DNNOPT_FROM_TILES
+    dnnopt_await_tile_steps();
+#endif
     stage = stage == DNNOPT_STAGES - 1 ? 0 : stage + 1;
     next_stage = next_stage == DNNOPT_STAGES - 1 ? 0 : next_stage + 1;
   }
   // Through local memory, so that work-items get neighbours of a row, or of a column, and store them together.
   __local float* kept = (__local float*)memory + wave * 16 * DNNOPT_KEPT_PITCH;
-  DNNOPT_UNROLLED(i, DNNOPT_ROW_STEPS) {
+  DNNOPT_UNROLLED(i, DNNOPT_ROW_STEPS) DNNOPT_UNROLLED(part, DNNOPT_COLUMN_STEPS / DNNOPT_KEPT_STEPS) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    DNNOPT_UNROLLED(j, DNNOPT_COLUMN_STEPS) DNNOPT_UNROLLED(s, 8) {
-      kept[DNNOPT_STEP_SUM_ROW(lane, s) * DNNOPT_KEPT_PITCH + j * 16 + DNNOPT_STEP_SUM_COLUMN(lane, s)] = sum[i][j][s];
+    DNNOPT_UNROLLED(j, DNNOPT_KEPT_STEPS) DNNOPT_UNROLLED(s, 8) {
+      kept[DNNOPT_STEP_SUM_ROW(lane, s) * DNNOPT_KEPT_PITCH + j * 16 + DNNOPT_STEP_SUM_COLUMN(lane, s)] = sum[i][part * DNNOPT_KEPT_STEPS + j][s];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const int row_begin = m_begin + (wave_row * DNNOPT_ROW_STEPS + i) * 16;
-    const int column_begin = n_begin + wave_column * DNNOPT_COLUMN_STEPS * 16;
-    DNNOPT_UNROLLED(q, 2 * DNNOPT_COLUMN_STEPS) {
+    const int row_begin = m_begin + DNNOPT_WAVE_ROW(i);
+    const int column_begin = n_begin + (wave_column * DNNOPT_COLUMN_STEPS + part * DNNOPT_KEPT_STEPS) * 16;
+    DNNOPT_UNROLLED(q, 2 * DNNOPT_KEPT_STEPS) {
       const int e = q * 32 + lane;
 #if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG == 1
-      const int column = e % (16 * DNNOPT_COLUMN_STEPS);
-      const int row = e / (16 * DNNOPT_COLUMN_STEPS) * 4;
+      const int column = e % (16 * DNNOPT_KEPT_STEPS);
+      const int row = e / (16 * DNNOPT_KEPT_STEPS) * 4;
       __local const float* from = kept + row * DNNOPT_KEPT_PITCH + column;
       const float4 results = (float4)(from[0], from[DNNOPT_KEPT_PITCH], from[2 * DNNOPT_KEPT_PITCH], from[3 * DNNOPT_KEPT_PITCH]);
       if (row_begin + row < DNNOPT_M && column_begin + column < DNNOPT_N)
         dnnopt_store4(DNNOPT_ARGUMENTS, z, (row_begin + row) / 4, column_begin + column, results);
 #else
-      const int row = e / (4 * DNNOPT_COLUMN_STEPS);
-      const int column = e % (4 * DNNOPT_COLUMN_STEPS) * 4;
+      const int row = e / (4 * DNNOPT_KEPT_STEPS);
+      const int column = e % (4 * DNNOPT_KEPT_STEPS) * 4;
       const float4 results = *(__local const float4*)(kept + row * DNNOPT_KEPT_PITCH + column);
       const int m = row_begin + row;
       const int n = column_begin + column;

@@ -36,13 +36,15 @@ inline constexpr std::array step_provider_parameters{
 inline constexpr std::array matrix_steps_parameters = joined(
     step_provider_parameters,
     std::array{
+        site_macro("DNNOPT_MULTIPLY_TILES", "(sum, a_base, b_base)", "the steps of four waves from tiles")
+            .otherwise(""),
         site_extent("DNNOPT_M", "rows of the result"),
         site_extent("DNNOPT_N", "columns of the result"),
         site_extent("DNNOPT_K", "inner elements, which are summed over"),
         chosen_number("DNNOPT_WAVE_ROWS", 1, 8, "waves of a work-group, one below the other"),
         chosen_number("DNNOPT_WAVE_COLUMNS", 1, 8, "waves of a work-group, side by side"),
         chosen_number("DNNOPT_ROW_STEPS", 1, 4, "steps of a wave, one below the other"),
-        chosen_number("DNNOPT_COLUMN_STEPS", 1, 4, "steps of a wave, side by side"),
+        chosen_number("DNNOPT_COLUMN_STEPS", 1, 8, "steps of a wave, side by side"),
         chosen_number("DNNOPT_TILE_INNER", 16, 64, "inner elements of a tile"),
         chosen_number("DNNOPT_STAGES", 2, 8, "tiles of either operand that are there or on their way"),
         tuned_number("DNNOPT_SPLITS", 1, 16, "work-groups that share the inner elements of a tile"),
@@ -56,10 +58,12 @@ inline constexpr std::array matrix_steps_parameters = joined(
         chosen_number("DNNOPT_B_BITS", 0, 1, "the same of the second operand"),
         chosen_number("DNNOPT_A_SATURATES", 0, 1, "whether what is computed of the first operand saturates as a half"),
         chosen_number("DNNOPT_B_SATURATES", 0, 1, "the same of the second operand"),
+        chosen_number("DNNOPT_B_TESTED", 0, 1, "whether dnnopt_within_b says which copies of the second operand exist"),
         chosen_number("DNNOPT_WHOLE_TILES", 0, 1, "whether the inner elements are a multiple of those of a tile"),
         site_text("DNNOPT_A_ADVANCE", "halves from one tile of the first operand to the next in memory").otherwise(""),
         site_text("DNNOPT_B_ADVANCE", "the same of the second operand").otherwise(""),
         chosen_number("DNNOPT_STORE_ALONG", 0, 2, "results stored at once: one, four of a column, four of a row"),
+        chosen_number("DNNOPT_FROM_TILES", 0, 1, "whether four waves together multiply from local memory"),
     });
 
 inline constexpr std::array attention_steps_parameters =
@@ -90,6 +94,7 @@ struct step_tile {
   std::int64_t column_steps = 2;
   std::int64_t inner = 32;
   std::int64_t stages = 2;
+  bool from_tiles = false;  ///< of providers that multiply from tiles
 
   friend constexpr bool operator==(const step_tile&, const step_tile&) = default;
   [[nodiscard]] constexpr std::int64_t waves() const noexcept { return wave_rows * wave_columns; }
@@ -104,16 +109,31 @@ struct step_tile {
   /// provider exchanges.
   [[nodiscard]] constexpr std::int64_t local_bytes(const matrix_step& s) const noexcept {
     const std::int64_t tiles = stages * inner * (rows(s) + columns(s)) * 2;
-    const std::int64_t kept = waves() * s.rows * (column_steps * s.columns + 8) * 4;
+    const std::int64_t kept = waves() * s.rows * ((column_steps < 4 ? column_steps : 4) * s.columns + 8) * 4;
     return (tiles > kept ? tiles : kept) + items(s) * (row_steps + column_steps) * s.exchange_bytes;
   }
 };
 
 /// The tiles that are chosen among, the fat ones first.
 inline constexpr std::array step_tile_table{
-    step_tile{2, 4, 4, 4, 32, 2}, step_tile{2, 2, 4, 4, 32, 3}, step_tile{2, 2, 2, 4, 32, 3},
-    step_tile{2, 2, 2, 2, 32, 4}, step_tile{2, 2, 2, 2, 64, 3}, step_tile{2, 2, 1, 2, 64, 4},
-    step_tile{2, 2, 1, 1, 64, 4}, step_tile{1, 4, 1, 1, 64, 4},
+    step_tile{2, 4, 4, 4, 32, 2},
+    step_tile{2, 2, 4, 4, 32, 3},
+    step_tile{2, 2, 2, 4, 32, 3},
+    step_tile{2, 2, 2, 2, 32, 4},
+    step_tile{2, 2, 2, 2, 64, 3},
+    step_tile{2, 2, 1, 2, 64, 4},
+    step_tile{2, 2, 1, 1, 64, 4},
+    step_tile{1, 4, 1, 1, 64, 4},
+    // Of providers that multiply from tiles.
+    step_tile{8, 1, 2, 8, 32, 2, true},
+    step_tile{8, 1, 1, 8, 32, 3, true},
+    step_tile{4, 1, 2, 8, 32, 3, true},
+    step_tile{4, 1, 1, 8, 64, 2, true},
+    step_tile{4, 1, 1, 8, 32, 4, true},
+    step_tile{8, 1, 1, 4, 64, 2, true},
+    step_tile{4, 1, 1, 4, 64, 3, true},
+    step_tile{4, 1, 1, 4, 64, 2, true},
+    step_tile{4, 1, 1, 2, 64, 4, true},
 };
 
 /// For devices that have no room for any of them: OpenCL promises 32 KiB of local memory.

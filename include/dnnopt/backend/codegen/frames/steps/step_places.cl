@@ -16,6 +16,11 @@ static inline int dnnopt_chunk(const int line, const int chunk, const int chunks
   return line * chunks + (chunk ^ (chunks >= 8 ? line & 7 : chunks == 4 ? line >> 1 & 3 : line >> 2 & 1));
 }
 
+// The same where lines run on in panels of eight chunks, each panel with all `lines`: what steps that read whole tiles want.
+static inline int dnnopt_panel_chunk(const int line, const int chunk, const int chunks, const int lines) {
+  return chunks <= 8 ? dnnopt_chunk(line, chunk, chunks) : chunk / 8 * lines * 8 + dnnopt_chunk(line, chunk % 8, 8);
+}
+
 static inline float dnnopt_step_plus(float x, float y) { return x + y; }
 #ifdef __cplusplus
 )CLC"

@@ -3,6 +3,7 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_STEP_PRODUCT_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_STEPS_STEP_PRODUCT_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,7 @@ struct step_operand {
 /// A product in the symbols of one kernel.
 struct step_product {
   product_extents extents;
+  index_expr summed = 0;  ///< inner elements that are no filling
   std::array<step_operand, 2> operands;
   /// The index of the anchor's element at (matrix, row, column), and that element made of the sum `value`.
   std::function<std::vector<index_expr>(const index_expr&, const index_expr&, const index_expr&)> result_at;
@@ -46,6 +48,7 @@ struct step_product {
   step_product p;
   p.extents = {element_count(c.extents_of(c.batch)), element_count(c.extents_of(c.rows)),
                element_count(c.extents_of(c.columns)), element_count(c.extents_of(c.inner))};
+  p.summed = p.extents.inner;
   for (std::size_t which = 0; which < 2; ++which) {
     step_operand& o = p.operands[which];
     o.id = site.anchor_node().inputs[c.slots[which]];
@@ -61,12 +64,27 @@ struct step_product {
   return p;
 }
 
-/// A convolution's: weights times patches of the image, per image and group, or of all images where `joined`.
+/// Whether the image of a convolution lies in texels along its channels in a buffer, which patches copy as they are.
+[[nodiscard]] inline bool copies_texels(const lowering_site& site) {
+  const node& n = site.anchor_node();
+  if (n.op->kind != computation_kind::convolution) return false;
+  const value& image = site.block.g.value_at(n.inputs[0]);
+  const bool computed = image.producer != no_node && std::find(site.block.members.begin(), site.block.members.end(),
+                                                               image.producer) != site.block.members.end();
+  // What fills the last texel of the caller's channels may be anything.
+  if (site.block.g.is_input(n.inputs[0]) && !(mod((*image.facts.dims)[1], texel_width) == index_expr(0))) return false;
+  return !computed && image.facts.texels && image.facts.texels->packed == 1 &&
+         image.facts.texels->object == memory_object::buffer && image.facts.type == dtype::float16;
+}
+
+/// A convolution's: weights times patches of the image, per image and group, or of all images where `joined`. Of an
+/// image in texels inner elements count (window element, channel), channels in whole texels.
 [[nodiscard]] inline step_product convolution_step_product(kernel_builder& b, const lowering_site& site, bool joined) {
   const element_site s(b, site.anchor, 0, {});
   const convolution_shape c = convolution_of(s);
   step_product p;
-  p.extents = {c.batch * c.group, c.outputs, c.positions(), c.channels * c.window()};
+  p.extents = product_of_patches(c, copies_texels(site));
+  p.summed = c.channels * c.window();
   if (joined) p.extents = joined_images(c, p.extents);
   p.operands[0].id = site.anchor_node().inputs[1];
   p.operands[0].inner_first = true;
