@@ -78,7 +78,8 @@ struct session::state {
     if (!device || report.builds == 0 || saved) return true;
     // Nobody starts twice with what others are held against, and a driver that compiles anew for a binary, for all
     // sizes of work-groups, takes many minutes for its long kernels.
-    if (options.matrix_steps == codegen::plain_step.name) return true;
+    const codegen::matrix_step* const named = codegen::find_matrix_step(options.matrix_steps);
+    if (named != nullptr && is_plain(*named)) return true;
     saved = true;
     try {
       // A cache that cannot be written costs the next start its builds, nothing else.
