@@ -4,6 +4,10 @@ R"CLC(
 // Provider of matrix steps that read whole tiles, in plain OpenCL C: what others are held against. The text of
 // step_plain.cl stands before this one: copies are its.
 
+#ifndef dnnopt_tiles
+// Stand-alone.
+#include "step_plain.cl"
+#endif
 static inline void dnnopt_show_tiles(void) {}
 static inline void dnnopt_await_tile_steps(void) {}
 

@@ -98,7 +98,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   const int blocks = DNNOPT_BLOCKS;
   const int pitch = block_columns + DNNOPT_BESIDE;
   const int phase = (block_rows + DNNOPT_BELOW) * pitch;
-  const int line_end = pitch * DNNOPT_SW + 32;
   const int planes = DNNOPT_PLANES;
   const int plane_begin = (int)get_global_id(1) * planes;
   const int plane_end = min(plane_begin + planes, (int)(DNNOPT_Z * DNNOPT_M));
@@ -143,6 +142,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         for (int j = last; j < pitch; ++j) to[j] = DNNOPT_PADDING;
 #else
         float line[DNNOPT_LINE];
+        const int line_end = pitch * DNNOPT_SW + 32;
         const int first = clamp(left, 0, line_end);
         const int last = clamp(right, first, line_end);
         for (int j = 0; j < first; ++j) line[j] = DNNOPT_PADDING;
