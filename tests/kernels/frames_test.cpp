@@ -359,11 +359,15 @@ TEST_CASE_METHOD(frames, "windows over planes whose extents only a run tells are
 
 TEST_CASE_METHOD(frames, "Winograd's tiles cover images whose extents only a run tells") {
   symbolic = true;
-  for (const dim_list& x : {dim_list{1, 64, 56, 56}, {1, 64, 1, 1}, {2, 64, 7, 9}, {1, 64, 13, 130}, {1, 64, 91, 3}}) {
+  // Where the blocks have no room, as on a simulator, which is slow besides, few cases go another way.
+  const bool room = where().info().local_memory_bytes > 32768;
+  std::vector<dim_list> images{{1, 64, 1, 1}, {2, 64, 7, 9}};
+  if (room) images.insert(images.end(), {{1, 64, 56, 56}, {1, 64, 13, 130}, {1, 64, 91, 3}});
+  for (const dim_list& x : images) {
     CAPTURE(x);
     node_case c{"Conv", {f32(x, 1), f32({48, 64, 3, 3}, 2), f32({48}, 3)}, {false, true, true}, {}, 1};
     c.attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
-    check(c, device_form::vectors, "convolution_winograd");
+    check(c, device_form::vectors, room ? "convolution_winograd" : "convolution_panels_packed");
   }
 }
 

@@ -47,7 +47,7 @@ attribute_map pads_of_one() {
 
 }  // namespace
 
-TEST_CASE("a product of rows that only a run tells is right for few and for many", "[versions][opencl]") {
+TEST_CASE("a product of rows that only a run tells is right for few and for many", "[versions][opencl][unsimulated]") {
   network n;
   const value_id x = n.input("x", {n.g.expressions().symbol("rows"), 300});
   const value_id product = n.node("MatMul", {x, n.weights({300, 70}, 0.1F)});
@@ -56,7 +56,8 @@ TEST_CASE("a product of rows that only a run tells is right for few and for many
     agree(m, form, {{1, 300}, {4, 300}, {5, 300}, {40, 300}, {700, 300}});
 }
 
-TEST_CASE("convolutions of images that only a run tells are right for small and large ones", "[versions][opencl]") {
+TEST_CASE("convolutions of images that only a run tells are right for small and large ones",
+          "[versions][opencl][unsimulated]") {
   network n;
   expr_context& symbols = n.g.expressions();
   const value_id x = n.input("x", {symbols.symbol("batch"), 24, symbols.symbol("height"), symbols.symbol("width")});
