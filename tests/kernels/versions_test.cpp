@@ -70,7 +70,8 @@ TEST_CASE("convolutions of images that only a run tells are right for small and 
     agree(m, form, {{1, 24, 1, 1}, {1, 24, 3, 5}, {2, 24, 9, 8}, {3, 24, 31, 70}});
 }
 
-TEST_CASE("sums of inner elements that are split keep memory in runs of their version alone", "[versions][opencl]") {
+TEST_CASE("sums of inner elements that are split keep memory in runs of their version alone",
+          "[versions][opencl][unsimulated]") {
   network n;
   const value_id x = n.input("x", {n.g.expressions().symbol("rows"), 4000});
   const model m = n.finish(n.node("MatMul", {x, n.weights({4000, 24}, 0.05F)}));
