@@ -167,11 +167,26 @@ TEST_CASE_METHOD(steps, "operands of products in steps are read along either ind
         }
 }
 
+namespace {
+
+/// A convolution's operands and attributes, the same along both spatial dims.
+struct shape_row {
+  dim_list x, w;
+  std::int64_t pad, stride, dilation, group;
+
+  [[nodiscard]] node_case convolution(bool constant) const {
+    node_case c{"Conv", {f16(x, 1), f16(w, 2), f16({w[0]}, 3)}, {false, constant, true}, {}, 1};
+    c.attributes.set("pads", std::vector<std::int64_t>{pad, pad, pad, pad});
+    c.attributes.set("strides", std::vector<std::int64_t>{stride, stride});
+    c.attributes.set("dilations", std::vector<std::int64_t>{dilation, dilation});
+    c.attributes.set("group", group);
+    return c;
+  }
+};
+
+}  // namespace
+
 TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference", "[matrix_steps]") {
-  struct shape_row {
-    dim_list x, w;
-    std::int64_t pad, stride, dilation, group;
-  };
   const std::vector<shape_row> rows{
       {{1, 16, 9, 11}, {20, 16, 1, 1}, 0, 1, 1, 1}, {{2, 5, 13, 13}, {25, 5, 3, 3}, 1, 1, 1, 1},
       {{1, 64, 7, 7}, {16, 64, 3, 3}, 1, 2, 1, 1},  {{3, 8, 8, 8}, {24, 8, 1, 1}, 0, 1, 1, 1},
@@ -181,11 +196,7 @@ TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference", "
   for (const shape_row& r : rows)
     for (const bool constant : {true, false}) {
       CAPTURE(r.x, r.w, constant);
-      node_case c{"Conv", {f16(r.x, 1), f16(r.w, 2), f16({r.w[0]}, 3)}, {false, constant, true}, {}, 1};
-      c.attributes.set("pads", std::vector<std::int64_t>{r.pad, r.pad, r.pad, r.pad});
-      c.attributes.set("strides", std::vector<std::int64_t>{r.stride, r.stride});
-      c.attributes.set("dilations", std::vector<std::int64_t>{r.dilation, r.dilation});
-      c.attributes.set("group", r.group);
+      node_case c = r.convolution(constant);
       check(c, "convolution_steps");
     }
   node_case line{"Conv", {f16({2, 8, 37}, 1), f16({12, 8, 5}, 2)}, {false, true}, {}, 1};
@@ -193,10 +204,6 @@ TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference", "
 }
 
 TEST_CASE_METHOD(steps, "convolutions in steps read and write texels along channels", "[matrix_steps]") {
-  struct shape_row {
-    dim_list x, w;
-    std::int64_t pad, stride, dilation, group;
-  };
   const std::vector<shape_row> rows{
       {{2, 8, 9, 11}, {20, 8, 3, 3}, 1, 1, 1, 1},  {{1, 40, 7, 7}, {13, 40, 3, 3}, 1, 2, 1, 1},
       {{3, 6, 8, 8}, {24, 6, 1, 1}, 0, 1, 1, 1},   {{1, 16, 12, 9}, {16, 8, 3, 3}, 2, 1, 2, 2},
@@ -208,11 +215,7 @@ TEST_CASE_METHOD(steps, "convolutions in steps read and write texels along chann
       for (const bool written : {true, false}) {
         if (!read && !written) continue;
         CAPTURE(r.x, r.w, read, written);
-        node_case c{"Conv", {f16(r.x, 1), f16(r.w, 2), f16({r.w[0]}, 3)}, {false, true, true}, {}, 1};
-        c.attributes.set("pads", std::vector<std::int64_t>{r.pad, r.pad, r.pad, r.pad});
-        c.attributes.set("strides", std::vector<std::int64_t>{r.stride, r.stride});
-        c.attributes.set("dilations", std::vector<std::int64_t>{r.dilation, r.dilation});
-        c.attributes.set("group", r.group);
+        node_case c = r.convolution(true);
         if (read) c.texels = {layout};
         // Texels of a group's results hold no others.
         if (written && (r.group == 1 || r.w[0] / r.group % 4 == 0)) c.result_texels = {layout};
@@ -395,6 +398,7 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
           "[matrix_steps]") {
   CHECK(codegen::find_matrix_step("plain") == &codegen::plain_step);
   CHECK(codegen::find_matrix_step("none") == nullptr);
+  CHECK(codegen::find_tuning_space("matrix_steps")->parameters[0].count == codegen::step_tile_table.size());
   for (const codegen::matrix_step& step : codegen::matrix_step_table)
     for (const codegen::step_tile& tile : codegen::step_tile_table) {
       if (tile.from_tiles != step.from_tiles()) continue;

@@ -234,6 +234,18 @@ class SplitBlock(nn.Module):
         return self.leave(torch.cat(parts, 1))
 
 
+def pooled_pyramid(model, image):
+    """The results of a YOLO's stages, and the last one pooled three times over 5 x 5 with all of them side by side."""
+    x, kept = model.stem(image), []
+    for stage in model.stages:
+        x = stage(x)
+        kept.append(x)
+    pools = [model.pyramid_in(x)]
+    for _ in range(3):
+        pools.append(F.max_pool2d(pools[-1], 5, 1, 2))
+    return kept, model.pyramid_out(torch.cat(pools, 1))
+
+
 class YoloV8(nn.Module):
     """YOLOv8-n, written from its published description: widths 16 to 256, depths 1 2 2 1, fast spatial pyramid
     pooling, a decoupled anchor-free head with a distribution over 16 distances (Li et al., "Generalized Focal Loss"),
@@ -262,14 +274,7 @@ class YoloV8(nn.Module):
         self.register_buffer("distances", torch.arange(16.0).reshape(1, 16, 1, 1))
 
     def forward(self, image):
-        x, kept = self.stem(image), []
-        for stage in self.stages:
-            x = stage(x)
-            kept.append(x)
-        pools = [self.pyramid_in(x)]
-        for _ in range(3):
-            pools.append(F.max_pool2d(pools[-1], 5, 1, 2))
-        deep = self.pyramid_out(torch.cat(pools, 1))
+        kept, deep = pooled_pyramid(self, image)
         middle = self.up[0](torch.cat([F.interpolate(deep, scale_factor=2.0, mode="nearest"), kept[1]], 1))
         fine = self.up[1](torch.cat([F.interpolate(middle, scale_factor=2.0, mode="nearest"), kept[0]], 1))
         half = self.merge[0](torch.cat([self.down[0](fine), middle], 1))
@@ -308,14 +313,8 @@ class YoloV6(nn.Module):
         self.boxes = nn.ModuleList(head(w, 4) for w in widths)
 
     def forward(self, image):
-        x, kept = self.stem(image), []
-        for stage in self.stages:
-            x = stage(x)
-            kept.append(x)
-        pools = [self.pyramid_in(x)]
-        for _ in range(3):
-            pools.append(F.max_pool2d(pools[-1], 5, 1, 2))
-        deep = self.reduce[0](self.pyramid_out(torch.cat(pools, 1)))
+        kept, deep = pooled_pyramid(self, image)
+        deep = self.reduce[0](deep)
         middle = self.reduce[1](self.up[0](torch.cat([self.enlarge[0](deep), kept[2]], 1)))
         fine = self.up[1](torch.cat([self.enlarge[1](middle), kept[1]], 1))
         half = self.merge[0](torch.cat([self.down[0](fine), middle], 1))

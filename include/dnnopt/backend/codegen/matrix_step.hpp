@@ -96,7 +96,7 @@ struct matrix_step {
 /// the probe hold the others against; no device gets them by itself.
 inline constexpr std::array matrix_step_table{
     matrix_step{"mma_sync", dtype::float16, 16, 16, 16, 32, "cl_nv_compiler_options", kernels::step_places,
-                kernels::step_mma_sync, 0},
+                kernels::step_mma_sync, 0, 1, "", mma_sync_times},
     matrix_step{"wgmma", dtype::float16, 16, 16, 16, 32, "cl_nv_compiler_options", kernels::step_places,
                 kernels::tiles_wgmma, 0, 4, "-DDNNOPT_REVEALED_FOR=sm_90a", wgmma_times},
     matrix_step{"plain_tiles", dtype::float16, 16, 16, 16, 32, "", kernels::step_places, kernels::tiles_plain, 0, 4},

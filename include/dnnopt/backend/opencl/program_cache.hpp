@@ -207,23 +207,27 @@ class program_cache {
       const std::lock_guard lock(mutex_);
       if (!file_ || !file_->find(key, binary)) return {};
     }
-    const cl_device_id id = where_->where().handle();
-    const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
-    const std::size_t size = binary.size();
-    cl_int loaded = CL_SUCCESS;
-    cl_int status = CL_SUCCESS;
-    const cl::Program program(::clCreateProgramWithBinary(where_->handle(), 1, &id, &size, &bytes, &loaded, &status),
-                              false);
-    const bool taken = status == CL_SUCCESS && loaded == CL_SUCCESS &&
-                       ::clBuildProgram(program(), 1, &id, nullptr, nullptr, nullptr) == CL_SUCCESS;
+    const auto [program, status] = from_binary(binary.data(), binary.size());
     const std::lock_guard lock(mutex_);
-    if (!taken) {
+    if (status != CL_SUCCESS) {
       ++figures_.refused;
       return {};
     }
     ++figures_.disk_hits;
     figures_.load_seconds += seconds_since(start);
     return program;
+  }
+
+  /// The program of a binary, and what creating and building it gave.
+  [[nodiscard]] std::pair<cl::Program, cl_int> from_binary(const char* binary, std::size_t size) const {
+    const cl_device_id id = where_->where().handle();
+    const auto* bytes = reinterpret_cast<const unsigned char*>(binary);
+    cl_int loaded = CL_SUCCESS;
+    cl_int status = CL_SUCCESS;
+    cl::Program program(::clCreateProgramWithBinary(where_->handle(), 1, &id, &size, &bytes, &loaded, &status), false);
+    if (status == CL_SUCCESS) status = loaded;
+    if (status == CL_SUCCESS) status = ::clBuildProgram(program(), 1, &id, nullptr, nullptr, nullptr);
+    return {std::move(program), status};
   }
 
   cl::Program compile(const program_request& request) {
@@ -255,16 +259,10 @@ class program_cache {
   cl::Program reveal(const program_request& request, const cl::Program& hidden, std::string_view target) const {
     const std::optional<std::string> text = revealed_text(binary_of(hidden), target);
     if (!text) refuse(request, "its text is not one for " + std::string(target), CL_INVALID_BINARY, {});
-    const cl_device_id id = where_->where().handle();
-    const auto* bytes = reinterpret_cast<const unsigned char*>(text->c_str());
-    const std::size_t size = text->size() + 1;
-    cl_int loaded = CL_SUCCESS;
-    cl_int status = CL_SUCCESS;
-    cl::Program program(::clCreateProgramWithBinary(where_->handle(), 1, &id, &size, &bytes, &loaded, &status), false);
-    if (status != CL_SUCCESS) refuse(request, std::string(status_name(status)), status, {});
-    status = ::clBuildProgram(program(), 1, &id, nullptr, nullptr, nullptr);
-    if (status != CL_SUCCESS) refuse(request, std::string(status_name(status)), status, log_of(program));
-    return program;
+    auto [program, status] = from_binary(text->c_str(), text->size() + 1);
+    if (status != CL_SUCCESS)
+      refuse(request, std::string(status_name(status)), status, program() == nullptr ? std::string() : log_of(program));
+    return std::move(program);
   }
 
   std::string log_of(const cl::Program& program) const {

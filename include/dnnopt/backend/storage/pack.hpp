@@ -46,7 +46,7 @@ namespace detail {
   // Kernels that add the sums of splits are no frames.
   const auto frames = [](const codegen::lowered_node& lowered) {
     return std::count_if(lowered.kernels.begin(), lowered.kernels.end(),
-                         [](const codegen::kernel_plan& plan) { return !plan.version.ends_with("_partials"); });
+                         [](const codegen::kernel_plan& plan) { return !plan.adds_partials; });
   };
   return frames(now) <= frames(before) && maps(now) <= maps(before) && steps(now) >= steps(before);
 }

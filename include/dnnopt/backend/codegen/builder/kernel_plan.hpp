@@ -70,6 +70,7 @@ struct kernel_plan {
   std::vector<std::uint32_t> parameter_symbols;
   std::shared_ptr<expr_context> expressions;  ///< keeps the kernel's own symbols alive
   index_expr flops = 0;                       ///< over the kernel's own symbols
+  bool adds_partials = false;                 ///< whether it adds the sums of splits, which another kernel kept
   bool half_products = false;                 ///< whether products are of halves, and summed in them for a while
   std::string_view step;                      ///< provider of the matrix steps that it multiplies in; empty: none
   std::vector<std::string> notes;             ///< what an image would have given the kernel and could not, and why

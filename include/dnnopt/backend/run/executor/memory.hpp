@@ -141,12 +141,14 @@ inline void opencl_executor::enter(instance& made, opencl::command_queue& queue)
   if (!overwritten) return;
   bool stale = !made.memory.whole_run.empty();
   for (const value_id v : made.memory.whole_run) made.materialized[v] = false;
-  for (const planned_value& separate : made.memory.separate)
-    for (value_id v = 0; v < made.memory.homes.size(); ++v)
-      if (made.materialized[v] && made.memory.homes[v] == separate.held) {
-        stale = true;
-        made.materialized[v] = false;
-      }
+  // Buffers of inputs and outputs are those of all dims.
+  std::vector<bool> shared(made.memory.homes.size(), false);
+  for (const planned_value& separate : made.memory.separate) shared[separate.held] = true;
+  for (value_id v = 0; v < made.memory.homes.size(); ++v)
+    if (made.materialized[v] && made.memory.homes[v] != no_value && shared[made.memory.homes[v]]) {
+      stale = true;
+      made.materialized[v] = false;
+    }
   if (!stale) return;
   for (auto& step : made.kernels)
     for (prepared_kernel& kernel : step) kernel.ready = false;

@@ -195,8 +195,7 @@ inline void define_patch_load(kernel_builder& b, const tiled_patches& t) {
   }
   const bool b_bits = !t.texel_patches && fetches_bits(site, b, n.inputs[0]);
   // Of a window each element of a patch costs tests of the padding and an index, which four channels share in a texel.
-  if (!t.texel_patches && c.window().constant() > 1 && is_constant_in(site.block, n.inputs[1]) &&
-      t.e.inner.is_constant() && !b.is_member_value(n.inputs[0]) && mod(c.channels, texel_width) == index_expr(0))
+  if (!t.texel_patches && c.window().constant() > 1 && may_ask_for_texels(b, site, c, t.e.inner))
     result.sooner_as_texels.push_back(n.inputs[0]);
   if (t.texel_patches) {
     define_texel_patches(b, t.s, c, t.e);

@@ -97,6 +97,15 @@ inline void emit_texel_patch(kernel_builder& b, const element_site& s, const con
   });
 }
 
+/// Whether a frame that packs weights in the order of an image's texels may ask for its image in them: weights are
+/// constant, the image is no result of the block, and no texel is filled up. `inner` are the elements that are summed.
+[[nodiscard]] inline bool may_ask_for_texels(kernel_builder& b, const lowering_site& site, const convolution_shape& c,
+                                             const index_expr& inner) {
+  const node& n = site.anchor_node();
+  return is_constant_in(site.block, n.inputs[1]) && inner.is_constant() && !b.is_member_value(n.inputs[0]) &&
+         mod(c.channels, texel_width) == index_expr(0);
+}
+
 /// The weight of output channel `row` of a group at inner element (window element, channel), channels in whole texels:
 /// zero for those that only fill a texel.
 [[nodiscard]] inline std::string emit_weight_of_texels(kernel_builder& b, const element_site& s,

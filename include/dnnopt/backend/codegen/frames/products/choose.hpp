@@ -1,6 +1,5 @@
 // Owns the sizes of the kernels of matrix products: blocks and how far apart they are, tiles, and what of two products
 // stays in local memory.
-// stays in local memory.
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_PRODUCTS_CHOOSE_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_PRODUCTS_CHOOSE_HPP
 

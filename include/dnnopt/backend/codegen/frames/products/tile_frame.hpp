@@ -305,6 +305,7 @@ void add_partials(lowered_node& result, const lowering_site& site, std::int64_t 
   sums.global = {ceildiv(items(own.columns, store_direction::columns), width) * width,
                  items(own.rows, store_direction::rows), own.batch};
   sums.local = {static_cast<std::size_t>(width), 1, 1};
+  sums.adds_partials = true;
   result.kernels.push_back(std::move(sums));
 }
 

@@ -63,10 +63,50 @@ enum class step_supply : std::uint8_t {
   patches  ///< element by element, each with the tests and the index of an image's window
 };
 
+/// Nanoseconds that a product takes in such blocks, estimated by what they move, multiply and wait for
+/// (docs/measurements/kernels.md).
+[[nodiscard]] inline double estimate_step_blocks(const lowering_site& site, const matrix_step& step,
+                                                 const detail::step_extents& x, const step_blocks& b,
+                                                 step_supply supply) {
+  // Fitted on an H200.
+  constexpr double launch = 5000;      // of another kernel, which costs the host as much
+  constexpr double partial = 0.0012;   // of an element of a partial sum that is written and read again
+  constexpr double per_texel = 0.075;  // of a half that comes to a unit's local memory in texels of patches,
+  constexpr double per_single = 0.1;   // of elements that are loaded one by one,
+  constexpr double per_patch = 0.3;    // and of those of patches
+  constexpr double registers = 65536;  // of a unit, and bytes of local memory that work-groups of it share
+  constexpr double shared_bytes = 200000;
+  const double per_element = supply == step_supply::copied   ? step.times.half
+                             : supply == step_supply::texels ? per_texel
+                             : supply == step_supply::singly ? per_single
+                                                             : per_patch;
+  const step_tile& t = b.tile;
+  const auto rows = static_cast<double>(t.rows(step));
+  const auto columns = static_cast<double>(t.columns(step));
+  const auto inner = static_cast<double>(t.inner);
+  const auto wave_steps = static_cast<double>(t.row_steps * t.column_steps);
+  const double groups = x.z * std::ceil(x.m / rows) * std::ceil(x.n / columns) * static_cast<double>(b.splits);
+  const double item_registers = 48 + (step.from_tiles() ? 8 : 12) * wave_steps;
+  const double resident =
+      std::max(1.0, std::floor(std::min(registers / (static_cast<double>(t.items(step)) * item_registers),
+                                        shared_bytes / static_cast<double>(t.local_bytes(step)))));
+  const double rounds = std::max(1.0, std::ceil(groups / static_cast<double>(site.compute_units())));
+  const double together = std::min(rounds, resident);
+  const double tiles = std::ceil(static_cast<double>(b.split_inner) / inner);
+  const double moved = (rows + columns) * inner * per_element * together;
+  const double shares = static_cast<double>(t.row_steps + t.column_steps) / wave_steps;
+  const double steps = rows * columns * inner / static_cast<double>(step.rows * step.columns * step.inner) *
+                       (step.times.step + step.times.share * shares) * together;
+  const double waited = step.times.tile + step.times.inner * inner / static_cast<double>(step.inner);
+  const double behind = t.stages == 2 ? step.times.late : 0;
+  double cost = std::ceil(rounds / together) * (step.times.start + tiles * (std::max({moved, steps, waited}) + behind));
+  if (b.splits > 1) cost += launch + partial * x.z * x.m * x.n * static_cast<double>(b.splits);
+  return cost;
+}
+
 /// The tiles of least estimated time.
 [[nodiscard]] inline step_blocks choose_step_blocks(const lowering_site& site, const matrix_step& step,
                                                     const product_extents& e, step_supply supply) {
-  const auto units = static_cast<double>(site.compute_units());
   const auto most = static_cast<std::int64_t>(site.work_group());
   const detail::step_extents x(e);
   const auto shared = [&](const step_tile& t, std::int64_t splits) {
@@ -80,41 +120,7 @@ enum class step_supply : std::uint8_t {
   const auto splittable = [&](const step_blocks& b) {
     return b.splits == 1 || (x.fixed && x.k > static_cast<double>((b.splits - 1) * b.split_inner));
   };
-  // Nanoseconds, fitted on an H200 (docs/measurements/kernels.md).
-  constexpr double launch = 5000;      // of another kernel, which costs the host as much
-  constexpr double partial = 0.0012;   // of an element of a partial sum that is written and read again
-  constexpr double per_texel = 0.075;  // of a half that comes to a unit's local memory in texels of patches,
-  constexpr double per_single = 0.1;   // of elements that are loaded one by one,
-  constexpr double per_patch = 0.3;    // and of those of patches
-  constexpr double registers = 65536;  // of a unit, and bytes of local memory that work-groups of it share
-  constexpr double shared_bytes = 200000;
-  const double per_element = supply == step_supply::copied   ? step.times.half
-                             : supply == step_supply::texels ? per_texel
-                             : supply == step_supply::singly ? per_single
-                                                             : per_patch;
-  const auto estimate = [&](step_blocks& b) {
-    const step_tile& t = b.tile;
-    const auto rows = static_cast<double>(t.rows(step));
-    const auto columns = static_cast<double>(t.columns(step));
-    const auto inner = static_cast<double>(t.inner);
-    const auto wave_steps = static_cast<double>(t.row_steps * t.column_steps);
-    const double groups = x.z * std::ceil(x.m / rows) * std::ceil(x.n / columns) * static_cast<double>(b.splits);
-    const double item_registers = 48 + (step.from_tiles() ? 8 : 12) * wave_steps;
-    const double resident =
-        std::max(1.0, std::floor(std::min(registers / (static_cast<double>(t.items(step)) * item_registers),
-                                          shared_bytes / static_cast<double>(t.local_bytes(step)))));
-    const double rounds = std::ceil(groups / units);
-    const double together = std::min(rounds, resident);
-    const double tiles = std::ceil(static_cast<double>(b.split_inner) / inner);
-    const double moved = (rows + columns) * inner * per_element * together;
-    const double shares = static_cast<double>(t.row_steps + t.column_steps) / wave_steps;
-    const double steps = rows * columns * inner / static_cast<double>(step.rows * step.columns * step.inner) *
-                         (step.times.step + step.times.share * shares) * together;
-    const double waited = step.times.tile + step.times.inner * inner / static_cast<double>(step.inner);
-    const double behind = t.stages == 2 ? step.times.late : 0;
-    b.cost = std::ceil(rounds / together) * (step.times.start + tiles * (std::max({moved, steps, waited}) + behind));
-    if (b.splits > 1) b.cost += launch + partial * x.z * x.m * x.n * static_cast<double>(b.splits);
-  };
+  const auto estimate = [&](step_blocks& b) { b.cost = estimate_step_blocks(site, step, x, b, supply); };
   if (const auto* values = site.tuned(shape_of_steps(e)); values != nullptr) {
     step_blocks chosen = shared(step_tile_table.at(static_cast<std::size_t>((*values)[0])), (*values)[1]);
     if (fits(chosen.tile) && splittable(chosen)) {

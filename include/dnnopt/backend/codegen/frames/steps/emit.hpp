@@ -46,6 +46,14 @@ inline const std::array<std::vector<std::string>, 2> step_names{std::vector<std:
   return advance;
 }
 
+/// Defines `name`_a(z, m, k) or `name`_b(z, k, n) with these statements.
+inline void define_step_function(kernel_builder& b, const std::string& type, const std::string& name, std::size_t which,
+                                 const std::string& statements) {
+  std::string text = "static inline " + type + " " + name + (which == 0 ? "_a" : "_b") + "(DNNOPT_PARAMETERS";
+  for (const std::string& one : step_names[which]) text += ", const int " + one;
+  b.add_function(text + ") {\n" + statements + "}\n");
+}
+
 /// Defines dnnopt_address_a(z, m, k) or dnnopt_address_b(z, k, n), where halves of an operand lie in memory.
 inline void define_step_address(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first,
                                 std::int64_t tile_inner) {
@@ -55,12 +63,9 @@ inline void define_step_address(kernel_builder& b, const step_product& p, std::s
   const step_address found =
       address_of(b, p.operands[which], b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
                  inner_first ? p.extents.inner : extent, which == 0 ? "a" : "b");
-  std::string text = "static inline __global const half* dnnopt_address_";
-  text += which == 0 ? "a" : "b";
-  text += "(DNNOPT_PARAMETERS";
-  for (const std::string& name : step_names[which]) text += ", const int " + name;
-  b.add_function(text + ") {\n" + found.statements + "  return " + b.pointer(found.stored, false) + " + " +
-                 index_source(found.offset) + ";\n}\n");
+  define_step_function(
+      b, "__global const half*", "dnnopt_address", which,
+      found.statements + "  return " + b.pointer(found.stored, false) + " + " + index_source(found.offset) + ";\n");
   if (const auto advance = advance_of(b, found.offset, k, tile_inner))
     b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", *advance);
 }
@@ -77,18 +82,16 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
   const index_expr m = b.index("m", p.extents.rows);
   const index_expr k = b.index("k", p.extents.inner);
   const index_expr column = b.index("n", p.extents.columns);
-  const auto define = [&](std::string_view type, std::string_view name, std::size_t which, const std::string& body) {
-    std::string text = "static inline " + std::string(type) + name.data() + "(DNNOPT_PARAMETERS";
-    for (const std::string& one : step_names[which]) text += ", const int " + one;
-    b.add_function(text + ") { return " + body + "; }\n");
+  const auto define = [&](const char* type, const char* name, std::size_t which, const std::string& result_of) {
+    define_step_function(b, type, name, which, "  return " + result_of + ";\n");
   };
   const auto advances = [&](const index_expr& offset, std::string_view macro) {
     if (const auto advance = advance_of(b, offset, k, tile_inner)) b.define(std::string(macro), *advance);
   };
-  constexpr std::string_view halves = "__global const half* ";
+  constexpr const char* halves = "__global const half*";
   const texel_of_patch patch = find_texel_of_patch(b, s, c, z, k, column, joined);
-  define(halves, "dnnopt_address_b", 1, b.texel_pointer(n.inputs[0]) + " + " + index_source(patch.offset));
-  define("bool ", "dnnopt_within_b", 1, patch.within.empty() ? "true" : patch.within);
+  define(halves, "dnnopt_address", 1, b.texel_pointer(n.inputs[0]) + " + " + index_source(patch.offset));
+  define("bool", "dnnopt_within", 1, patch.within.empty() ? "true" : patch.within);
   advances(patch.offset, "DNNOPT_B_ADVANCE");
 
   const value_id weights = n.inputs[1];
@@ -100,7 +103,7 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
         return emit_weight_of_texels(own, own_site, convolution_of(own_site), weights, group, row, inner);
       });
   const index_expr offset = packed.place(operand, mod(z, c.group), m, k).linear() * texel_width;
-  define(halves, "dnnopt_address_a", 0,
+  define(halves, "dnnopt_address", 0,
          "(__global const half*)" + b.scratch_texels(packed.scratch, packed.storage, false) + " + " +
              index_source(offset));
   advances(offset, "DNNOPT_A_ADVANCE");
@@ -108,12 +111,10 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
 
 /// Whether four channels at once would spare a convolution of a window or of strides the test and the index of each
 /// element.
-[[nodiscard]] inline bool gains_by_texels(kernel_builder& b, const lowering_site& site, const step_product& p) {
-  const node& n = site.anchor_node();
-  if (n.op->kind != computation_kind::convolution) return false;
+[[nodiscard]] inline bool reads_sooner_as_texels(kernel_builder& b, const lowering_site& site, const step_product& p) {
+  if (site.anchor_node().op->kind != computation_kind::convolution) return false;
   const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
-  return !c.pointwise && is_constant_in(site.block, n.inputs[1]) && p.extents.inner.is_constant() &&
-         !b.is_member_value(n.inputs[0]) && mod(c.channels, texel_width) == index_expr(0);
+  return !c.pointwise && may_ask_for_texels(b, site, c, p.extents.inner);
 }
 
 /// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand.
@@ -166,7 +167,7 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   const bool texels = chosen.form_of(0) == operand_form::texels;
   if (texels)
     detail::define_texel_addresses(result, b, site, p, joined, t.inner);
-  else if (detail::gains_by_texels(b, site, p))
+  else if (detail::reads_sooner_as_texels(b, site, p))
     result.sooner_as_texels.push_back(site.anchor_node().inputs[0]);
   for (std::size_t which = 0; which < 2 && !texels; ++which) {
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
