@@ -17,6 +17,8 @@ on) go through the same inputs; rows are
   arena MiB  the largest arena of the walk, of bodies none, and how much that is of its lower bound of live sets; beside
              it what ONNX Runtime's process grew by in its walk
 
+The exit status is 1 where an answer is wrong or a network fails.
+
 --gates is another table: latency with 0, 25, 50, 75 and 100 % of the gates open, and how far each share is from the line
 between none and all. Needs numpy, onnx and onnxruntime from PyPI.
 """
@@ -143,6 +145,7 @@ def difference(folder, count):
 
 
 def compare(a, name):
+    """Prints a network's row; whether its answers are right."""
     random = np.random.default_rng(a.seed)
     with tempfile.TemporaryDirectory(dir=a.folder) as folder:
         path = prepared(a, name, folder)
@@ -161,6 +164,7 @@ def compare(a, name):
     print(f"| {name} | {'WRONG ' if wrong > 1e-3 else ''}{wrong:.1e} | {statistics.median(ratio):.2f} / {at(ratio, 0.9):.2f} | {statistics.median(theirs):.2f} / {at(theirs, 0.9):.2f} "
           f"| {min(second):.0f} to {max(second):.0f} | {min(other):.0f} to {max(other):.0f} | {sum(r['builds'] for r in rows)} / {max(r['host_ops'] for r in rows)} "
           f"| {told['branches_run']} / {told['branches_skipped']} | {arena / 2**20:.1f} ({arena / max(bound, 1):.3f}) | {judge['grown'] / 2**20:.0f} |", flush=True)
+    return wrong <= 1e-3
 
 
 def gates_table(a, name):
@@ -197,7 +201,7 @@ def main():
     for name in a.models.split(","):
         try:
             if not a.gates:
-                compare(a, name)
+                failed = not compare(a, name) or failed
             elif gate_count(ZOO / f"{name}.onnx") > 2:
                 gates_table(a, name)
         except (RuntimeError, subprocess.CalledProcessError) as why:
