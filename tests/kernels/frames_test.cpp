@@ -361,9 +361,9 @@ TEST_CASE_METHOD(frames, "Winograd's tiles cover images whose extents only a run
   symbolic = true;
   // Where the blocks have no room, as on a simulator, which is slow besides, few cases go another way.
   const bool room = where().info().local_memory_bytes > 32768;
-  std::vector<dim_list> images{{1, 64, 1, 1}, {2, 64, 7, 9}};
-  if (room) images.insert(images.end(), {{1, 64, 56, 56}, {1, 64, 13, 130}, {1, 64, 91, 3}});
-  for (const dim_list& x : images) {
+  std::vector<dim_list> shapes{{1, 64, 1, 1}, {2, 64, 7, 9}};
+  if (room) shapes.insert(shapes.end(), {{1, 64, 56, 56}, {1, 64, 13, 130}, {1, 64, 91, 3}});
+  for (const dim_list& x : shapes) {
     CAPTURE(x);
     node_case c{"Conv", {f32(x, 1), f32({48, 64, 3, 3}, 2), f32({48}, 3)}, {false, true, true}, {}, 1};
     c.attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
