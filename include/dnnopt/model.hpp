@@ -225,6 +225,26 @@ inline dim_bindings bind_input_shape(graph& g, std::string_view input, const dim
   throw error(errc::missing_input, "the model has no input '" + std::string(input) + "'" + detail::list_inputs(g));
 }
 
+/// Makes inputs constants, which binds the symbols in their dims. Errors: missing_input, type_mismatch, shape_mismatch.
+inline void bind_values(graph& g, const std::map<std::string, tensor>& values) {
+  for (const auto& [name, content] : values) {
+    (void)bind_input_shape(g, name, content.dims());
+    std::vector<value_id> left;
+    for (const value_id id : g.inputs()) {
+      const value& v = g.value_at(id);
+      if (v.name != name) {
+        left.push_back(id);
+        continue;
+      }
+      if (v.facts.type != dtype::undefined && content.type() != v.facts.type)
+        throw error(errc::type_mismatch, "input '" + name + "' is " + std::string(name_of(v.facts.type)) + ", not " +
+                                             std::string(name_of(content.type())));
+      g.make_constant(id, content);
+    }
+    g.set_inputs(std::move(left));
+  }
+}
+
 }  // namespace dnnopt
 
 #endif  // DNNOPT_MODEL_HPP

@@ -66,8 +66,12 @@ struct compile_options {
   std::string passes = "default";  ///< "default", "none", "epilogue", or names separated by commas
   dim_bindings dims{};             ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
   std::map<std::string, dim_list> shapes{};  ///< shapes of inputs, binding the symbols in them
-  dim_ranges ranges{};                       ///< what dims that stay symbolic may be; a run refuses what lies outside
-  std::uint64_t memory_limit = 0;            ///< bytes of device memory; 0: none
+  /// Inputs whose values are known, such as a sampling rate: they are constants, what depends on them alone is folded
+  /// (branches of If are chosen), and no run gives them. Errors: missing_input for a name that the model lacks,
+  /// type_mismatch, shape_mismatch.
+  std::map<std::string, tensor> values{};
+  dim_ranges ranges{};             ///< what dims that stay symbolic may be; a run refuses what lies outside
+  std::uint64_t memory_limit = 0;  ///< bytes of device memory; 0: none
   opencl::program_cache_options programs{};
   std::shared_ptr<opened_device> opened{};      ///< a device to share; null: the session opens `device` for itself
   std::shared_ptr<const tuning_store> tuned{};  ///< what tune() chose, by device; null: the default choices

@@ -3,8 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include "runtime_fixture.hpp"
 
@@ -289,6 +291,30 @@ TEST_CASE("many programs build in parallel, each once") {
   CHECK(run(where, programs[3]) == 3.5f);
   requests[5].source = "kernel void scale( {";
   CHECK(code_of([&] { (void)cache.build_all(requests); }) == code(errc::kernel_build));
+}
+
+TEST_CASE("who waits for many programs is told how many are ready, and may end it") {
+  context where = testing::first_context();
+  std::vector<program_request> requests;
+  for (int i = 0; i < 6; ++i) requests.push_back(scale_by(i + 1));
+  std::vector<std::size_t> told;
+  program_cache_options options{.on_disk = false, .threads = 2};
+  options.progress = [&](std::size_t ready, std::size_t all) {
+    CHECK(all == 6);
+    told.push_back(ready);
+  };
+  CHECK(program_cache(where, options).build_all(requests).size() == 6);
+  CHECK(told.size() == 6);
+  CHECK(std::is_sorted(told.begin(), told.end()));
+  CHECK(told.back() >= 4);
+  options.progress = [](std::size_t ready, std::size_t) {
+    if (ready == 1) throw std::runtime_error("no longer wanted");
+  };
+  program_cache ended(where, options);
+  CHECK_THROWS_WITH(ended.build_all(requests), "no longer wanted");
+  CHECK(ended.figures().builds < 6);
+  // What was ended can be begun again.
+  CHECK(ended.build(requests[5])() != nullptr);
 }
 
 #if !defined(_WIN32)

@@ -81,6 +81,32 @@ TEST_CASE("an input of axes gets a program for each of its values, which is kept
   CHECK(s.report().specialized_programs == 3);
 }
 
+TEST_CASE("an input whose value is known is a constant and no input") {
+  const model m = reduced_over_given_axes();
+  const tensor x = ramp({3, 4, 5});
+  named_tensors all;
+  all.add("x", x);
+  all.add("axes", integers({1}));
+  named_tensors rest;
+  rest.add("x", x);
+  for (const char* device : {"reference", "opencl"}) {
+    compile_options options;
+    options.device = device;
+    if (options.device == "opencl") options.opened = shared_device();
+    options.values["axes"] = integers({1});
+    session known = compile(m, options);
+    CHECK(known.report().specialized_inputs.empty());
+    check_same(known.run(rest), expected(m, all));
+    CHECK(code_of([&] { (void)known.run(all); }) == code(errc::missing_input));
+    options.values = {{"axis", integers({1})}};
+    CHECK(code_of([&] { (void)compile(m, options); }) == code(errc::missing_input));
+    options.values = {{"axes", integers({1, 2})}};
+    CHECK(code_of([&] { (void)compile(m, options); }) == code(errc::shape_mismatch));
+    options.values = {{"axes", ramp({1})}};
+    CHECK(code_of([&] { (void)compile(m, options); }) == code(errc::type_mismatch));
+  }
+}
+
 TEST_CASE("beyond the programs that are kept the general one runs, or with require_device the oldest makes room") {
   const model m = reduced_over_given_axes();
   for (const bool require_device : {false, true}) {

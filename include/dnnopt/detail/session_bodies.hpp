@@ -83,8 +83,7 @@ struct session::state {
     saved = true;
     try {
       // A cache that cannot be written costs the next start its builds, nothing else.
-      (void)device->programs.save();
-      return true;
+      return device->programs.file().empty() || device->programs.save().failure.empty();
     } catch (const std::exception&) {
       return false;
     }
@@ -167,7 +166,9 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
       throw error(errc::missing_input, "input '" + name +
                                            "' has a default value, which is compiled in; name it in "
                                            "load_options::overridden_inputs to give it");
-    throw error(errc::missing_input, "the model has no input '" + name + "'");
+    if (state_->options.values.contains(name))
+      throw error(errc::missing_input, "the value of '" + name + "' is compiled in (compile_options::values)");
+    throw error(errc::missing_input, "the model has no input '" + name + "'" + detail::list_inputs(whole));
   }
   state_->last = &state_->program_for(inputs);
   const graph& g = *state_->last->optimized;
@@ -210,6 +211,7 @@ namespace detail {
   require_in_ranges(options.dims, options.ranges);
   bind_dims(g, options.dims);
   for (const auto& [input, dims] : options.shapes) require_in_ranges(bind_input_shape(g, input, dims), options.ranges);
+  bind_values(g, options.values);
   bind_ranges(g, options.ranges);
   std::vector<value_id> left;
   for (const value_id id : g.inputs()) {

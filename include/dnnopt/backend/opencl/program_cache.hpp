@@ -115,18 +115,35 @@ class program_cache {
   }
 
   /// build() of every request, in as many threads as the options say; results in the order of the requests. Throws the
-  /// first failure by that order, after all are done.
+  /// first failure by that order, after all are done, or what the options' progress threw.
   [[nodiscard]] std::vector<cl::Program> build_all(std::span<const program_request> requests) {
     std::vector<cl::Program> programs(requests.size());
     std::vector<std::exception_ptr> failures(requests.size());
     std::atomic<std::size_t> next{0};
+    std::mutex telling;
+    std::size_t ready = 0;
+    std::exception_ptr ended;
+    const auto tell = [&] {
+      if (!options_.progress) return true;
+      const std::lock_guard lock(telling);
+      if (ended != nullptr) return false;
+      try {
+        options_.progress(ready, requests.size());
+        return true;
+      } catch (...) {
+        ended = std::current_exception();
+        return false;
+      }
+    };
     const auto work = [&] {
-      for (std::size_t i = next.fetch_add(1); i < requests.size(); i = next.fetch_add(1)) {
+      for (std::size_t i = next.fetch_add(1); i < requests.size() && tell(); i = next.fetch_add(1)) {
         try {
           programs[i] = build(requests[i]);
         } catch (...) {
           failures[i] = std::current_exception();
         }
+        const std::lock_guard lock(telling);
+        ++ready;
       }
     };
     const std::size_t wanted =
@@ -136,6 +153,7 @@ class program_cache {
       for (std::size_t i = 1; i < std::min(wanted, requests.size()); ++i) pool.emplace_back(work);
       work();
     }
+    if (ended != nullptr) std::rethrow_exception(ended);
     for (const std::exception_ptr& failure : failures) {
       if (failure != nullptr) std::rethrow_exception(failure);
     }
@@ -238,7 +256,9 @@ class program_cache {
     cl_int status = CL_SUCCESS;
     cl::Program program(::clCreateProgramWithSource(where_->handle(), 1, &text, &size, &status), false);
     check(status, "clCreateProgramWithSource", [&] { return "program '" + request.name + "'"; });
-    status = ::clBuildProgram(program(), 1, &id, request.options.c_str(), nullptr, nullptr);
+    // OpenCL's option against warnings is no part of what a program is known by.
+    const std::string options = request.options + (options_.driver_warnings ? "" : " -w");
+    status = ::clBuildProgram(program(), 1, &id, options.c_str(), nullptr, nullptr);
     if (status != CL_SUCCESS) refuse(request, std::string(status_name(status)), status, log_of(program));
     if (const std::string_view target = revealed_target(request.options); !target.empty())
       program = reveal(request, program, target);

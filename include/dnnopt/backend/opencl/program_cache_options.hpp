@@ -2,9 +2,11 @@
 #ifndef DNNOPT_BACKEND_OPENCL_PROGRAM_CACHE_OPTIONS_HPP
 #define DNNOPT_BACKEND_OPENCL_PROGRAM_CACHE_OPTIONS_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 namespace dnnopt::opencl {
 
@@ -30,6 +32,12 @@ struct program_cache_options {
   std::filesystem::path folder = default_cache_folder();  ///< empty keeps programs in memory only
   std::uint64_t max_bytes = std::uint64_t{256} << 20;     ///< of the device's file; the longest unused leave first
   unsigned threads = 0;  ///< that compile programs side by side; 0: as many as the machine has cores
+  /// Told before each program of several: how many are ready, and of how many. It is called from the threads that
+  /// compile, one at a time. What it throws ends compiling, once the programs under way are done, and comes out of
+  /// compile(): so a caller cancels.
+  std::function<void(std::size_t ready, std::size_t all)> progress{};
+  /// Lets the driver's compiler warn about kernels, which some drivers print on standard error.
+  bool driver_warnings = false;
 };
 
 }  // namespace dnnopt::opencl
