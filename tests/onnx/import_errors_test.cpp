@@ -243,6 +243,12 @@ std::vector<bad_input> bad_inputs() {
       {"an opset too new", model(relu(), 29).data, errc::unsupported_opset, "29"},
       {"an opset too old", model(relu(), 0).data, errc::unsupported_opset, "opset 0"},
       {"no opset", message{}.number(1, 8).with(7, relu()).data, errc::unsupported_opset, "imports no opset"},
+      {"others that are unknown too are told",
+       model(graph({node("Frobnicate", {"x"}, {"a"}, {}, "com.example"),
+                    node("Mystery", {"a"}, {"b"}, {}, "org.example"), node("Mystery", {"b"}, {"y"}, {}, "org.example")},
+                   {info("x")}, {info("y")}))
+           .data,
+       errc::unknown_operator, "nor are 'Mystery' of domain 'org.example' (2 nodes)"},
       {"an unknown operator", model(graph({node("Frobnicate", {"x"}, {"y"})}, {info("x")}, {info("y")})).data,
        errc::unknown_operator, "Frobnicate"},
       {"an unknown domain",

@@ -424,8 +424,31 @@ class graph_builder {
     if (ops_.find(n.domain, n.op_type) == nullptr)
       throw error(errc::unknown_operator, "operator '" + n.op_type + "' of domain '" +
                                               (n.domain.empty() ? "ai.onnx" : n.domain) + "' is not known (opset " +
-                                              std::to_string(n.version) + ")");
+                                              std::to_string(n.version) + "); " + other_unknown(n) +
+                                              "load_options::ops takes a row for it (docs/how_to/add_an_operator.md)");
     s.emitter->add(std::move(n));
+  }
+
+  /// The other operators of domains of their own that nothing knows, with the count of their nodes: whoever adds one
+  /// wants to know what else there is to add.
+  [[nodiscard]] std::string other_unknown(const pending_node& first) const {
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> counts;
+    std::vector<const std::vector<node_proto>*> lists{&model_.graph->nodes};
+    for (const auto& [key, function] : functions_) lists.push_back(&function->nodes);
+    for (std::size_t i = 0; i < lists.size(); ++i)
+      for (const node_proto& node : *lists[i]) {
+        for (const attribute_proto& attribute : node.attributes)
+          if (attribute.g) lists.push_back(&attribute.g->nodes);
+        if (node.domain.empty() || node.domain == "ai.onnx" || has_contrib(node.domain, node.op_type)) continue;
+        if (functions_.contains(function_key(node.domain, node.op_type, node.overload))) continue;
+        if (ops_.find(node.domain, node.op_type) == nullptr) ++counts[{node.domain, node.op_type}];
+      }
+    counts.erase({first.domain, first.op_type});
+    std::string text;
+    for (const auto& [name, count] : counts)
+      text += (text.empty() ? "nor are '" : ", '") + std::string(name.second) + "' of domain '" +
+              std::string(name.first) + "' (" + std::to_string(count) + (count == 1 ? " node)" : " nodes)");
+    return text.empty() ? "" : text + "; ";
   }
 
   std::int64_t version_of(const scope& s, const node_proto& n) const {

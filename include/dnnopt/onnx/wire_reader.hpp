@@ -28,7 +28,8 @@ class wire_reader {
   wire_reader(std::span<const std::byte> message, const std::byte* file_begin)
       : reader_(reinterpret_cast<const char*>(message.data()), message.size()),
         begin_(file_begin),
-        field_(message.data()) {}
+        field_(message.data()),
+        end_(message.data() + message.size()) {}
 
   /// Moves to the next field; false at the end of the message.
   [[nodiscard]] bool next() {
@@ -124,8 +125,26 @@ class wire_reader {
   std::invoke_result_t<F> checked(F&& read) const {
     try {
       return read();
+    } catch (const protozero::end_of_buffer_exception&) {
+      fail("damaged or truncated field" + missing_bytes());
     } catch (const protozero::exception& e) {
       fail(std::string("damaged or truncated field (") + e.what() + ")");
+    }
+  }
+
+  /// How many bytes a field that states its length lacks; nothing where it states none.
+  [[nodiscard]] std::string missing_bytes() const {
+    const char* at = reinterpret_cast<const char*>(field_);
+    const char* const end = reinterpret_cast<const char*>(end_);
+    try {
+      const std::uint64_t key = protozero::decode_varint(&at, end);
+      if ((key & 7U) != static_cast<unsigned>(protozero::pbf_wire_type::length_delimited)) return "";
+      const std::uint64_t size = protozero::decode_varint(&at, end);
+      const auto there = static_cast<std::uint64_t>(end - at);
+      return size <= there ? ""
+                           : " of " + std::to_string(size) + " bytes, " + std::to_string(size - there) + " are missing";
+    } catch (const protozero::exception&) {
+      return "";
     }
   }
 
@@ -155,6 +174,7 @@ class wire_reader {
   protozero::pbf_reader reader_;
   const std::byte* begin_;
   const std::byte* field_;
+  const std::byte* end_;
 };
 
 }  // namespace dnnopt::onnx

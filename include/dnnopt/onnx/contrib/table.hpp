@@ -2,8 +2,10 @@
 #ifndef DNNOPT_ONNX_CONTRIB_TABLE_HPP
 #define DNNOPT_ONNX_CONTRIB_TABLE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +57,15 @@ inline void check_arity(const contrib_row& row, const pending_node& n) {
 }
 
 }  // namespace contrib
+
+/// Whether an operator has an expansion, or a reason why it has none.
+[[nodiscard]] inline bool has_contrib(std::string_view domain, std::string_view op_type) {
+  for (const std::span<const contrib::contrib_row> family : contrib::families)
+    for (const contrib::contrib_row& row : family)
+      if (row.domain == domain && row.op_type == op_type) return true;
+  return domain == "com.microsoft" && std::any_of(std::begin(contrib::refusals), std::end(contrib::refusals),
+                                                  [&](const auto& row) { return row.op_type == op_type; });
+}
 
 /// Adds standard nodes in the place of `n` where its operator is of ONNX Runtime's or of a preview domain and has an
 /// expansion; false where it is not known. Errors: bad_arity, bad_attribute, unsupported for forms and operators
