@@ -12,6 +12,7 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -239,6 +240,52 @@ inline void print(const graph& g, const std::string& indent, std::string& out) {
   out += "\n";
 }
 
+/// The colour of an operator's box in a drawing, by what it computes.
+[[nodiscard]] constexpr std::string_view colour_of(computation_kind kind) noexcept {
+  switch (kind) {
+    case computation_kind::convolution:
+    case computation_kind::matrix_product:
+    case computation_kind::attention:
+      return "#cfe2ff";
+    case computation_kind::reduction:
+    case computation_kind::softmax:
+    case computation_kind::normalization:
+    case computation_kind::pooling:
+    case computation_kind::resampling:
+    case computation_kind::scan:
+    case computation_kind::sorting:
+      return "#d1e7dd";
+    case computation_kind::view:
+    case computation_kind::indexed_read:
+    case computation_kind::indexed_write:
+      return "#fff3cd";
+    case computation_kind::control_flow:
+    case computation_kind::container:
+      return "#f8d7da";
+    case computation_kind::element_wise:
+      return "white";
+    default:
+      return "#e9ecef";
+  }
+}
+
+/// The blocks that a pass planned as frames around their nodes; of several blocks with a node the first one has it.
+inline void print_blocks(const graph& g, const std::string& prefix, const std::string& indent, std::string& out) {
+  std::unordered_set<node_id> framed;
+  for (std::size_t i = 0; i < g.blocks().size(); ++i) {
+    const fused_block& block = g.blocks()[i];
+    if (block.members.size() < 2) continue;
+    const node_id named = block.anchor != no_node ? block.anchor : block.members.back();
+    out += indent + "subgraph " + detail::quoted("cluster_" + prefix + "block" + std::to_string(i)) +
+           " { label=" + detail::quoted(std::string(g.node_at(named).op->name) + " " + g.node_at(named).name) +
+           "; color=\"#6c757d\";";
+    for (const node_id id : block.members) {
+      if (framed.insert(id).second) out += " " + detail::quoted(prefix + "n" + std::to_string(id)) + ";";
+    }
+    out += " }\n";
+  }
+}
+
 inline void print_dot(const graph& g, const std::string& prefix, const std::string& indent,
                       const std::unordered_map<node_id, std::string>& notes, std::string& out) {
   const auto value_node = [&](value_id id) { return detail::quoted(prefix + "v" + std::to_string(id)); };
@@ -255,7 +302,8 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
     for (const value_id v : n.inputs)
       if (v != no_value && g.facts(v).is_constant()) label += "\n" + g.value_at(v).name + ": " + type_text(g.facts(v));
     if (const auto note = notes.find(id); note != notes.end()) label += "\n" + note->second;
-    out += indent + node_node(id) + " [label=" + detail::quoted(label) + "];\n";
+    out += indent + node_node(id) + " [label=" + detail::quoted(label) + ", fillcolor=\"" +
+           std::string(colour_of(n.op->kind)) + "\"];\n";
     for (const value_id v : n.inputs)
       if (v != no_value && !g.facts(v).is_constant())
         out +=
@@ -268,6 +316,7 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
       out += indent + "}\n";
     }
   }
+  print_blocks(g, prefix, indent, out);
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const value_id id = g.outputs()[i];
     const std::string sink = detail::quoted(prefix + "out" + std::to_string(i));
@@ -289,10 +338,11 @@ inline void print_dot(const graph& g, const std::string& prefix, const std::stri
   return out;
 }
 
-/// The graph in Graphviz DOT: operators are boxes, bodies are clusters, edges carry types. `notes` are further lines of
-/// boxes, not of bodies. Errors: graph_cycle.
+/// The graph in Graphviz DOT: operators are boxes, coloured by what they compute, those that run as one kernel stand in
+/// a frame (graph::blocks), bodies are clusters, edges carry types. `notes` are further lines of boxes, not of bodies.
+/// Errors: graph_cycle.
 [[nodiscard]] inline std::string to_dot(const graph& g, const std::unordered_map<node_id, std::string>& notes = {}) {
-  std::string out = "digraph " + detail::quoted(g.name) + " {\n  node [shape=box];\n";
+  std::string out = "digraph " + detail::quoted(g.name) + " {\n  node [shape=box, style=filled, fillcolor=white];\n";
   detail::print_dot(g, "", "  ", notes, out);
   return out + "}\n";
 }

@@ -54,11 +54,11 @@ TEST_CASE("neither ids nor the order of attributes show", "[print]") {
 TEST_CASE("DOT has a box per operator and an edge per reading", "[print]") {
   CHECK(to_dot(example(false)) ==
         "digraph \"a \\\"name\\\"\" {\n"
-        "  node [shape=box];\n"
+        "  node [shape=box, style=filled, fillcolor=white];\n"
         "  \"v0\" [shape=ellipse, label=\"x\\nfloat32[n, 4]\"];\n"
-        "  \"n0\" [label=\"Gemm\\nproduct\\nw: float32[4, 1]\"];\n"
+        "  \"n0\" [label=\"Gemm\\nproduct\\nw: float32[4, 1]\", fillcolor=\"#cfe2ff\"];\n"
         "  \"v0\" -> \"n0\" [label=\"float32[n, 4]\"];\n"
-        "  \"n1\" [label=\"Identity\\ncopy\\nbig: float32[3, 3]\"];\n"
+        "  \"n1\" [label=\"Identity\\ncopy\\nbig: float32[3, 3]\", fillcolor=\"#fff3cd\"];\n"
         "  \"out0\" [shape=ellipse, label=\"y\\nfloat32[n, 1]\"];\n"
         "  \"n0\" -> \"out0\";\n"
         "  \"out1\" [shape=ellipse, label=\"z\\n?[*]\"];\n"
