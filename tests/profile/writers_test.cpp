@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -61,6 +62,45 @@ TEST_CASE("the table shows every kernel, the parts and the clock", "[profile][ta
     CHECK_THAT(table, Catch::Contains(part));
   const std::string cut = to_table(report, {.rows = 2});
   CHECK_THAT(cut, Catch::Contains("(3 more)"));
+}
+
+TEST_CASE("the short table fits a screen and its names stay apart", "[profile][table]") {
+  profile_report report = sample_report();
+  const std::string part = "/a_long_part_of_a_path_that_many_nodes_have_in_common";
+  report.by_kernel.clear();
+  for (int i = 0; i < 60; ++i) {
+    statistic_row row;
+    row.name = "/encoder/" + std::to_string(i) + part + "/conv/Conv";
+    row.type = "Conv";
+    row.mean_ns = row.total_ns = 1000.0 + i;
+    report.by_kernel.push_back(row);
+  }
+  rank_rows(report.by_kernel);
+  const std::string table = to_summary(report);
+  CHECK(std::count(table.begin(), table.end(), '\n') <= 26);
+  CHECK_THAT(table, Catch::Contains("where the time goes: GPU") && Catch::Contains("(40 more)"));
+  std::istringstream lines(table);
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(" Conv ") != std::string::npos) {
+      CHECK(line.size() <= 100);
+      names.insert(line.substr(0, 34));
+    }
+  CHECK(names.size() == 20);
+}
+
+TEST_CASE("names are shortened from the left, where they differ", "[profile][text]") {
+  const auto both = text::shortened({"short", "a/path/to/a/node_1", "a/path/to/a/node_2", "a/path/to/a/node_1"}, 10);
+  CHECK(both == std::vector<std::string>{"short", "..a/node_1", "..a/node_2", "..a/node_1"});
+  // What differs may stand at the beginning or in the middle.
+  const auto apart = text::shortened({"layer.1.attention.output.dense", "layer.2.attention.output.dense"}, 16);
+  CHECK(apart[0] != apart[1]);
+  CHECK_THAT(apart[0], Catch::StartsWith("..1.") && Catch::EndsWith(".dense"));
+  for (const std::string& name : apart) CHECK(name.size() == 16);
+  // Alike wherever they are cut.
+  const std::string filler(40, 'x');
+  const auto hard = text::shortened({filler + "a" + filler, filler + "b" + filler, filler + filler + "x"}, 12);
+  CHECK(std::set<std::string>(hard.begin(), hard.end()).size() == 3);
 }
 
 TEST_CASE("the CSV has one row per event that reads back", "[profile][csv]") {

@@ -19,6 +19,13 @@ struct table_options {
   int name_width = 36;
 };
 
+/// What the short table shows.
+struct summary_options {
+  std::size_t rows = 20;  ///< at most; what is cut is summed up in a last row
+  double share = 0.95;    ///< of the kernels' time, after which rows are cut
+  std::size_t name_width = 34;
+};
+
 namespace detail {
 
 inline std::string microseconds(double nanoseconds) { return text::fixed(nanoseconds * 1e-3, 2); }
@@ -60,27 +67,75 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
            text::padded(text::fixed(cut_ns * 100.0, 1), 7) + "\n";
 }
 
-}  // namespace detail
-
-/// The report as text: end to end with its split, operators, kernels, types, kinds of work, and the clock.
-[[nodiscard]] inline std::string to_table(const profile_report& report, const table_options& options = {}) {
-  using detail::microseconds;
+/// The first lines of both forms of the report: what was profiled, and how long an inference took.
+inline std::string headline(const profile_report& report) {
   std::string out = "profile";
   if (!report.model.empty()) out += " of " + report.model;
   if (!report.device.empty()) out += " on " + report.device;
   out += ", mode " + std::string(to_string(report.mode)) + ", " + std::to_string(report.runs) + " inferences of " +
          std::to_string(report.kernels) + " kernels\n";
-  out += "end to end us: first " + microseconds(report.e2e.first_ns) + "  avg " + microseconds(report.e2e.mean_ns) +
-         "  min " + microseconds(report.e2e.min_ns) + "  p50 " + microseconds(report.e2e.p50_ns) + "  p90 " +
-         microseconds(report.e2e.p90_ns) + "  max " + microseconds(report.e2e.max_ns) + "\n";
+  return out + "end to end us: first " + microseconds(report.e2e.first_ns) + "  avg " +
+         microseconds(report.e2e.mean_ns) + "  min " + microseconds(report.e2e.min_ns) + "  p50 " +
+         microseconds(report.e2e.p50_ns) + "  p90 " + microseconds(report.e2e.p90_ns) + "  max " +
+         microseconds(report.e2e.max_ns) + "\n";
+}
 
+/// The parts of an inference by name; their sum is its time.
+inline std::vector<std::pair<const char*, double>> parts_of(const time_split& split) {
+  return {{"GPU", split.gpu_ns},         {"copy", split.copy_ns}, {"host operators", split.host_operator_ns},
+          {"enqueue", split.enqueue_ns}, {"wait", split.wait_ns}, {"unexplained", split.unexplained_ns}};
+}
+
+}  // namespace detail
+
+/// The report on one screen: end to end, where the time goes, and the kernels that take longest.
+[[nodiscard]] inline std::string to_summary(const profile_report& report, const summary_options& options = {}) {
+  std::string out = detail::headline(report);
+  if (report.split.runs > 0 && report.mode == profile_mode::full) {
+    out += "where the time goes:";
+    for (const auto& [name, ns] : detail::parts_of(report.split))
+      out += (out.back() == ':' ? " " : ", ") + std::string(name) + " " +
+             text::fixed(report.split.e2e_ns > 0.0 ? 100.0 * ns / report.split.e2e_ns : 0.0, 1) + "%";
+    out += "\n";
+  }
+  std::vector<std::string> names;
+  for (const statistic_row& row : report.by_kernel) names.push_back(row.name);
+  names = text::shortened(names, options.name_width);
+  const int wide = -static_cast<int>(options.name_width);
+  const auto line = [&](const std::string& name, const std::string& type, const std::string& mean,
+                        const std::string& half, const std::string& share, const std::string& sum,
+                        const std::string& flops, const std::string& bytes) {
+    out += text::padded(name, wide) + text::padded(" " + type, -18) + text::padded(mean, 10) + text::padded(half, 8) +
+           text::padded(share, 6) + text::padded(sum, 7) + text::padded(flops, 8) + text::padded(bytes, 8) + "\n";
+  };
+  out += "\n";
+  line("kernel", "type", "avg us", "+-", "%", "cdf%", "FLOP/s", "B/s");
+  double before = 0.0;
+  std::size_t shown = 0;
+  for (const statistic_row& row : report.by_kernel) {
+    if (shown == options.rows || (shown > 0 && before >= options.share)) break;
+    const double half = (row.mean_interval_ns.upper - row.mean_interval_ns.lower) / 2.0;
+    line(names[shown++], row.type, detail::microseconds(row.mean_ns), half > 0.0 ? detail::microseconds(half) : "-",
+         text::fixed(row.share * 100.0, 1), text::fixed(row.cumulative * 100.0, 1), text::scaled(row.flops_per_second),
+         text::scaled(row.bytes_per_second));
+    before = row.cumulative;
+  }
+  if (shown < report.by_kernel.size())
+    line("(" + std::to_string(report.by_kernel.size() - shown) + " more)", "", "", "",
+         text::fixed((1.0 - before) * 100.0, 1), "100.0", "", "");
+  if (report.dropped > 0) out += std::to_string(report.dropped) + " events were dropped\n";
+  return out;
+}
+
+/// The whole report as text: end to end with its split, operators, kernels, types, kinds of work, and the clock.
+[[nodiscard]] inline std::string to_table(const profile_report& report, const table_options& options = {}) {
+  using detail::microseconds;
+  std::string out = detail::headline(report);
   if (report.split.runs > 0 && report.mode == profile_mode::full) {
     const time_split& split = report.split;
     out += "\nwhere the time goes (mean of " + std::to_string(split.runs) + " inferences)\n";
-    const std::pair<const char*, double> parts[] = {
-        {"GPU", split.gpu_ns},         {"copy", split.copy_ns}, {"host operators", split.host_operator_ns},
-        {"enqueue", split.enqueue_ns}, {"wait", split.wait_ns}, {"unexplained", split.unexplained_ns},
-        {"end to end", split.e2e_ns}};
+    auto parts = detail::parts_of(split);
+    parts.emplace_back("end to end", split.e2e_ns);
     for (const auto& [name, ns] : parts)
       out += text::padded(name, -16) + text::padded(microseconds(ns), 12) + " us" +
              text::padded(text::fixed(split.e2e_ns > 0.0 ? 100.0 * ns / split.e2e_ns : 0.0, 2), 8) + "%\n";
@@ -90,7 +145,8 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
   }
   detail::append_rows(out, "by operator (a fused kernel counts for its anchor)", report.by_operator, options);
   detail::append_rows(out, "by kernel", report.by_kernel, options);
-  detail::append_rows(out, "transfers and waits", report.by_other, options);
+  detail::append_rows(out, "transfers, and calls that wait (whole calls, also while kernels run)", report.by_other,
+                      options);
   detail::append_rows(out, "by type", report.by_type, options);
   detail::append_rows(out, "by kind of work", report.by_work, options);
 

@@ -2,11 +2,14 @@
 #ifndef DNNOPT_PROFILE_REPORT_TEXT_HPP
 #define DNNOPT_PROFILE_REPORT_TEXT_HPP
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -166,6 +169,45 @@ namespace dnnopt::profile::text {
   if (value.size() >= size) return value;
   const std::string space(size - value.size(), ' ');
   return width < 0 ? value + space : space + value;
+}
+
+/// Names that fit a column of `width` bytes, at least 8, and stay apart: one that is too long loses its beginning, for
+/// nodes of a network differ at their ends. Where two would look alike, the part in which they differ stands before the
+/// end; where no cut tells them apart, a number does. Names that are the same stay the same.
+[[nodiscard]] inline std::vector<std::string> shortened(const std::vector<std::string>& names, std::size_t width) {
+  const std::size_t room = width - 2;
+  const auto end_of = [](const std::string& name, std::size_t size) { return name.substr(name.size() - size); };
+  std::map<std::string, std::vector<std::string>> alike;  // names by what would be shown of them
+  for (const std::string& name : names) {
+    std::vector<std::string>& group = alike[name.size() <= width ? name : ".." + end_of(name, room)];
+    if (std::find(group.begin(), group.end(), name) == group.end()) group.push_back(name);
+  }
+  std::map<std::string, std::string> shown;
+  std::set<std::string> taken;
+  for (const auto& entry : alike) {
+    const auto& [plain, listed] = entry;
+    const std::vector<std::string>& group = listed;
+    std::size_t same = 0;
+    while (group.size() > 1 && std::all_of(group.begin(), group.end(), [&](const std::string& name) {
+             return same < name.size() && name[same] == group.front()[same];
+           }))
+      ++same;
+    for (const std::string& name : group) {
+      std::string cut = plain;
+      if (group.size() > 1 && name.size() > width) {
+        const std::size_t part = (room - 2) / 2;
+        cut = (same == 0 ? "" : "..") + name.substr(same, part) + ".." + end_of(name, room - 2 - part);
+      }
+      for (std::size_t number = 2; !taken.insert(cut).second; ++number) {
+        const std::string ending = "#" + std::to_string(number);
+        cut = cut.substr(0, width - ending.size()) + ending;
+      }
+      shown[name] = cut;
+    }
+  }
+  std::vector<std::string> result;
+  for (const std::string& name : names) result.push_back(shown.at(name));
+  return result;
 }
 
 }  // namespace dnnopt::profile::text
