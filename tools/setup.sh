@@ -16,6 +16,8 @@ packages=(
   python3 python3-pip ca-certificates
   # the Python package works on its arrays
   python3-numpy
+  # tests: what --json writes, against its schemas
+  python3-jsonschema
   # tests: the second compiler, formatting, ONNX's own node tests, faults in kernels
   git clang clang-format libonnx-testdata oclgrind
 )

@@ -101,17 +101,15 @@ json checked_json(const std::vector<dnnopt::checked_kernel>& rows) {
 
 /// Holds the profiler's times against injected copies. Whether no kernel and no operator is certainly wrong.
 bool check_profiler(dnnopt::session& session, const dnnopt::named_tensors& inputs, const options& o, json& result) {
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  progress_line busy(o);
   dnnopt::check_kernels_options settings;
   settings.profiled = std::max<std::size_t>(o.runs, 1);
   settings.seconds = o.check_seconds;
   const dnnopt::kernel_check check = dnnopt::check_kernels(
       *session.context(), session.executor()->executed(),
       [&](dnnopt::run_observer* observer) { (void)session.run(inputs, observer); }, settings,
-      [&](const dnnopt::checked_kernel& row) {
-        if (terminal) std::fprintf(stderr, "\r\033[K%s", row.name.c_str());
-      });
-  if (terminal) std::fprintf(stderr, "\r\033[K");
+      [&](const dnnopt::checked_kernel& row) { busy.show(row.name); });
+  busy.clear();
   std::string text = "kernels by events, in the inference and of copies of them, and by the slope over 1 to " +
                      std::to_string(settings.most_copies) +
                      " copies, the launch taken off (an empty kernel's slope: " + fixed(check.empty_ns * 1e-3, 2) +
@@ -169,6 +167,21 @@ bool check_profiler(dnnopt::session& session, const dnnopt::named_tensors& input
 
 }  // namespace
 
+dnnopt::named_tensors first_run(const options& o, dnnopt::session& session, const dnnopt::named_tensors& inputs) {
+  progress_line busy(o);
+  busy.show("first inference, in which some drivers still compile");
+  return session.run(inputs);
+}
+
+void keep_programs(const options& o, dnnopt::session& session) {
+  progress_line busy(o);
+  busy.show("keeping the compiled kernels for the next start");
+  if (session.save_programs()) return;
+  busy.clear();
+  note(o, "warning: compiled kernels cannot be kept in '" + dnnopt::opencl::default_cache_folder().string() +
+              "', so that the next start compiles them again; XDG_CACHE_HOME names another place");
+}
+
 std::string smaller_work_groups_of(const dnnopt::session& session, json& result) {
   std::string text;
   for (const std::string& line : session.report().smaller_work_groups) text += line + "\n";
@@ -193,14 +206,14 @@ std::string wait_of(const dnnopt::session& session) {
 int bench(const options& o) {
   const auto init = clock::now();
   const dnnopt::model m = load_model(o);
-  const dnnopt::compile_options compiling = compile_options_of(o);
+  const dnnopt::compile_options compiling = compile_options_of(o, m);
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
   const double init_ms = milliseconds_since(init);
   json result;
   const dnnopt::named_tensors inputs = inputs_of(m, o, &result);
   const auto first = clock::now();
-  (void)session.run(inputs);
+  (void)first_run(o, session, inputs);
   const double first_ms = milliseconds_since(first);
   for (std::size_t i = 1; i < o.warmup; ++i) (void)session.run(inputs);
   std::vector<double> latencies;
@@ -217,7 +230,7 @@ int bench(const options& o) {
   result["wait"] = wait_of(session);
   const std::string smaller =
       smaller_work_groups_of(session, result) + specialization_of(session, result) + control_flow_of(session, result);
-  tell_warnings(m, session.report(), result);
+  tell_warnings(o, m, session.report(), result);
   result["init_ms"] = init_ms;
   result["first_ms"] = first_ms;
   result["latency_ms"] = {{"min", latencies.front()},
@@ -271,19 +284,21 @@ int bench(const options& o) {
              result["intermediate_device_bytes"].dump() + "\n" + smaller);
   keep_plans(o, *compiling.memory.store);
   write_json(o, result);
+  keep_programs(o, session);
   return 0;
 }
 
 int profile(const options& o) {
   const dnnopt::model m = load_model(o);
-  const dnnopt::compile_options compiling = compile_options_of(o);
+  const dnnopt::compile_options compiling = compile_options_of(o, m);
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
   if (session.context() == nullptr)
     throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
   json generated = json::object();
   const dnnopt::named_tensors inputs = inputs_of(m, o, &generated);
-  for (std::size_t i = 0; i < std::max<std::size_t>(o.warmup, 1); ++i) (void)session.run(inputs);
+  (void)first_run(o, session, inputs);
+  for (std::size_t i = 1; i < o.warmup; ++i) (void)session.run(inputs);
   json checked = json::object();
   const bool right = !o.check_kernels || check_profiler(session, inputs, o, checked);
   dnnopt::profile::profile_report report =
@@ -303,6 +318,8 @@ int profile(const options& o) {
   report.arena_allocated_bytes = intermediate_device_bytes(session);
   if (!o.html.empty() || o.roofline) {
     // Kept in the cache folder, so that it is measured once per device and driver.
+    progress_line busy(o);
+    busy.show("measuring what the device can do, which takes some seconds the first time");
     dnnopt::opencl::context measured(dnnopt::opencl::select_device(o.device));
     const dnnopt::device_facts facts = dnnopt::opencl::facts_of(measured);
     report.ceilings = {facts.fma_gflops * 1e9, facts.buffer_copy_gbs * 1e9, facts.image_copy_fp32_gbs * 1e9};
@@ -332,8 +349,12 @@ int profile(const options& o) {
       out << dnnopt::profile::to_csv(table);
   });
   const std::string control_flow = control_flow_of(session, checked);
-  say(o, dnnopt::profile::to_table(report) + smaller_work_groups_of(session, checked) + control_flow +
-             (control_flow.empty() ? "" : "kernels of these bodies have no rows above: they are not timed\n"));
+  const bool all = o.verbose || o.tables == "all";
+  say(o,
+      (all ? dnnopt::profile::to_table(report)
+           : dnnopt::profile::to_summary(report) + "--tables all prints operators, transfers, types and the clock\n") +
+          smaller_work_groups_of(session, checked) + control_flow +
+          (control_flow.empty() ? "" : "kernels of these bodies have no rows above: they are not timed\n"));
   if (o.roofline) say(o, "\n" + dnnopt::profile::to_table(dnnopt::profile::roofline_of(report)));
   keep_plans(o, *compiling.memory.store);
   if (!o.json_target.empty()) {
@@ -345,6 +366,7 @@ int profile(const options& o) {
     result["warnings"] = to_json(session.report().warnings);
     write_json(o, result);
   }
+  keep_programs(o, session);
   return right ? 0 : 1;
 }
 

@@ -44,8 +44,7 @@ std::shared_ptr<dnnopt::tuning_store> tuned_of(const options& o) {
   if (!document.contains(tuned_key)) return tuned;
   const std::size_t left_out = dnnopt::tuned_from_json(document[tuned_key], *tuned);
   if (left_out != 0)
-    std::fprintf(stderr, "dnnopt: %zu tuning results of '%s' are of another version and were left out\n", left_out,
-                 o.cache.c_str());
+    note(o, std::to_string(left_out) + " tuning results of '" + o.cache + "' are of another version and were left out");
   return tuned;
 }
 

@@ -15,6 +15,7 @@ using json = nlohmann::ordered_json;
 
 /// The flags of every subcommand that compiles or runs a model, and those of single subcommands.
 struct options {
+  std::string command;  ///< the subcommand's name
   std::string model;
   std::string json_target;  ///< a file, "-" for standard output, empty for none
   std::string device = "opencl";
@@ -28,6 +29,9 @@ struct options {
   std::vector<std::string> shapes;  ///< NAME=2x3x224x224
   std::vector<std::string> dims;    ///< batch=2
   std::vector<std::string> ranges;  ///< batch=1:64:8
+  std::vector<std::string> values;  ///< sr=16000, or NAME=FILE.npy
+  bool quiet = false;               ///< nothing but errors, and what --json and other flags ask for
+  bool verbose = false;             ///< the driver's own messages, what is done, and all tables
   std::string cache;
   bool measure = false;
   std::string passes = "default";
@@ -43,7 +47,8 @@ struct options {
   bool extended_graph = false;
   std::string memory_plan;
   // run
-  std::vector<std::string> inputs;  ///< NAME=FILE.npy
+  std::vector<std::string> inputs;        ///< NAME=FILE.npy
+  std::vector<std::string> input_shapes;  ///< NAME=2x3x224x224, of generated inputs alone
   std::string output_dir;
   bool poison_freed = false;
   // verify
@@ -53,6 +58,7 @@ struct options {
   std::size_t runs = 50;
   // profile
   std::string mode = "full";
+  std::string tables = "kernels";
   std::string trace;
   std::string csv;
   std::string html;
@@ -73,8 +79,26 @@ struct options {
 
 /// Writes the machine-readable result where --json asks; nothing without it.
 void write_json(const options& o, const json& result);
-/// Text for people: to standard output, or to standard error where standard output carries JSON.
+/// Text for people: to standard output, or to standard error where standard output carries JSON; nothing with --quiet.
 void say(const options& o, const std::string& text);
+/// What people should know beside the result: a line on standard error behind the tool's name; nothing with --quiet.
+void note(const options& o, const std::string& text);
+
+/// What the tool is busy with: one line that is written over where standard error is a terminal, a line for each thing
+/// with --verbose where it is none, else nothing. The line is gone when this ends.
+class progress_line {
+ public:
+  explicit progress_line(const options& o);
+  ~progress_line();
+  progress_line(const progress_line&) = delete;
+  progress_line& operator=(const progress_line&) = delete;
+  void show(const std::string& text);
+  void clear();
+
+ private:
+  bool overwrites_ = false;
+  bool appends_ = false;
+};
 
 // Each returns the exit status: 0 success, 1 a wrong result. Errors are exceptions (status 2).
 int devices(const options& o);

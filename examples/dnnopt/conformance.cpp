@@ -11,7 +11,7 @@ namespace {
 
 /// Runs each test's graph as a session on one shared OpenCL device.
 conformance_runner device_runner(const options& o) {
-  dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::compile_options compiling = compile_options_of(o, dnnopt::model());
   dnnopt::opencl::program_cache_options programs;
   programs.on_disk = false;
   compiling.opened = std::make_shared<dnnopt::opened_device>(o.device, programs);
@@ -42,8 +42,7 @@ int conformance(const options& o) {
   });
   for (const conformance_result& row : report.results)
     for (const dnnopt::warning& w : row.warnings)
-      std::fprintf(stderr, "dnnopt: warning (%s) of %s: %s\n", std::string(dnnopt::name_of(w.code)).c_str(),
-                   row.name.c_str(), w.text.c_str());
+      note(o, "warning (" + std::string(dnnopt::name_of(w.code)) + ") of " + row.name + ": " + w.text);
   for (const conformance_result& row : report.results)
     if (row.verdict == conformance_verdict::unsupported) say(o, "unsupported " + row.name + ": " + row.reason + "\n");
   say(o, std::to_string(report.fallback) + " passed with an operator on the host, " +

@@ -60,9 +60,14 @@ int devices(const options& o) {
     result["why_none"] = e.what();
     text = std::string(e.what()) + "\n";
   }
-  say(o, text);
   write_json(o, result);
-  return 0;
+  if (!result["devices"].empty()) {
+    say(o, text);
+    return 0;
+  }
+  // A script that asks for devices has to notice that there are none.
+  std::fputs(("dnnopt: " + (text.empty() ? "no OpenCL device\n" : text)).c_str(), stderr);
+  return 2;
 }
 
 }  // namespace tool

@@ -31,19 +31,54 @@ json ports(const dnnopt::graph& g, const std::vector<dnnopt::value_id>& ids) {
   return rows;
 }
 
+/// Elements of the floating-point constants that nodes of the graph read, single numbers aside.
+std::int64_t params_of(const dnnopt::graph& g) {
+  std::int64_t params = 0;
+  for (dnnopt::value_id v = 0; v < g.value_count(); ++v)
+    if (g.facts(v).is_constant() && dnnopt::is_floating(g.facts(v).type) && g.facts(v).constant.size() > 1 &&
+        !g.value_at(v).uses.empty())
+      params += g.facts(v).constant.size();
+  return params;
+}
+
+/// What the bodies of control flow hold, those inside of them included.
+struct body_counts {
+  std::int64_t bodies = 0;
+  std::int64_t nodes = 0;
+  std::int64_t params = 0;
+  std::map<std::string, std::int64_t> operators;
+};
+
+void count_bodies(const dnnopt::graph& g, body_counts& counts) {
+  for (const dnnopt::node_id id : g.nodes())
+    for (const auto& [key, held] : g.node_at(id).attributes) {
+      const auto* const body = std::get_if<dnnopt::subgraph>(&held);
+      if (body == nullptr || !*body) continue;
+      ++counts.bodies;
+      counts.nodes += static_cast<std::int64_t>((*body)->node_count());
+      counts.params += params_of(**body);
+      for (const dnnopt::node_id inside : (*body)->nodes())
+        ++counts.operators[std::string((*body)->node_at(inside).op->name)];
+      count_bodies(**body, counts);
+    }
+}
+
+body_counts bodies_of(const dnnopt::graph& g) {
+  body_counts counts;
+  count_bodies(g, counts);
+  return counts;
+}
+
 }  // namespace
 
 int info(const options& o) {
   dnnopt::load_options loading;
   loading.missing_data = dnnopt::onnx::missing_data::zeros;
   const dnnopt::model m = load_model(o, std::move(loading));
-  dnnopt::graph g = m.main;
-  const dnnopt::compile_options compiling = compile_options_of(o);
-  dnnopt::bind_dims(g, compiling.dims);
-  for (const auto& [input, dims] : compiling.shapes) dnnopt::bind_input_shape(g, input, dims);
+  dnnopt::graph g = bound_graph(m, compile_options_of(o, m));
   std::vector<dnnopt::warning> warnings = m.warnings;
   dnnopt::add_new_warnings(warnings, dnnopt::rdp{}.run(g).warnings);
-  say_warnings(warnings, m.warnings.size());
+  say_warnings(o, warnings, m.warnings.size());
 
   json result;
   result["inputs"] = ports(g, g.inputs());
@@ -60,15 +95,12 @@ int info(const options& o) {
   std::map<std::string, std::int64_t> mapping;
   std::map<std::string, std::int64_t> layout;
   std::map<std::string, std::int64_t> dynamism;
-  std::int64_t params = 0;
+  const std::int64_t params = params_of(g);
   std::int64_t macs = 0;
   bool symbolic_macs = false;
-  for (dnnopt::value_id v = 0; v < g.value_count(); ++v)
-    if (g.facts(v).is_constant() && dnnopt::is_floating(g.facts(v).type) && g.facts(v).constant.size() > 1 &&
-        !g.value_at(v).uses.empty())
-      params += g.facts(v).constant.size();
   dnnopt::symbol_values ones;
   for (std::uint32_t s = 0; s < g.expressions().symbol_count(); ++s) ones.bind(s, 1);
+  const body_counts bodies = bodies_of(g);
   for (const dnnopt::node_id id : g.nodes()) {
     const dnnopt::node& n = g.node_at(id);
     const dnnopt::facts_of_node facts(g, id);
@@ -97,6 +129,10 @@ int info(const options& o) {
                                      {"reason", "leads to no output and is left out: " + dead.reason}});
   result["warnings"] = to_json(warnings);
   result["params"] = params;
+  result["bodies"] = {{"count", bodies.bodies},
+                      {"nodes", bodies.nodes},
+                      {"params", bodies.params},
+                      {"operators", json(bodies.operators)}};
   result["macs"] = macs;
   result["macs_at"] = symbolic_macs ? "symbolic dims taken as 1; bind them with --dim" : "";
   result["mapping"] = mapping;
@@ -112,9 +148,20 @@ int info(const options& o) {
           result["nodes"].dump() + " nodes, " + fixed(static_cast<double>(params) / 1e6, 2) + " M parameters, " +
           fixed(static_cast<double>(macs) / 1e9, 3) + " G multiply-accumulates" +
           (symbolic_macs ? " (" + result["macs_at"].get<std::string>() + ")" : "") + "\n\n";
-  text_table table({"operator", "nodes"});
-  for (const auto& [name, count] : operators) table.add({name, std::to_string(count)});
-  text += table.str() + "\n";
+  if (bodies.bodies == 0) {
+    text_table table({"operator", "nodes"});
+    for (const auto& [name, count] : operators) table.add({name, std::to_string(count)});
+    text += table.str() + "\n";
+  } else {
+    text_table table({"operator", "nodes", "in bodies"});
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> both;
+    for (const auto& [name, count] : operators) both[name].first = count;
+    for (const auto& [name, count] : bodies.operators) both[name].second = count;
+    for (const auto& [name, count] : both) table.add({name, std::to_string(count.first), std::to_string(count.second)});
+    text += table.str() + std::to_string(bodies.bodies) + " bodies of control flow hold " +
+            std::to_string(bodies.nodes) + " nodes and " + fixed(static_cast<double>(bodies.params) / 1e6, 2) +
+            " M parameters\n\n";
+  }
   for (const char* kind : {"mapping", "layout", "dynamism"}) {
     text += std::string(kind) + ":";
     for (const auto& [name, count] : result[kind].items()) text += "  " + name + " " + count.dump();

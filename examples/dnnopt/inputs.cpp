@@ -1,5 +1,9 @@
 // The inputs of a run: given as .npy files, or generated.
+#include <algorithm>
+#include <sstream>
+
 #include <dnnopt/npy.hpp>
+#include <dnnopt/reference/conversion.hpp>
 #include <dnnopt/zoo/choose_dims.hpp>
 #include <dnnopt/zoo/generate_inputs.hpp>
 
@@ -16,15 +20,15 @@ struct generated_values {
 };
 
 /// Says on standard error what was chosen and which flags state something else, and puts it into `told`.
-void tell_generated(const generated_values& chosen, json* told) {
+void tell_generated(const options& o, const generated_values& chosen, json* told) {
   const auto list = [](const json& values) {
     std::string text;
     for (const auto& [name, number] : values.items()) text += (text.empty() ? "" : ", ") + name + "=" + number.dump();
     return text;
   };
-  if (!chosen.dims.empty())
-    std::fprintf(stderr, "dnnopt: generated inputs have %s (--dim NAME=N states others)\n", list(chosen.dims).c_str());
-  if (!chosen.inputs.empty()) std::fprintf(stderr, "dnnopt: generated inputs are %s\n", list(chosen.inputs).c_str());
+  if (!chosen.dims.empty()) note(o, "generated inputs have " + list(chosen.dims) + " (--dim NAME=N states others)");
+  if (!chosen.inputs.empty())
+    note(o, "generated inputs are " + list(chosen.inputs) + " (--input NAME=FILE.npy states others)");
   if (told == nullptr) return;
   if (!chosen.dims.empty()) (*told)["generated_dims"] = chosen.dims;
   if (!chosen.inputs.empty()) (*told)["generated_values"] = chosen.inputs;
@@ -41,11 +45,40 @@ dnnopt::error no_dims(const dnnopt::graph& g) {
 
 }  // namespace
 
+dnnopt::tensor parse_value(const dnnopt::model& m, const std::string& name, const std::string& text) {
+  if (text.ends_with(".npy")) return dnnopt::read_npy(text);
+  for (const dnnopt::value_id id : m.main.inputs()) {
+    if (m.main.value_at(id).name != name) continue;
+    const dnnopt::value_facts& facts = m.main.facts(id);
+    std::vector<double> numbers;
+    std::stringstream parts(text);
+    for (std::string part; std::getline(parts, part, ',');) {
+      std::size_t used = 0;
+      try {
+        numbers.push_back(std::stod(part, &used));
+      } catch (const std::exception&) {
+        used = 0;
+      }
+      if (used == 0 || used != part.size())
+        throw dnnopt::error(dnnopt::errc::usage, "--value " + name + "=" + text + ": '" + part +
+                                                     "' is no number; NUMBER, NUMBERS after commas or FILE.npy is");
+    }
+    const bool scalar = numbers.size() == 1 && (!facts.dims || facts.dims->empty());
+    dnnopt::tensor whole(dnnopt::dtype::float64, scalar ? dnnopt::dim_list{} : dnnopt::dim_list{std::ssize(numbers)});
+    std::ranges::copy(numbers, whole.mutable_data<double>().begin());
+    return facts.type == dnnopt::dtype::undefined ? whole : dnnopt::reference::conversion::cast(whole, facts.type);
+  }
+  throw dnnopt::error(dnnopt::errc::missing_input,
+                      "the model has no input '" + name + "'" + dnnopt::detail::list_inputs(m.main));
+}
+
 dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o, json* told) {
-  const dnnopt::compile_options compiling = compile_options_of(o);
-  dnnopt::graph g = m.main;
-  dnnopt::bind_dims(g, compiling.dims);
-  for (const auto& [input, dims] : compiling.shapes) dnnopt::bind_input_shape(g, input, dims);
+  const dnnopt::compile_options compiling = compile_options_of(o, m);
+  dnnopt::graph g = bound_graph(m, compiling);
+  for (const std::string& text : o.input_shapes) {
+    const auto [name, dims] = parse_pair(text);
+    dnnopt::bind_input_shape(g, name, parse_dims(dims));
+  }
   std::map<std::string, dnnopt::tensor> given;
   for (const std::string& text : o.inputs) {
     const auto [name, file] = parse_pair(text);
@@ -77,7 +110,7 @@ dnnopt::named_tensors inputs_of(const dnnopt::model& m, const options& o, json* 
       chosen.inputs[name] = dnnopt::generated_constant(g, id);
     result.add(name, found != given.end() ? found->second : content);
   }
-  tell_generated(chosen, told);
+  tell_generated(o, chosen, told);
   return result;
 }
 

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <dnnopt/backend/opencl/device.hpp>
@@ -35,15 +37,66 @@ void write_json(const options& o, const json& result) {
 }
 
 void say(const options& o, const std::string& text) {
-  std::fputs(text.c_str(), o.json_target == "-" ? stderr : stdout);
+  if (!o.quiet) std::fputs(text.c_str(), o.json_target == "-" ? stderr : stdout);
+}
+
+void note(const options& o, const std::string& text) {
+  if (!o.quiet) std::fprintf(stderr, "dnnopt: %s\n", text.c_str());
+}
+
+progress_line::progress_line(const options& o)
+    : overwrites_(!o.quiet && ::isatty(STDERR_FILENO) != 0), appends_(!overwrites_ && o.verbose) {}
+progress_line::~progress_line() { clear(); }
+void progress_line::show(const std::string& text) {
+  if (overwrites_) std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  if (appends_) std::fprintf(stderr, "dnnopt: %s\n", text.c_str());
+}
+void progress_line::clear() {
+  if (overwrites_) std::fputs("\r\033[K", stderr);
 }
 
 }  // namespace tool
 
 namespace {
 
+std::optional<std::string> nearest(std::string_view wrong, const std::vector<std::string>& names);
+
+/// Takes one of these names; what is none gets the one that may have been meant.
+CLI::Validator one_of(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
+  return CLI::Validator(
+      [names, all](std::string& given) {
+        if (std::find(names.begin(), names.end(), given) != names.end()) return std::string();
+        const std::optional<std::string> meant = nearest(given, names);
+        return "'" + given + "' is none of {" + all + "}" + (meant ? "; did you mean '" + *meant + "'?" : "");
+      },
+      "{" + all + "}", "");
+}
+
+/// A whole number of at least one.
+CLI::Validator positive() {
+  return CLI::Validator(
+      [](std::string& given) {
+        const bool digits = !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
+        return digits && given.find_first_not_of('0') != std::string::npos
+                   ? std::string()
+                   : "'" + given + "' is no whole number of at least 1";
+      },
+      "POSITIVE", "");
+}
+
+/// Of all subcommands that print a result.
+void add_manners(CLI::App& command, tool::options& o) {
+  auto* const quiet =
+      command.add_flag("-q,--quiet", o.quiet, "print errors alone; files that flags name are written all the same");
+  command.add_flag("-v,--verbose", o.verbose, "print what is done, all tables, and what the driver's compiler says")
+      ->excludes(quiet);
+}
+
 void add_json(CLI::App& command, tool::options& o) {
   command.add_option("--json", o.json_target, "write the machine-readable result to this file, - for standard output");
+  add_manners(command, o);
 }
 
 void add_model(CLI::App& command, tool::options& o) {
@@ -60,7 +113,7 @@ void add_common(CLI::App& command, tool::options& o) {
       .add_option("--form", o.form,
                   "of kernels: the device's own, those for work-items one after the other with wide vectors, or those "
                   "for many in step with local memory")
-      ->check(CLI::IsMember({"native", "vectors", "groups"}))
+      ->check(one_of({"native", "vectors", "groups"}))
       ->capture_default_str();
   command
       .add_option("--matrix-steps", o.matrix_steps,
@@ -70,13 +123,13 @@ void add_common(CLI::App& command, tool::options& o) {
   command
       .add_option("--precision", o.precision,
                   "storage of floats; sums are in fp32. fp16-arithmetic multiplies in fp16 too, where the device does")
-      ->check(CLI::IsMember({"fp32", "fp16", "fp16-arithmetic"}))
+      ->check(one_of({"fp32", "fp16", "fp16-arithmetic"}))
       ->capture_default_str();
   command
       .add_option("--memory-objects", o.memory_objects,
                   "what holds weights and packed tensors: buffers of rows, packed texels in buffers, images, or what "
                   "suits the device")
-      ->check(CLI::IsMember({"buffers", "packed", "images", "automatic"}))
+      ->check(one_of({"buffers", "packed", "images", "automatic"}))
       ->capture_default_str();
   command
       .add_option("--texels", o.texels,
@@ -89,6 +142,10 @@ void add_common(CLI::App& command, tool::options& o) {
   command
       .add_option("--range", o.ranges,
                   "NAME=LOW:HIGH[:MULTIPLE]: what a symbolic dim may be; a run refuses what lies outside")
+      ->allow_extra_args(false);
+  command
+      .add_option("--value", o.values,
+                  "NAME=NUMBER or NAME=FILE.npy: value of an input that is known now; it is a constant and no input")
       ->allow_extra_args(false);
   command.add_option("--cache", o.cache, "file of tuning results, profile database and plans");
   command.add_flag("--measure", o.measure,
@@ -107,12 +164,21 @@ void add_common(CLI::App& command, tool::options& o) {
   command.add_option("--seed", o.seed, "of generated weights and inputs")->capture_default_str();
 }
 
+/// Of the commands that run on inputs.
+void add_inputs(CLI::App& command, tool::options& o) {
+  command.add_option("--input", o.inputs, "NAME=FILE.npy; inputs not given are generated")->allow_extra_args(false);
+  command
+      .add_option("--input-shape", o.input_shapes,
+                  "NAME=2x3x224x224: shape of a generated input; unlike --shape it leaves the model's dims symbolic")
+      ->allow_extra_args(false);
+}
+
 /// Of the commands that wait for inferences.
 void add_wait(CLI::App& command, tool::options& o) {
   command
       .add_option("--wait", o.wait,
                   "sleep until the device is done, or poll it (sooner on some drivers, one core busy)")
-      ->check(CLI::IsMember({"blocking", "spinning"}))
+      ->check(one_of({"blocking", "spinning"}))
       ->capture_default_str();
 }
 
@@ -186,6 +252,32 @@ std::optional<std::string> nearest(std::string_view wrong, const std::vector<std
   return best;
 }
 
+/// What somebody who meets an error may do next, or nothing where its text says so.
+std::string next_step(dnnopt::errc code, const tool::options& o) {
+  switch (code) {
+    case dnnopt::errc::external_data_missing:
+      return "`dnnopt weights '" + o.model + "'` writes generated weights where no others are at hand";
+    case dnnopt::errc::malformed_protobuf:
+    case dnnopt::errc::malformed_model:
+      return "the file may be cut off, or is no .onnx file: compare its size with that of its source";
+    case dnnopt::errc::no_kernel:
+      return "without --require-device these operators run on the host; `dnnopt info` lists them";
+    case dnnopt::errc::unbound_symbol:
+      return "--dim NAME=N or --shape INPUT=DIMS states what is open";
+    case dnnopt::errc::memory_limit:
+    case dnnopt::errc::out_of_device_memory:
+      return "--precision fp16 halves most tensors, smaller --dim or --shape make them smaller, and `dnnopt optimize "
+             "--memory-plan F.svg` draws what is alive when";
+    case dnnopt::errc::kernel_build:
+      return "`--device reference` runs the model without the driver; --verbose prints what its compiler says";
+    case dnnopt::errc::contradiction:
+    case dnnopt::errc::shape_mismatch:
+      return o.command == "info" ? "" : "`dnnopt info '" + o.model + "'` lists inputs with their shapes";
+    default:
+      return "";
+  }
+}
+
 /// "Did you mean" for the subcommand and each flag that the tool does not know.
 std::string suggestions(const CLI::App& app, int count, char** arguments) {
   std::vector<std::string> commands;
@@ -219,7 +311,10 @@ int main(int count, char** arguments) {
   std::function<int(const tool::options&)> chosen;
   const auto add = [&](const char* name, const char* what, int (*call)(const tool::options&)) {
     CLI::App* command = app.add_subcommand(name, what);
-    command->callback([&chosen, call] { chosen = call; });
+    command->callback([&chosen, &o, name, call] {
+      chosen = call;
+      o.command = name;
+    });
     return command;
   };
 
@@ -248,7 +343,7 @@ int main(int count, char** arguments) {
   command = add("run", "one inference", &tool::run);
   add_model(*command, o);
   add_common(*command, o);
-  command->add_option("--input", o.inputs, "NAME=FILE.npy; inputs not given are generated")->allow_extra_args(false);
+  add_inputs(*command, o);
   add_wait(*command, o);
   command->add_option("--output-dir", o.output_dir, "folder for one .npy per output");
   command->add_flag("--poison-freed", o.poison_freed,
@@ -257,6 +352,7 @@ int main(int count, char** arguments) {
   command = add("verify", "the device against the reference backend, or against stored outputs", &tool::verify);
   add_model(*command, o);
   add_common(*command, o);
+  add_inputs(*command, o);
   command->add_option("--data", o.data, "a test_data_set_* folder with inputs and expected outputs");
 
   command = add("conformance", "a folder of ONNX backend tests", &tool::conformance);
@@ -266,23 +362,30 @@ int main(int count, char** arguments) {
   command = add("bench", "latency", &tool::bench);
   add_model(*command, o);
   add_common(*command, o);
+  add_inputs(*command, o);
   add_wait(*command, o);
   command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
-  command->add_option("--runs", o.runs, "measured inferences")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--runs", o.runs, "measured inferences")->check(positive())->capture_default_str();
 
   command = add("profile", "per-operator and per-kernel times on one clock", &tool::profile);
   add_model(*command, o);
   add_common(*command, o);
+  add_inputs(*command, o);
   add_wait(*command, o);
   command->add_option("--mode", o.mode, "full: every kernel; monitor: a sample within an overhead budget")
-      ->check(CLI::IsMember({"full", "monitor"}))
+      ->check(one_of({"full", "monitor"}))
       ->capture_default_str();
   command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
-  command->add_option("--runs", o.runs, "profiled inferences")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--runs", o.runs, "profiled inferences")->check(positive())->capture_default_str();
   command->add_option("--trace", o.trace, "timeline as .json (Chrome) or .perfetto-trace")
       ->check([](const std::string& file) {
         return ending_of(file, {".json", ".perfetto-trace"});
       });
+  command
+      ->add_option("--tables", o.tables,
+                   "kernels: where the time goes and the longest kernels, on one screen; all: every table")
+      ->check(one_of({"kernels", "all"}))
+      ->capture_default_str();
   command->add_option("--csv", o.csv, "one row per event");
   command->add_option("--html", o.html, "self-contained report");
   command->add_option("--latency-table", o.latency_table, "lookup table of kernels and operators, .csv or .json")
@@ -317,6 +420,7 @@ int main(int count, char** arguments) {
   add_model(*command, o);
   add_common(*command, o);
   command->add_option("--budget", o.budget, "seconds")->check(CLI::PositiveNumber)->capture_default_str();
+  add_inputs(*command, o);
 
   command = add("plan-memory", "the memory planner alone, on id,lower,upper,size records", &tool::plan_memory);
   command->add_option("FILE", o.model, "MiniMalloc CSV or usage-record JSON")->required();
@@ -327,7 +431,7 @@ int main(int count, char** arguments) {
   command->add_option("--capacity", o.capacity, "stop as soon as a plan fits these bytes");
 
   command = app.add_subcommand("completion", "shell code that completes subcommands and flags");
-  command->add_option("SHELL", o.model, "bash or zsh")->check(CLI::IsMember({"bash", "zsh"}))->required();
+  command->add_option("SHELL", o.model, "bash or zsh")->check(one_of({"bash", "zsh"}))->required();
   command->callback([&chosen, &app] {
     chosen = [&app](const tool::options& given) {
       std::fputs(completion(app, given.model == "zsh").c_str(), stdout);
@@ -349,6 +453,10 @@ int main(int count, char** arguments) {
   }
   try {
     return chosen(o);
+  } catch (const dnnopt::error& e) {
+    const std::string step = next_step(e.code(), o);
+    std::fprintf(stderr, "dnnopt: %s\n%s", e.what(), step.empty() ? "" : ("dnnopt: " + step + "\n").c_str());
+    return 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "dnnopt: %s\n", e.what());
     return 2;

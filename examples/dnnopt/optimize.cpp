@@ -172,16 +172,14 @@ int optimize(const options& o) {
   dnnopt::load_options loading;
   loading.missing_data = dnnopt::onnx::missing_data::zeros;
   const dnnopt::model m = load_model(o, std::move(loading));
-  const dnnopt::compile_options compiling = compile_options_of(o);
+  const dnnopt::compile_options compiling = compile_options_of(o, m);
 
   // Counts "before" are of the imported graph once shapes are known and constants are folded.
   dnnopt::compile_report folded_report;
   dnnopt::compile_options folding = compiling;
   folding.passes = "rdp,fold_constants,rdp,remove_dead";
   const dnnopt::graph folded = dnnopt::optimize(m, folding, folded_report);
-  dnnopt::graph imported = m.main;
-  dnnopt::bind_dims(imported, compiling.dims);
-  for (const auto& [input, dims] : compiling.shapes) dnnopt::bind_input_shape(imported, input, dims);
+  dnnopt::graph imported = bound_graph(m, compiling);
   dnnopt::rdp{}.run(imported);
 
   dnnopt::compile_report report;
@@ -193,7 +191,7 @@ int optimize(const options& o) {
 
   json result;
   result["profile"] = profile_figures(compiling);
-  tell_warnings(m, report, result);
+  tell_warnings(o, m, report, result);
   result["nodes_imported"] = report.nodes_imported;
   result["nodes_folded"] = report.nodes_folded;
   std::size_t layout_before = 0;

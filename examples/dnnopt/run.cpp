@@ -46,12 +46,12 @@ int run(const options& o) {
   result["inputs"] = json::array();
   for (const auto& [name, content] : inputs)
     result["inputs"].push_back({{"name", name}, {"dtype", dnnopt::name_of(content.type())}, {"shape", content.dims()}});
-  dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::compile_options compiling = compile_options_of(o, m);
   compiling.poison_freed = o.poison_freed;
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
-  tell_warnings(m, session.report(), result);
-  const dnnopt::named_tensors outputs = session.run(inputs);
+  tell_warnings(o, m, session.report(), result);
+  const dnnopt::named_tensors outputs = first_run(o, session, inputs);
 
   result["outputs"] = json::array();
   std::string text;
@@ -94,6 +94,7 @@ int run(const options& o) {
   keep_plans(o, *compiling.memory.store);
   say(o, text);
   write_json(o, result);
+  keep_programs(o, session);
   return 0;
 }
 

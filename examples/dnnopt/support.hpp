@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/matrix_step.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 #include "command.hpp"
@@ -108,13 +109,29 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
 /// How many joins fusion asked about, and who answered.
 [[nodiscard]] json profile_figures(const dnnopt::compile_options& compiling);
 
+/// The value that --value states for an input: a file, or numbers after commas. Errors: missing_input; usage.
+[[nodiscard]] dnnopt::tensor parse_value(const dnnopt::model& m, const std::string& name, const std::string& text);
+
+/// The graph with the dims, shapes and values that the options state bound.
+[[nodiscard]] inline dnnopt::graph bound_graph(const dnnopt::model& m, const dnnopt::compile_options& compiling) {
+  dnnopt::graph g = m.main;
+  dnnopt::bind_dims(g, compiling.dims);
+  for (const auto& [input, dims] : compiling.shapes) dnnopt::bind_input_shape(g, input, dims);
+  dnnopt::bind_values(g, compiling.values);
+  return g;
+}
+
 /// The compile options that the flags state.
-[[nodiscard]] inline dnnopt::compile_options compile_options_of(const options& o) {
+[[nodiscard]] inline dnnopt::compile_options compile_options_of(const options& o, const dnnopt::model& m) {
   dnnopt::compile_options result;
   result.device = o.device;
   result.require_device = o.require_device;
   result.form = dnnopt::find_kernel_form(o.form).value_or(dnnopt::kernel_form::native);
   result.matrix_steps = o.matrix_steps;
+  if (o.matrix_steps != "automatic" && o.matrix_steps != "none" && !dnnopt::codegen::find_matrix_step(o.matrix_steps))
+    throw dnnopt::error(dnnopt::errc::usage, "no '" + o.matrix_steps +
+                                                 "' multiplies halves; there are automatic, none" +
+                                                 dnnopt::codegen::matrix_step_names(", "));
   result.precision = dnnopt::find_precision(o.precision).value_or(dnnopt::precision::fp32);
   result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
   result.wait = dnnopt::find_wait_mode(o.wait).value_or(dnnopt::wait_mode::blocking);
@@ -142,6 +159,21 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
     const auto [name, layout] = parse_pair(text);
     result.texels[name] = parse_texels(text, layout);
   }
+  for (const std::string& text : o.values) {
+    const auto [name, content] = parse_pair(text);
+    result.values[name] = parse_value(m, name, content);
+  }
+  // Held by the function itself, so that the line is there as long as somebody may compile.
+  const auto busy = std::make_shared<progress_line>(o);
+  result.programs.driver_warnings = o.verbose;
+  result.programs.progress = [busy](std::size_t ready, std::size_t all) {
+    busy->show("compiling kernels: " + std::to_string(ready) + " of " + std::to_string(all));
+    if (ready + 1 >= all) busy->clear();
+  };
+  result.after_pass = [busy](const dnnopt::graph&, const dnnopt::pass_report& pass) {
+    busy->show("pass " + pass.name + ": " + std::to_string(pass.edits) + " edits");
+    busy->clear();
+  };
   use_profiles(o, result);
   return result;
 }
@@ -155,10 +187,9 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
 }
 
 /// Prints warnings from the one numbered `first` on to standard error.
-inline void say_warnings(const std::vector<dnnopt::warning>& warnings, std::size_t first = 0) {
+inline void say_warnings(const options& o, const std::vector<dnnopt::warning>& warnings, std::size_t first = 0) {
   for (std::size_t i = first; i < warnings.size(); ++i)
-    std::fprintf(stderr, "dnnopt: warning (%s): %s\n", std::string(dnnopt::name_of(warnings[i].code)).c_str(),
-                 warnings[i].text.c_str());
+    note(o, "warning (" + std::string(dnnopt::name_of(warnings[i].code)) + "): " + warnings[i].text);
 }
 
 /// Loads the model that the flags name and prints its warnings. Inputs with a default value that --input names stay
@@ -171,13 +202,14 @@ inline void say_warnings(const std::vector<dnnopt::warning>& warnings, std::size
       loading.overridden_inputs.push_back(name);
   }
   if (!loading.overridden_inputs.empty()) m = dnnopt::load(o.model, std::move(loading));
-  say_warnings(m.warnings);
+  say_warnings(o, m.warnings);
   return m;
 }
 
 /// Prints what compiling found beside the model's own warnings, and puts all of them into `result`.
-inline void tell_warnings(const dnnopt::model& m, const dnnopt::compile_report& report, json& result) {
-  say_warnings(report.warnings, m.warnings.size());
+inline void tell_warnings(const options& o, const dnnopt::model& m, const dnnopt::compile_report& report,
+                          json& result) {
+  say_warnings(o, report.warnings, m.warnings.size());
   result["warnings"] = to_json(report.warnings);
 }
 
@@ -190,6 +222,12 @@ inline void tell_warnings(const dnnopt::model& m, const dnnopt::compile_report& 
 [[nodiscard]] inline std::string form_text(const options& o) {
   return form_of(o) == "none" || o.form == "native" ? std::string() : ", kernels in the form of " + o.form;
 }
+
+/// A session's first inference, which may take long.
+[[nodiscard]] dnnopt::named_tensors first_run(const options& o, dnnopt::session& session,
+                                              const dnnopt::named_tensors& inputs);
+/// Keeps the programs that the first inference compiled, as the session's end would, and says where it cannot.
+void keep_programs(const options& o, dnnopt::session& session);
 
 /// Lines on nodes whose kernels allow fewer work-items than planned, which also go to `result` where there are any.
 [[nodiscard]] std::string smaller_work_groups_of(const dnnopt::session& session, json& result);

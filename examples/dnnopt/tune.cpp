@@ -22,7 +22,7 @@ double latency_ms(dnnopt::session& session, const dnnopt::named_tensors& inputs)
 
 int tune(const options& o) {
   const dnnopt::model m = load_model(o);
-  dnnopt::compile_options compiling = compile_options_of(o);
+  dnnopt::compile_options compiling = compile_options_of(o, m);
   json generated;
   const dnnopt::named_tensors inputs = inputs_of(m, o, &generated);
   compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
@@ -34,13 +34,14 @@ int tune(const options& o) {
   search.seed = static_cast<std::uint32_t>(o.seed);
   json shapes = json::array();
   search.progress = [&](const dnnopt::tuning_progress& progress) {
-    std::fprintf(stderr, "%zu of %zu  %-44s %9.1f us -> %9.1f us\n", progress.done, progress.all,
-                 progress.shape.c_str(), progress.before_us, progress.after_us);
+    if (!o.quiet)
+      std::fprintf(stderr, "%zu of %zu  %-44s %9.1f us -> %9.1f us\n", progress.done, progress.all,
+                   progress.shape.c_str(), progress.before_us, progress.after_us);
     json row = {{"shape", progress.shape}, {"before_us", progress.before_us}, {"after_us", progress.after_us}};
     if (const auto* values = store.table_of(info).find(progress.shape)) row["values"] = *values;
     shapes.push_back(std::move(row));
   };
-  if (o.cache.empty()) std::fprintf(stderr, "dnnopt: without --cache FILE the result is printed and kept nowhere\n");
+  if (o.cache.empty()) note(o, "without --cache FILE the result is printed and kept nowhere");
   const dnnopt::tuning_result found = dnnopt::tune(m, compiling, inputs, search, store);
   keep_tuned(o, store);
   keep_profiles(o, compiling);

@@ -77,6 +77,7 @@ std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options
   plain.passes = "none";
   plain.dims.clear();
   plain.shapes.clear();
+  plain.values.clear();
   dnnopt::compile_options reference = plain;
   reference.device = "reference";
   const dnnopt::named_tensors got = dnnopt::compile(all, plain).run(inputs);
@@ -97,7 +98,7 @@ std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options
 
 int verify(const options& o) {
   const dnnopt::model m = load_model(o);
-  const dnnopt::compile_options compiling = compile_options_of(o);
+  const dnnopt::compile_options compiling = compile_options_of(o, m);
   json result;
   dnnopt::named_tensors inputs;
   std::vector<dnnopt::tensor> expected;
@@ -109,8 +110,8 @@ int verify(const options& o) {
     for (auto& [name, content] : data.outputs) expected.push_back(std::move(content));
   }
   dnnopt::session session = dnnopt::compile(m, compiling);
-  tell_warnings(m, session.report(), result);
-  const dnnopt::named_tensors got = session.run(inputs);
+  tell_warnings(o, m, session.report(), result);
+  const dnnopt::named_tensors got = first_run(o, session, inputs);
   if (expected.empty()) {
     dnnopt::compile_options reference = compiling;
     reference.device = "reference";
@@ -141,6 +142,7 @@ int verify(const options& o) {
              ", " + std::to_string(relative) + " of the largest magnitude" +
              (passed ? "" : ", first node that differs: " + result["first_bad_node"].dump()) + "\n");
   write_json(o, result);
+  keep_programs(o, session);
   return passed ? 0 : 1;
 }
 

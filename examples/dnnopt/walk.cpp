@@ -92,7 +92,7 @@ branch_counts branches_of(const dnnopt::session& session, std::size_t runs) {
 int walk(const options& o) {
   const dnnopt::model m = load_model(o);
   const json points = points_of(o);
-  const dnnopt::compile_options compiling = compile_options_of(o);
+  const dnnopt::compile_options compiling = compile_options_of(o, m);
   const auto init = clock::now();
   dnnopt::session session = dnnopt::compile(m, compiling);
   keep_profiles(o, compiling);
@@ -100,7 +100,7 @@ int walk(const options& o) {
   result["device"] = session.context() == nullptr ? "reference" : session.context()->info().name;
   result["form"] = form_of(o);
   result["init_ms"] = std::chrono::duration<double, std::milli>(clock::now() - init).count();
-  tell_warnings(m, session.report(), result);
+  tell_warnings(o, m, session.report(), result);
   result["points"] = json::array();
   text_table table({"dims", "first ms", "second", "evaluate", "plan", "allocate", "bind", "infer", "builds", "kernels",
                     "host ops", "arena bytes", "bound", "device bytes"});
