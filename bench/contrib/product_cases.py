@@ -86,6 +86,17 @@ for signed in (False, True):
               random.integers(low, high, (6, 4, 2))],
              {"block_size": 16, "quantize_axis": 2, "gather_axis": axis}, constants=[0, 2, 3], narrow={0: kind, 3: kind})
 
+# Blocks along the gathered dim: each row has the scales of its own block. Numbers of their own, so that those of the
+# cases behind stay what they are.
+along = np.random.default_rng(29)
+for name, low, axis, data, scales, indices, kind in (
+        ("uint4", 0, 0, (35, 8), (3, 8), i64([[0, -1], [34, 16], [15, -20]]), np.float32),
+        ("int4", -8, 1, (4, 35, 2), (4, 3, 2), i32(-3), np.float16)):
+    case(f"gather_blocks_along_{name}", "GatherBlockQuantized",
+         [along.integers(low, low + 16, data), indices, np.abs(along.standard_normal(scales)).astype(kind),
+          along.integers(low, low + 16, scales)],
+         {"block_size": 16, "quantize_axis": axis, "gather_axis": axis}, constants=[0, 2, 3], narrow={0: name, 3: name})
+
 # --- convolutions ---
 conv = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
 image, weights = f32(1, 4, 6, 6), f32(8, 4, 3, 3)

@@ -133,7 +133,6 @@ inline void expand_gather_block_quantized(expansion& x) {
   if (!is_integer(type)) x.refuse("data of type " + std::string(name_of(type)));
   const std::int64_t bits = type == dtype::uint8 ? x.attributes().get_int("bits", 4) : 8;
   if (bits != 2 && bits != 4 && bits != 8) x.refuse("bits = " + std::to_string(bits));
-  if (gathered == quantized) x.refuse("gather_axis = quantize_axis = " + std::to_string(gathered));
   const auto codes = [&](value_id v, std::string_view what, std::int64_t count) {
     if (type != dtype::uint8 || bits == 8) return v;
     const auto last = static_cast<std::size_t>(rank - 1);
@@ -146,7 +145,27 @@ inline void expand_gather_block_quantized(expansion& x) {
   const auto last = static_cast<std::size_t>(rank - 1);
   const value_id table = codes(data, "data", x.fixed_dim(data, last, "data") * (8 / bits));
   value_id zeros = x.has(3) ? codes(x.in(3), "zero_points", x.fixed_dim(x.in(2), last, "scales")) : no_value;
-  const auto rows = [&](value_id v) { return x.add("Gather", {v, x.in(1)}, with({{"axis", gathered}})); };
+  const auto gather = [&](value_id v, value_id indices) {
+    return x.add("Gather", {v, indices}, with({{"axis", gathered}}));
+  };
+  if (gathered == quantized) {
+    // Blocks lie along the gathered dim: each index has the scale of its own block, so that nothing is a block behind.
+    const value_id index = x.cast(x.in(1), dtype::int64);
+    const value_id size = x.reshape(x.dim(table, static_cast<std::size_t>(gathered)), {});
+    const value_id from_end = x.add("Less", {index, x.integer(0)});
+    const value_id counted = x.add("Where", {from_end, x.add("Add", {index, size}), index});
+    const value_id blocks = x.add("Div", {counted, x.integer(block)});
+    const value_id scale = gather(x.in(2), blocks);
+    const dtype computed = x.type(scale);
+    const value_id zero = zeros != no_value      ? x.cast(gather(zeros, blocks), computed)
+                          : type == dtype::uint8 ? x.number(scale, 1U << (bits - 1))
+                                                 : no_value;
+    value_id code = x.cast(gather(table, x.in(1)), computed);
+    if (zero != no_value) code = x.add("Sub", {code, zero});
+    x.give(0, "Mul", {code, scale});
+    return;
+  }
+  const auto rows = [&](value_id v) { return gather(v, x.in(1)); };
   const value_id scales = rows(x.in(2));
   if (zeros != no_value) {
     zeros = rows(zeros);
