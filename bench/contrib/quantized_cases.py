@@ -40,6 +40,12 @@ for opset, axis in ((13, -1), (13, 1), (12, 1), (12, 2)):
          constants=[1, 2, 3, 4])
 case("QLinearSoftmax_i8", "QLinearSoftmax", [i8(2, 24), *parameters(0.03, 3, np.int8), *parameters(1 / 256, -128, np.int8)],
      {"opset": 13, "axis": -1}, constants=[1, 2, 3, 4])
+# ONNX Runtime takes the whole number below 1 / scale. Numbers of their own, so that those of the cases behind stay.
+own = np.random.default_rng(30)
+for name, scale, constants in (("255", 1 / 255, [1, 2, 3, 4]), ("100", 1 / 100.7, [1, 2, 3, 4]), ("computed", 1 / 255, [])):
+    case(f"QLinearSoftmax_{name}", "QLinearSoftmax",
+         [own.integers(0, 256, (9, 12)).astype(np.uint8), *parameters(0.03, 120), *parameters(scale, 3)],
+         {"opset": 13, "axis": -1}, constants=constants)
 pool = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 case("QLinearAveragePool", "QLinearAveragePool", [u8(1, 4, 7, 7), *parameters(0.0517, 100), *parameters(0.0413, 90)], pool,
      constants=[1, 2, 3, 4])

@@ -2,7 +2,9 @@
 #ifndef DNNOPT_ONNX_CONTRIB_QUANTIZED_HPP
 #define DNNOPT_ONNX_CONTRIB_QUANTIZED_HPP
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -67,19 +69,32 @@ inline void expand_quantized_leaky_relu(expansion& x) {
   const float alpha = x.attributes().get_float("alpha", 0.01F);
   give_quantized(x, x.add("LeakyRelu", {dequantized(x, 0)}, with({{"alpha", alpha}})), 3);
 }
+/// What ONNX Runtime divides a softmax by: it multiplies with the whole number below 1 / scale, 254 for the scale 1 /
+/// 255 that its quantizer writes, which moves up to a fifth of the codes by one.
+inline value_id softmax_scale(expansion& x) {
+  const value_id given = x.in(3);
+  if (!x.facts(given).is_constant() || x.type(given) != dtype::float32)
+    return x.add("Reciprocal", {x.add("Floor", {x.add("Reciprocal", {given})})});
+  const tensor& scale = x.facts(given).constant;
+  tensor whole(dtype::float32, scale.dims());
+  std::transform(scale.data<float>().begin(), scale.data<float>().end(), whole.mutable_data<float>().begin(),
+                 [](float s) { return 1.0F / std::floor(1.0F / s); });
+  return x.constant("scale", std::move(whole));
+}
 /// Softmax over one axis, or over all from it on where attribute opset is below 13.
 inline void expand_quantized_softmax(expansion& x) {
+  const auto give = [&](value_id v) { x.give(0, "QuantizeLinear", {v, softmax_scale(x), x.in(4)}); };
   const std::int64_t axis = x.attributes().get_int("axis", -1);
   const value_id v = dequantized(x, 0);
   const auto last = static_cast<std::int64_t>(x.rank(x.in(0), "X")) - 1;
   if (x.attributes().require<std::int64_t>("opset") >= 13 || axis == -1 || axis == last) {
-    give_quantized(x, x.add("Softmax", {v}, with({{"axis", axis}})), 3);
+    give(x.add("Softmax", {v}, with({{"axis", axis}})));
     return;
   }
   const value_id matrix = x.add("Flatten", {v}, with({{"axis", axis}}));
   const value_id rows = x.add("Softmax", {matrix}, with({{"axis", std::int64_t{-1}}}));
   const value_id back = x.add("Reshape", {rows, x.add("Shape", {v})}, with({{"allowzero", std::int64_t{1}}}));
-  give_quantized(x, back, 3);
+  give(back);
 }
 inline void expand_quantized_average_pool(expansion& x) {
   attribute_map a = x.attributes();
