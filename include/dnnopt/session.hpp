@@ -64,7 +64,9 @@ struct compile_options {
   std::map<std::string, texel_layout> texels{};
   bool require_device = false;     ///< a host fallback is an error naming the operators
   std::string passes = "default";  ///< "default", "none", "epilogue", or names separated by commas
-  dim_bindings dims{};             ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
+  dnnopt::own_passes
+      own_passes{};     ///< passes that `passes` can name too: "default,mine" runs `mine` behind the default
+  dim_bindings dims{};  ///< values for symbolic dims; what stays symbolic is bound by each run's inputs
   std::map<std::string, dim_list> shapes{};  ///< shapes of inputs, binding the symbols in them
   /// Inputs whose values are known, such as a sampling rate: they are constants, what depends on them alone is folded
   /// (branches of If are chosen), and no run gives them. Errors: missing_input for a name that the model lacks,

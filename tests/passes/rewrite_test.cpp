@@ -377,6 +377,30 @@ TEST_CASE("an inner node with another reader stays, and the rule fires only wher
   }
 }
 
+TEST_CASE("a rule of one's own that lowers no work is told") {
+  const op_set ops = standard_ops();
+  const auto graph_of = [&] {
+    graph g;
+    const value_id a = g.add_input("a", dtype::float32, shape{4});
+    const value_id b = g.add_input("b", dtype::float32, shape{4});
+    g.add_output(append(g, ops.at("", "Add"), "sum", {a, b}));
+    return g;
+  };
+  rewrite_rule rule{.name = "turned",
+                    .family = rule_family::commutative,
+                    .property = "commutative",
+                    .pattern = "Add(a, b)",
+                    .replacement = "Sub(a, Neg(b))"};
+  graph g = graph_of();
+  const pass_result idle = apply_rules(g, std::span(&rule, 1), ops);
+  CHECK(idle.edits == 0);
+  REQUIRE(idle.remarks.size() == 1);
+  CHECK_THAT(idle.remarks[0], Catch::Contains("rule 'turned' matches 1 time and lowers no work"));
+  // Where it matches nothing there is nothing to tell.
+  rule.pattern = "Mul(a, b)";
+  CHECK(apply_rules(g, std::span(&rule, 1), ops).remarks.empty());
+}
+
 TEST_CASE("symbolic shapes: a rule fires where dims are provably equal") {
   const op_set ops = standard_ops();
   graph g;

@@ -235,7 +235,9 @@ inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_option
   pass_environment environment;
   environment.evaluate = &reference::evaluate_node;
   environment.judge = options.judge.get();
-  std::vector<pass_report> passes = run_passes(g, pass_names(options.passes), environment, options.after_pass);
+  environment.own = &options.own_passes;
+  std::vector<pass_report> passes =
+      run_passes(g, pass_names(options.passes, options.own_passes), environment, options.after_pass);
   g.compact();
   if (hidden) add_derived_guards(g);
   return passes;

@@ -36,6 +36,10 @@ concept Pass = requires(const P& pass, graph& g) {
 /// backend. Absent optional inputs are empty tensors. Errors: unsupported where the node cannot be evaluated.
 using node_evaluator = std::vector<tensor> (*)(const graph& g, node_id id, std::span<const tensor> inputs);
 
+/// Passes of a user's own by the names that lists of passes may hold, such as one that applies a table of rules. Shapes
+/// are known before each (rdp ran).
+using own_passes = std::map<std::string, std::function<pass_result(graph&)>, std::less<>>;
+
 namespace fusion {
 class join_judge;
 }
@@ -46,6 +50,7 @@ struct pass_environment {
   const op_set* ops = nullptr;        ///< where rules find their operators; null: standard_ops()
   rewriting::rewrite_options rewriting{};
   fusion::join_judge* judge = nullptr;  ///< joins that a profile decides; null: the shipped rule
+  const own_passes* own = nullptr;      ///< passes beside those of pass_table; null: none
 };
 
 }  // namespace dnnopt

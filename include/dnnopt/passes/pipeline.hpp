@@ -38,7 +38,8 @@ struct pass_report {
 /// The names that a `--passes` argument stands for: "default", "none", "epilogue", or names separated by commas, of
 /// passes or "repeat"; "default,-NAME" is the default order without a pass. What a pass needs before it is put in where
 /// the list lacks it, so that every order is legal. Errors: unknown_pass, listing the names there are.
-[[nodiscard]] std::vector<std::string> pass_names(std::string_view list);
+/// Passes of `own` can be named too, and must not have the name of one of the others. Errors: invalid_argument.
+[[nodiscard]] std::vector<std::string> pass_names(std::string_view list, const own_passes& own = {});
 
 /// Runs passes in order; at the name "repeat" what stands before it (from the one before on) runs again while a pass
 /// edits nodes, ten times at most. A pass that found nothing to do is asked again only once another one edited the
@@ -64,11 +65,13 @@ namespace detail {
   for (const std::string& name : wanted) {
     const auto row =
         std::find_if(pass_table.begin(), pass_table.end(), [&](const pass_row& one) { return one.name == name; });
-    if (row != pass_table.end() && !row->needs.empty() && !current) {
-      names.emplace_back(row->needs);
+    const bool is_own = row == pass_table.end() && name != repeat_passes;
+    if ((is_own || (row != pass_table.end() && !row->needs.empty())) && !current) {
+      names.emplace_back(is_own ? rdp::name : row->needs);
       current = true;
     }
     names.push_back(name);
+    if (is_own) current = false;
     if (row != pass_table.end()) current = row->only_learns || (current && row->plans);
   }
   if (!current) names.emplace_back(rdp::name);
@@ -77,7 +80,10 @@ namespace detail {
 
 }  // namespace detail
 
-DNNOPT_BODY std::vector<std::string> pass_names(std::string_view list) {
+DNNOPT_BODY std::vector<std::string> pass_names(std::string_view list, const own_passes& own) {
+  for (const auto& [name, run] : own)
+    if (detail::is_pass(name) || name.empty() || name.find(',') != std::string::npos || name.front() == '-')
+      throw error(errc::invalid_argument, "a pass of one's own cannot have the name '" + name + "'");
   if (list.empty() || list == "default") return {default_passes.begin(), default_passes.end()};
   // Without passes shapes are still needed to run.
   if (list == "none") return {std::string(rdp::name)};
@@ -94,11 +100,12 @@ DNNOPT_BODY std::vector<std::string> pass_names(std::string_view list) {
       wanted.assign(default_passes.begin(), default_passes.end());
     } else if (one.starts_with('-') && detail::is_pass(one.substr(1))) {
       std::erase(wanted, one.substr(1));
-    } else if (detail::is_pass(one)) {
+    } else if (detail::is_pass(one) || own.contains(one)) {
       wanted.emplace_back(one);
     } else {
       std::string all = " " + std::string(repeat_passes);
       for (const pass_row& row : pass_table) all += " " + std::string(row.name);
+      for (const auto& [name, run] : own) all += " " + name;
       throw error(errc::unknown_pass, "no pass '" + std::string(one) + "'; there are:" + all);
     }
   }
@@ -136,7 +143,15 @@ DNNOPT_BODY std::vector<pass_report> run_passes(graph& g, const std::vector<std:
       if (after) after(g, reports.back());
       return result.edits != 0 && !row.only_learns;
     }
-    return false;
+    if (known.own == nullptr || !known.own->contains(wanted)) return false;
+    const auto begin = std::chrono::steady_clock::now();
+    pass_result result = known.own->find(wanted)->second(g);
+    edits += result.edits;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    reports.push_back({wanted, result.edits, took.count(), std::move(result.remarks), std::move(result.rules),
+                       std::move(result.warnings)});
+    if (after) after(g, reports.back());
+    return result.edits != 0;
   };
   std::size_t begin = 0;
   bool edited = false;

@@ -20,12 +20,18 @@
 
 namespace dnnopt {
 
-/// Applies a table of rules: the pass for tables of one's own. Errors: invalid_argument and unknown_operator for rules
-/// whose text is wrong.
+/// Applies a table of rules: the pass for tables of one's own. A remark names each rule that matches in the result and
+/// stays off because it saves nothing. Errors: invalid_argument and unknown_operator for rules whose text is wrong.
 [[nodiscard]] inline pass_result apply_rules(graph& g, std::span<const rewriting::rewrite_rule> table,
                                              const op_set& ops, rewriting::rewrite_options options = {}) {
   const std::vector<rewriting::compiled_rule> rules = rewriting::compile_rules(table, ops);
-  return rewriting::engine(rules, options).run(g);
+  const rewriting::engine engine(rules, options);
+  pass_result result = engine.run(g);
+  for (const auto& [rule, matches] : engine.idle_rules(g))
+    result.remarks.push_back("rule '" + rule + "' matches " + std::to_string(matches) +
+                             (matches == 1 ? " time" : " times") +
+                             " and lowers no work: progress::normal_form lets it fire at equal work");
+  return result;
 }
 
 namespace detail {
@@ -34,6 +40,12 @@ template <class... Tables>
   std::vector<rewriting::rewrite_rule> all;
   (all.insert(all.end(), tables.begin(), tables.end()), ...);
   return all;
+}
+
+[[nodiscard]] inline pass_result apply_standard(graph& g, std::span<const rewriting::rewrite_rule> table,
+                                                const op_set& ops, rewriting::rewrite_options options) {
+  const std::vector<rewriting::compiled_rule> rules = rewriting::compile_rules(table, ops);
+  return rewriting::engine(rules, options).run(g);
 }
 }  // namespace detail
 
@@ -58,7 +70,7 @@ struct recognize {
   const op_set* ops = nullptr;  ///< where the rules' operators are found; never null when it runs
   rewriting::rewrite_options options{};
 
-  pass_result run(graph& g) const { return apply_rules(g, export_rules(), *ops, options); }
+  pass_result run(graph& g) const { return detail::apply_standard(g, export_rules(), *ops, options); }
 };
 
 /// Lowers the work by the algebra of operators: the associative, distributive and commutative families.
@@ -67,7 +79,7 @@ struct rewrite {
   const op_set* ops = nullptr;  ///< where the rules' operators are found; never null when it runs
   rewriting::rewrite_options options{};
 
-  pass_result run(graph& g) const { return apply_rules(g, algebraic_rules(), *ops, options); }
+  pass_result run(graph& g) const { return detail::apply_standard(g, algebraic_rules(), *ops, options); }
 };
 
 static_assert(Pass<recognize> && Pass<rewrite>);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <queue>
@@ -52,6 +53,28 @@ class engine {
     const symbol_values nominal = nominal_symbols(g.expressions());
     for (const std::vector<node_id>& part : partitions(g)) rewrite_part(g, part, nominal, result);
     return result;
+  }
+
+  /// How often rules match in `g` whose replacement would be lawful and does not lower the work, by their names; those
+  /// of progress::normal_form aside. O(V) matches.
+  [[nodiscard]] std::map<std::string, std::size_t> idle_rules(const graph& g) const {
+    std::map<std::string, std::size_t> counts;
+    const symbol_values nominal = nominal_symbols(g.expressions());
+    for (const node_id id : g.nodes()) {
+      const node& n = g.node_at(id);
+      const auto rules = by_root_.find(n.op);
+      if (rules == by_root_.end() || n.outputs.empty() || n.outputs[0] == no_value) continue;
+      for (const compiled_rule* rule : rules->second) {
+        if (rule->rule->ends == progress::normal_form || !may_match(g, *rule, n)) continue;
+        const auto match = match_rule(g, *rule, n.outputs[0], [&](const rule_match& m) {
+          if (!conditions_hold(g, *rule, m)) return false;
+          const auto plan = plan_replacement(g, *rule, m, nominal);
+          return plan && can_insert(g, *rule, m, *plan) && !(plan->added < plan->removed);
+        });
+        if (match) ++counts[std::string(rule->rule->name)];
+      }
+    }
+    return counts;
   }
 
   /// Connected components of the operators that some rule mentions, in order of their first node: the graph is cut at
