@@ -1,4 +1,5 @@
 // The reference backend's run of graphs: order, bodies, containers, observers, default inputs and errors.
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,6 +22,14 @@ using ints = std::vector<std::int64_t>;
 
 tensor vector_of(const floats& values) { return tensor::of<float>({static_cast<std::int64_t>(values.size())}, values); }
 floats content(const tensor& t) { return {t.data<float>().begin(), t.data<float>().end()}; }
+
+/// The operator of docs/reference/scalar_expressions.md.
+struct scaled_tanh : dnnopt::ops::unary<scaled_tanh> {
+  static constexpr std::string_view domain = "my.company";
+  static constexpr std::string_view name = "ScaledTanh";
+  static constexpr std::string_view scalar = "{scale=1} * tanh(x0)";
+};
+static_assert(dnnopt::Operator<scaled_tanh>);
 
 struct unknown_op : ops::identity_op {
   static constexpr std::string_view name = "Unknown";
@@ -235,6 +244,58 @@ TEST_CASE("sequences and optionals pass between nodes") {
   b.g.add_output(pair);
   CHECK(code_of([&] { (void)reference::evaluate(b.g, inputs); }) == errc::unsupported);
   CHECK(reference::evaluator().run(b.g, {inputs.begin(), inputs.end()}).back().items.size() == 2);
+}
+
+TEST_CASE("an operator with nothing but an expression is computed from it") {
+  builder b;
+  b.ops.add<scaled_tanh>();
+  const value_id x = b.input("x");
+  const value_id out = b.g.add_value("out");
+  attribute_map attributes;
+  attributes.set("scale", 2.0F);
+  b.g.add_node(b.ops.at("my.company", "ScaledTanh"), "own", {x}, {out}, attributes);
+  b.g.facts(out).type = dtype::float32;
+  b.g.add_output(out);
+  const floats got = content(reference::evaluate(b.g, std::vector<tensor>{vector_of({-1, 0, 0.5F})})[0]);
+  CHECK(got == floats{2 * std::tanh(-1.0F), 0, 2 * std::tanh(0.5F)});
+}
+
+TEST_CASE("scalar expressions are read as OpenCL C reads them") {
+  const auto value = [](const std::string& text, std::vector<double> operands = {}) {
+    return reference::scalar_expression(text)(operands);
+  };
+  CHECK(value("1 + 2 * 3 - 4 / 2.0f") == 5);
+  CHECK(value("-(x0 - x1) * 2", {1, 4}) == 6);
+  CHECK(value("x0 > 0 ? x0 : x0 < -1 ? -1 : 0.5f", {-3}) == -1);
+  CHECK(value("x0 > 0 ? x0 : x0 < -1 ? -1 : 0.5f", {2}) == 2);
+  CHECK(value("!x0 || x1 && 0", {0, 1}) == 1);
+  CHECK(value("5 & 3 | 8") == 9);
+  CHECK(value("1 <= 1 != 0") == 1);
+  CHECK(value("(int)(7 / 2.0f) % 2") == 1);
+  CHECK(value("fmax(x0, 1e-3f) + min(2, x1)", {0, 5}) == 2.001);
+  CHECK(value("dnnopt_clip(x0, -1, 1)", {3}) == 1);
+  CHECK(value("select(1.0f, 2.0f, isnan(x0))", {std::nan("")}) == 2);
+  CHECK(value("clamp(tanh(x0) * 100, 0.0f, 6.0f)", {1}) == 6);
+  for (const char* wrong : {"", "1 +", "(1", "frob(1)", "sin(1, 2)", "y", "1 2", "x0 ? 1", "sin"}) {
+    INFO(wrong);
+    CHECK(code_of([&] { (void)value(wrong); }) == errc::unsupported);
+  }
+}
+
+TEST_CASE("expressions broadcast their operands, and integers have no fraction") {
+  const op_info* const add = standard_ops().find("", "Add");
+  op_info own = *add;
+  own.scalar = "x0 + {weight=10} * x1 + {has2}";
+  own.scalar_integer = "x0 / x1";
+  const tensor column = tensor::of<float>({2, 1}, floats{1, 2});
+  const std::vector<tensor> mixed{column, vector_of({0, 1, 2})};
+  const tensor got = reference::evaluate_expression(own, {}, mixed, dtype::float32);
+  CHECK(got.dims() == dim_list{2, 3});
+  CHECK(content(got) == floats{1, 11, 21, 2, 12, 22});
+  const std::vector<tensor> whole{tensor::of<std::int64_t>({2}, ints{7, -7}), tensor::scalar<std::int64_t>(2)};
+  const tensor divided = reference::evaluate_expression(own, {}, whole, dtype::int64);
+  CHECK(divided.data<std::int64_t>()[0] == 3);
+  CHECK(divided.data<std::int64_t>()[1] == -3);
 }
 
 TEST_CASE("every operator of ai.onnx is computed, held as a container, or runs bodies") {

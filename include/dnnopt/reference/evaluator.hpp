@@ -17,6 +17,7 @@
 #include <dnnopt/reference/control_flow.hpp>
 #include <dnnopt/reference/host_value.hpp>
 #include <dnnopt/reference/ml/maps.hpp>
+#include <dnnopt/reference/scalar_expression.hpp>
 #include <dnnopt/reference/table.hpp>
 
 namespace dnnopt::reference {
@@ -163,7 +164,7 @@ class evaluator final : public body_runner {
                                                           std::span<const host_value> inputs, std::size_t depth) const {
     const node& n = g.node_at(id);
     try {
-      return dispatch(n, inputs, depth);
+      return dispatch(g, n, inputs, depth);
     } catch (const error& e) {
       const std::string_view text = e.what();
       const std::size_t after = text.find("] ");
@@ -172,7 +173,7 @@ class evaluator final : public body_runner {
     }
   }
 
-  [[nodiscard]] std::vector<host_value> dispatch(const node& n, std::span<const host_value> inputs,
+  [[nodiscard]] std::vector<host_value> dispatch(const graph& g, const node& n, std::span<const host_value> inputs,
                                                  std::size_t depth) const {
     std::vector<host_value> outputs(n.outputs.size());
     const nested_runner runner(*this, depth + 1);
@@ -209,6 +210,10 @@ class evaluator final : public body_runner {
     std::vector<tensor> arguments;
     arguments.reserve(inputs.size());
     for (const host_value& input : inputs) arguments.push_back(input.content);
+    if (outputs.size() == 1 && !n.op->scalar.empty() && find_evaluation(*n.op) == nullptr) {
+      outputs[0] = evaluate_expression(*n.op, n.attributes, arguments, g.facts(n.outputs[0]).type);
+      return outputs;
+    }
     std::vector<tensor> results = evaluate_operator(*n.op, n.attributes, arguments, n.outputs.size());
     for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = std::move(results[o]);
     return outputs;
