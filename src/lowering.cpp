@@ -1,3 +1,8 @@
 // The bodies of <dnnopt/backend/codegen/lower.hpp>.
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 reports these falsely on inlined std::string and std::vector code, in the target that compiles this file.
+#pragma GCC diagnostic ignored "-Wrestrict"
+#pragma GCC diagnostic ignored "-Wfree-nonheap-object"
+#endif
 #define DNNOPT_IMPLEMENT_LOWERING 1
 #include <dnnopt/backend/codegen/lower.hpp>

@@ -10,6 +10,7 @@
 
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/run/executor.hpp>
+#include <dnnopt/backend/run/observer.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 #include "../support/shared_device.hpp"
@@ -105,6 +106,57 @@ TEST_CASE("an input whose value is known is a constant and no input") {
     options.values = {{"axes", ramp({1})}};
     CHECK(code_of([&] { (void)compile(m, options); }) == code(errc::type_mismatch));
   }
+}
+
+TEST_CASE("a pass of one's own can be named among the others") {
+  const model m = reduced_over_given_axes();
+  compile_options options;
+  options.device = "reference";
+  std::size_t seen = 0;
+  options.own_passes["mine"] = [&](graph& g) {
+    seen += g.node_count();
+    return pass_result{};
+  };
+  CHECK(code_of([&] {
+          options.passes = "default,mien";
+          (void)compile(m, options);
+        }) == code(errc::unknown_pass));
+  options.passes = "default,mine";
+  const session s = compile(m, options);
+  CHECK(seen >= 2);
+  CHECK(std::count_if(s.report().passes.begin(), s.report().passes.end(),
+                      [](const pass_report& pass) { return pass.name == "mine"; }) == 1);
+  options.own_passes["rdp"] = options.own_passes["mine"];
+  CHECK(code_of([&] { (void)compile(m, options); }) == code(errc::invalid_argument));
+}
+
+namespace {
+
+/// The bytes that a run's kernels are said to move.
+class moved_bytes final : public run_observer {
+ public:
+  [[nodiscard]] bool wants_events() const override { return false; }
+  [[nodiscard]] opencl::event_sink* kernel(std::size_t, std::size_t, std::uint64_t, std::uint64_t bytes) override {
+    sum += bytes;
+    return nullptr;
+  }
+  std::uint64_t sum = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a profile counts of a table what a Gather reads") {
+  network n;
+  const value_id table = n.weights({5000, 8});
+  const value_id rows = n.g.add_input("rows", dtype::int64, shape{3});
+  session s = on_device(n.finish(n.node("Gather", {table, rows})));
+  const named_tensors inputs{{"rows", integers({4, 0, 4999})}};
+  (void)s.run(inputs);
+  moved_bytes moved;
+  (void)s.run(inputs, &moved);
+  // Three rows of eight floats are read and written, and three indices read, in whatever integers.
+  CHECK(moved.sum >= 2 * 3 * 8 * 4);
+  CHECK(moved.sum <= 2 * 3 * 8 * 4 + 3 * 8);
 }
 
 TEST_CASE("beyond the programs that are kept the general one runs, or with require_device the oldest makes room") {

@@ -11,6 +11,17 @@
 #ifndef DNNOPT_BACKEND_OPENCL_LOADER_HPP
 #define DNNOPT_BACKEND_OPENCL_LOADER_HPP
 
+// Without CMake nobody states OpenCL's version, and its header would print a note.
+#ifndef CL_HPP_TARGET_OPENCL_VERSION
+#define CL_HPP_TARGET_OPENCL_VERSION 300
+#endif
+#ifndef CL_HPP_MINIMUM_OPENCL_VERSION
+#define CL_HPP_MINIMUM_OPENCL_VERSION 200
+#endif
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 300
+#endif
+
 #include <CL/opencl.hpp>
 
 #include <string>

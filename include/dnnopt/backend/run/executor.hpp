@@ -317,6 +317,9 @@ class opencl_executor {
 
   void prepare(run_state& state, std::size_t s, std::size_t k);
 
+  /// Bytes of the value `held` that a step reads: all of it, or what its gathers and views pick. For profiles.
+  [[nodiscard]] std::uint64_t bytes_read(const run_state& state, const placed_node& step, value_id held) const;
+
   /// Brings a value that no kernel wrote to the device: expressions of dims, and what the host computed.
   void materialize(run_state& state, value_id v);
 

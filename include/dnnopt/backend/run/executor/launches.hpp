@@ -2,6 +2,10 @@
 #ifndef DNNOPT_BACKEND_RUN_EXECUTOR_LAUNCHES_HPP
 #define DNNOPT_BACKEND_RUN_EXECUTOR_LAUNCHES_HPP
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
 #include <dnnopt/backend/run/executor.hpp>
 
 namespace dnnopt {
@@ -82,6 +86,36 @@ inline void opencl_executor::make_object_for(prepared_kernel& prepared, const bu
     prepared.addresses[i] = prepared.addresses[i] || memory[i].is_address();
 }
 
+inline std::uint64_t opencl_executor::bytes_read(const run_state& state, const placed_node& step, value_id held) const {
+  const graph& g = *program_->g;
+  const std::uint64_t all = bytes_of(held, state.symbols);
+  const auto elements_of = [&](value_id v) -> std::optional<std::uint64_t> {
+    if (v == no_value || !g.facts(v).dims) return std::nullopt;
+    std::uint64_t elements = 1;
+    for (const index_expr& dim : *g.facts(v).dims) {
+      const auto size = dim.try_evaluate(state.symbols);
+      if (!size) return std::nullopt;
+      elements *= static_cast<std::uint64_t>(std::max<std::int64_t>(*size, 0));
+    }
+    return elements;
+  };
+  const auto whole = elements_of(held);
+  if (!whole || *whole == 0) return all;
+  std::uint64_t read = 0;
+  for (const node_id id : step.members) {
+    const node& n = g.node_at(id);
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] == no_value || program_->roots[n.inputs[i]] != program_->roots[held]) continue;
+      // Of a table a Gather reads as many elements as it gives, and so does a view of what it shows.
+      const bool picks = n.op->kind == computation_kind::indexed_read || n.op->kind == computation_kind::view;
+      const auto given = picks && i == 0 && n.outputs.size() == 1 ? elements_of(n.outputs[0]) : std::nullopt;
+      if (!given) return all;
+      read += *given;
+    }
+  }
+  return read == 0 || read >= *whole ? all : all * read / *whole;
+}
+
 inline void opencl_executor::prepare(run_state& state, std::size_t s, std::size_t k) {
   const timed_part timed(parts_.bind);
   const placed_node& step = program_->steps[s];
@@ -95,7 +129,9 @@ inline void opencl_executor::prepare(run_state& state, std::size_t s, std::size_
   std::vector<argument_memory> memory;
   for (const codegen::pointer_argument& pointer : plan.pointers) {
     memory.push_back(memory_of(state, s, pointer));
-    prepared.bytes += pointer.held == no_value ? memory.back().bytes() : bytes_of(pointer.held, state.symbols);
+    prepared.bytes += pointer.held == no_value ? memory.back().bytes()
+                      : pointer.written        ? bytes_of(pointer.held, state.symbols)
+                                               : bytes_read(state, step, pointer.held);
   }
   make_object_for(prepared, kernels_.launched[s][k], memory);
   auto next = memory.begin();
