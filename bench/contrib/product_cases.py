@@ -86,6 +86,13 @@ for signed in (False, True):
               random.integers(low, high, (6, 4, 2))],
              {"block_size": 16, "quantize_axis": 2, "gather_axis": axis}, constants=[0, 2, 3], narrow={0: kind, 3: kind})
 
+for name, kind, n, k, block in (("fp4", 0, 8, 32, 16), ("nf4", 1, 6, 64, 32), ("ragged", 1, 5, 9, 16)):
+    own = np.random.default_rng(n)
+    case(f"matmul_bnb4_{name}", "MatMulBnb4",
+         [own.standard_normal((2, 3, k)).astype(np.float32), own.integers(0, 256, (n * k + 1) // 2).astype(np.uint8),
+          own.uniform(0.1, 2, -(-n * k // block)).astype(np.float32)],
+         {"N": n, "K": k, "block_size": block, "quant_type": kind}, constants=[1, 2])
+
 # Blocks along the gathered dim: each row has the scales of its own block. Numbers of their own, so that those of the
 # cases behind stay what they are.
 along = np.random.default_rng(29)

@@ -116,6 +116,45 @@ inline void expand_matmul_n_bits(expansion& x) {
   give_product(x, w);
 }
 
+/// What the codes of MatMulBnb4 mean: eight numbers and their negatives with exponents of three bits, and sixteen
+/// between which a normal distribution is alike often (https://arxiv.org/abs/2305.14314, appendix E).
+inline constexpr std::array<std::array<float, 16>, 2> bnb4_numbers{
+    {{0.0F, 1.0F / 192, 2.0F / 3, 1.0F, 1.0F / 3, 0.5F, 1.0F / 6, 0.25F,  //
+      -0.0F, -1.0F / 192, -2.0F / 3, -1.0F, -1.0F / 3, -0.5F, -1.0F / 6, -0.25F},
+     {-1.0F, -0.6961928009986877F, -0.5250730514526367F, -0.39491748809814453F, -0.28444138169288635F,
+      -0.18477343022823334F, -0.09105003625154495F, 0.0F, 0.07958029955625534F, 0.16093020141124725F,
+      0.24611230194568634F, 0.33791524171829224F, 0.44070982933044434F, 0.5626170039176941F, 0.7229568362236023F,
+      1.0F}}};
+
+/// B holds the codes of [N, K], flattened, high bits first; absmax the scale of each block of the flattened weights.
+/// The weights become float32, for no code of integers means the same.
+/// Training's other direction is refused, for ONNX Runtime does not compute there what it specifies.
+inline void expand_matmul_bnb4(expansion& x) {
+  x.refuse_attribute("transB", 1);
+  const std::int64_t n = x.count_attribute("N");
+  const std::int64_t k = x.count_attribute("K");
+  const std::int64_t block = x.count_attribute("block_size");
+  const auto kind = x.attributes().require<std::int64_t>("quant_type");
+  if (kind != 0 && kind != 1) x.refuse("quant_type = " + std::to_string(kind));
+  const std::int64_t blocks = (n * k + block - 1) / block;
+  const std::int64_t bytes = (n * k + 1) / 2;
+  const tensor codes = constant_codes(x, x.in(1), "B", bytes, 4, 2 * bytes);
+  if (codes.dims()[0] != 1)
+    throw error(errc::shape_mismatch, "B holds no " + std::to_string(bytes) + " bytes for N * K codes");
+  tensor units(dtype::float32, {blocks, block});
+  const auto from = codes.data<std::uint8_t>();
+  const auto to = units.mutable_data<float>();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n * k); ++i)
+    to[i] = bnb4_numbers[static_cast<std::size_t>(kind)][from[i ^ 1U]];
+  const value_id scales = x.reshape(x.cast(x.in(2), dtype::float32), {blocks, 1});
+  const value_id scaled = x.reshape(x.add("Mul", {x.constant("units", std::move(units)), scales}), {blocks * block});
+  const value_id whole = blocks * block == n * k
+                             ? scaled
+                             : x.add("Slice", {scaled, x.integers({0}), x.integers({n * k}), x.integers({0})});
+  const value_id w = x.reshape(whole, {n, k});
+  give_product(x, x.transpose(w, {1, 0}));
+}
+
 /// Rows of a table are gathered as codes, with their scales and zero points, and dequantized then. An index out of
 /// range is an error, where ONNX Runtime gives zeros.
 inline void expand_gather_block_quantized(expansion& x) {
@@ -180,6 +219,7 @@ inline void expand_gather_block_quantized(expansion& x) {
 
 inline constexpr std::array block_quantization_rows{
     contrib_row{"com.microsoft", "GatherBlockQuantized", {3, 4}, expand_gather_block_quantized},
+    contrib_row{"com.microsoft", "MatMulBnb4", {3, 3}, expand_matmul_bnb4},
     contrib_row{"com.microsoft", "MatMulNBits", {3, 6}, expand_matmul_n_bits},
 };
 

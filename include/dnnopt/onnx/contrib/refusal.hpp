@@ -28,7 +28,6 @@ inline constexpr refusal_row refusals[] = {
     {"Inverse", "no standard operator inverts matrices"},
     {"Irfft", "ONNX Runtime's CPU provider has no kernel that says how it is scaled"},
     {"LongformerAttention", "its attention is sparse, by a mask of global tokens"},
-    {"MatMulBnb4", other_codes},
     {"MatMulFpQ4", other_codes},
     {"MoE", routed_experts},
     {"NGramRepeatBlock", "it belongs to the choice of tokens, outside of models"},
