@@ -109,6 +109,16 @@ case("embed_layer_normalization_positions", "EmbedLayerNormalization",
      [ids, segments, *tables, None, i32([[3, 2, 1, 0]])], outputs=2)
 case("embed_layer_normalization_symbolic", "EmbedLayerNormalization", [ids, segments, *tables, mask], outputs=2,
      constants=[2, 3, 4, 5, 6], symbolic=True)
+for name, kind, low, masked in (("u8", np.uint8, 0, True), ("i8", np.int8, -128, False)):
+    own = np.random.default_rng(31)
+    codes = [own.integers(low, low + 256, t.shape).astype(kind) for t in tables]
+    scales = [number(s) for s in (0.02, 0.01, 0.015, 0.008, 0.005)]
+    zeros = [number(z, kind) for z in own.integers(low, low + 256, 5)]
+    if not masked:
+        codes[2] = scales[2] = zeros[2] = None
+    case(f"qembed_layer_normalization_{name}", "QEmbedLayerNormalization",
+         [ids, segments if masked else None, *codes, mask if masked else None, *scales, *zeros], {"epsilon": 1e-5},
+         outputs=2, symbolic=masked, constants=[*range(2, 7), *range(8, 18)])
 
 
 def group_norm(x, gamma, beta, groups, epsilon, silu, last=True):

@@ -65,21 +65,26 @@ inline void expand_skip_simplified_layer_normalization(expansion& x) {
   if (x.out(2) != no_value) add_inverse_root_mean_square(x, sum, -1, epsilon, x.out(2));
 }
 
-/// Outputs: the normalized sum of embeddings, how many words of each row the mask keeps, and the sum.
-inline void expand_embed_layer_normalization(expansion& x) {
+/// Outputs: the normalized sum of embeddings, how many words of each row the mask keeps, and the sum. Where
+/// `quantized`, the tables, gamma and beta are codes whose scales are the inputs 6 behind them, with zero points 11
+/// behind.
+inline void add_embed_layer_normalization(expansion& x, bool quantized) {
+  const auto real = [&](value_id v, std::size_t slot) {
+    return quantized ? x.add("DequantizeLinear", {v, x.in(slot + 6), x.in(slot + 11)}) : v;
+  };
   const auto look_up = [&](std::size_t table, std::size_t ids) {
-    return x.add("Gather", {x.in(table), x.in(ids)}, with({{"axis", std::int64_t{0}}}));
+    return real(x.add("Gather", {x.in(table), x.in(ids)}, with({{"axis", std::int64_t{0}}})), table);
   };
   if (x.has(1) != x.has(4)) x.refuse("segment_ids and segment_embedding are given together or not at all");
   const value_id words = look_up(2, 0);
   value_id positions = no_value;
-  if (x.has(8))
+  if (!quantized && x.has(8))
     positions = look_up(3, 8);
   else
-    positions = x.add("Slice", {x.in(3), x.integers({0}), x.dim(x.in(0), 1), x.integers({0})});
+    positions = real(x.add("Slice", {x.in(3), x.integers({0}), x.dim(x.in(0), 1), x.integers({0})}), 3);
   const value_id two = x.add("Add", {words, positions}, {}, x.has(1) ? no_value : x.out(2));
   const value_id sum = x.has(1) ? x.add("Add", {two, look_up(4, 1)}, {}, x.out(2)) : two;
-  x.give(0, "LayerNormalization", {sum, x.in(5), x.in(6)},
+  x.give(0, "LayerNormalization", {sum, real(x.in(5), 5), real(x.in(6), 6)},
          with({{"axis", std::int64_t{-1}}, {"epsilon", x.attributes().get_float("epsilon", 1e-12F)}}));
   if (x.out(1) == no_value) return;
   if (x.has(7)) {
@@ -89,6 +94,8 @@ inline void expand_embed_layer_normalization(expansion& x) {
     x.give(1, "Expand", {x.number(x.in(0), 0), x.dim(x.in(0), 0)});
   }
 }
+inline void expand_embed_layer_normalization(expansion& x) { add_embed_layer_normalization(x, false); }
+inline void expand_quantized_embed_layer_normalization(expansion& x) { add_embed_layer_normalization(x, true); }
 
 /// Group normalization of `v` in its layout, then SiLU where the attribute says so.
 inline void add_group_normalization(expansion& x, value_id v) {
@@ -132,6 +139,8 @@ inline constexpr std::array normalization_rows{
     contrib_row{"", "SimplifiedLayerNormalization", {2, 2, 1, 2}, expand_simplified_layer_normalization},
     contrib_row{"com.microsoft", "EmbedLayerNormalization", {7, 9, 1, 3}, expand_embed_layer_normalization},
     contrib_row{"com.microsoft", "GroupNorm", {3, 3}, expand_group_norm},
+    contrib_row{
+        "com.microsoft", "QEmbedLayerNormalization", {18, 18, 1, 2}, expand_quantized_embed_layer_normalization},
     contrib_row{"com.microsoft", "SimplifiedLayerNormalization", {2, 2, 1, 2}, expand_simplified_layer_normalization},
     contrib_row{"com.microsoft", "SkipGroupNorm", {4, 5, 1, 2}, expand_skip_group_norm},
     contrib_row{"com.microsoft", "SkipLayerNormalization", {3, 5, 1, 4}, expand_skip_layer_normalization},
