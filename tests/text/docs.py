@@ -213,9 +213,20 @@ def quotes(root):
                 yield f"{path.relative_to(root)}: no example has the code that begins with {begin}"
 
 
+def versions(root):
+    """The version stands in version.hpp; what cannot read it there says the same."""
+    header = (root / "include/dnnopt/version.hpp").read_text()
+    parts = [re.search(rf"VERSION_{part} (\d+)", header)[1] for part in ("MAJOR", "MINOR", "PATCH")]
+    for path, told in (("packaging/vcpkg/dnnopt/vcpkg.json", f'"version": "{".".join(parts)}"'),
+                       ("bindings/python/dnnopt/_library.py", f'"libdnnopt.so.{".".join(parts[:2])}"'),
+                       ("packaging/check_deb.sh", f'libdnnopt{".".join(parts[:2])} ')):
+        if told not in (root / path).read_text():
+            yield f"{path} does not say {told}"
+
+
 def faults_of_counts(root):
     """Numbers and lists of pages that another file of the tree decides."""
-    checks = (error_codes, node_tests, operators, flags, kernels, rules, ways, quotes)
+    checks = (error_codes, node_tests, operators, flags, kernels, rules, ways, quotes, versions)
     return [fault for check in checks for fault in check(root)]
 
 

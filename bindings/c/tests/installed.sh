@@ -10,7 +10,9 @@ if ! command -v pkg-config >/dev/null; then
 fi
 place=$build/installed_c
 rm -rf "$place"
-"$cmake" --install "$build" --component c --prefix "$place/first" >/dev/null
+for component in c c_dev; do
+  "$cmake" --install "$build" --component $component --prefix "$place/first" >/dev/null
+done
 # Packages move: nothing in it may know where it was installed.
 mv "$place/first" "$place/moved"
 PKG_CONFIG_PATH=$(dirname "$(find "$place/moved" -name dnnopt.pc)")

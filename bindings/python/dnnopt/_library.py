@@ -59,7 +59,11 @@ def _find() -> str:
 
 class _Library:
     def __init__(self) -> None:
-        held = ctypes.CDLL(_find())
+        try:
+            held = ctypes.CDLL(_find())
+        except OSError as error:
+            raise ImportError(f"{error}; install the C library (Debian: the package libdnnopt) or a wheel of dnnopt, or name "
+                              "the library in DNNOPT_LIBRARY") from error
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(held, "dnnopt_" + name)
             function.restype, function.argtypes = result, arguments
