@@ -5,6 +5,8 @@
 #include <map>
 #include <sstream>
 
+#include <dnnopt/profile/report/text.hpp>
+
 #include "support.hpp"
 
 namespace tool {
@@ -67,10 +69,14 @@ int compare(const options& o) {
   result["total"] = {{"a_us", a_us}, {"b_us", b_us}};
   result["rows"] = json::array();
   text_table table({"", "", "a us", "b us", "difference"});
-  constexpr std::size_t shown = 30;
+  constexpr std::size_t shown = 20;
+  std::vector<std::string> names;
+  for (const compared& row : rows) names.push_back(row.name);
+  names = dnnopt::profile::text::shortened(names, 48);
   for (const compared& row : rows) {
     if (result["rows"].size() < shown)
-      table.add({row.name, row.level, fixed(row.a_us, 2), fixed(row.b_us, 2), fixed(row.difference(), 2)});
+      table.add({names[result["rows"].size()], row.level, fixed(row.a_us, 2), fixed(row.b_us, 2),
+                 fixed(row.difference(), 2)});
     result["rows"].push_back({{"name", row.name},
                               {"level", row.level},
                               {"a_us", row.a_us},

@@ -98,12 +98,16 @@ struct roofline {
   out += text::padded("name", -name_width) + text::padded(" type", -18) + text::padded("calls", 7) +
          text::padded("FLOPs", 9) + text::padded("bytes", 9) + text::padded("us", 11) + text::padded("FLOP/s", 9) +
          text::padded("B/s", 9) + text::padded("% of", 9) + "  ceiling\n";
+  std::vector<std::string> names;
+  for (const roofline_row& row : roof.rows) names.push_back(row.name);
+  names = text::shortened(names, static_cast<std::size_t>(name_width));
   for (const roofline_row& row : roof.rows) {
     const bool bounded = row.nearest != ceiling::none;
-    out += text::padded(row.name, -name_width) + text::padded(" " + row.type, -18) +
-           text::padded(text::fixed(row.calls, 1), 7) + text::padded(known(row.flops), 9) +
-           text::padded(known(row.bytes), 9) + text::padded(text::fixed(row.time_ns * 1e-3, 2), 11) +
-           text::padded(known(row.flops_per_second), 9) + text::padded(known(row.bytes_per_second), 9) +
+    out += text::padded(names[static_cast<std::size_t>(&row - roof.rows.data())], -name_width) +
+           text::padded(" " + row.type, -18) + text::padded(text::fixed(row.calls, 1), 7) +
+           text::padded(known(row.flops), 9) + text::padded(known(row.bytes), 9) +
+           text::padded(text::fixed(row.time_ns * 1e-3, 2), 11) + text::padded(known(row.flops_per_second), 9) +
+           text::padded(known(row.bytes_per_second), 9) +
            text::padded(bounded ? text::fixed(100.0 * row.share, 1) : std::string("-"), 9) + "  " +
            std::string(to_string(row.nearest)) + "\n";
   }

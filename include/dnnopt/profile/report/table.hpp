@@ -40,6 +40,9 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
          text::padded("min us", 11) + text::padded("p50 us", 11) + text::padded("p90 us", 11) +
          text::padded("max us", 11) + text::padded("%", 7) + text::padded("cdf%", 7) + text::padded("FLOP/s", 9) +
          text::padded("B/s", 9) + "  operators\n";
+  std::vector<std::string> names;
+  for (const statistic_row& row : rows) names.push_back(row.name);
+  names = text::shortened(names, static_cast<std::size_t>(options.name_width));
   double cut_ns = 0.0;
   std::size_t cut = 0;
   for (const statistic_row& row : rows) {
@@ -50,7 +53,7 @@ inline void append_rows(std::string& out, std::string_view title, const std::vec
     }
     const double half = (row.mean_interval_ns.upper - row.mean_interval_ns.lower) / 2.0;
     const auto known = [](double ns) { return ns > 0.0 ? microseconds(ns) : std::string("-"); };
-    out += text::padded(row.name, wide) + text::padded(" " + row.type, -18) +
+    out += text::padded(names[static_cast<std::size_t>(&row - rows.data())], wide) + text::padded(" " + row.type, -18) +
            text::padded(std::to_string(row.count), 8) + text::padded(known(row.first_ns), 11) +
            text::padded(microseconds(row.mean_ns), 11) + text::padded(half > 0.0 ? " " + microseconds(half) : "-", 10) +
            text::padded(microseconds(row.min_ns), 11) + text::padded(known(row.p50_ns), 11) +
