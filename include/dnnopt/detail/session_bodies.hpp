@@ -232,12 +232,10 @@ namespace detail {
 /// Runs the passes that the options name; what they did. Conditions that showed only then become guards.
 inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_options& options) {
   const bool hidden = hides_conditions(g);
-  pass_environment environment;
-  environment.evaluate = &reference::evaluate_node;
-  environment.judge = options.judge.get();
-  environment.own = &options.own_passes;
-  std::vector<pass_report> passes =
-      run_passes(g, pass_names(options.passes, options.own_passes), environment, options.after_pass);
+  const pass_environment environment{
+      .evaluate = &reference::evaluate_node, .judge = options.judge.get(), .own = &options.own_passes};
+  const std::vector<std::string> names = pass_names(options.passes, options.own_passes);
+  std::vector<pass_report> passes = run_passes(g, names, environment, options.after_pass);
   g.compact();
   if (hidden) add_derived_guards(g);
   return passes;
