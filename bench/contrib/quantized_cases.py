@@ -54,6 +54,12 @@ case("QLinearAveragePool_with_pads", "QLinearAveragePool",
 case("QLinearAveragePool_last", "QLinearAveragePool", [i8(1, 7, 7, 4), *parameters(0.0517, 3, np.int8),
                                                        *parameters(0.0413, 2, np.int8)],
      {**pool, "channels_last": 1, "ceil_mode": 1})
+own = np.random.default_rng(32)
+for name, dims, options in (("", (2, 3, 6, 5), {}), ("_symbolic", (1, 2, 5, 6), {"symbolic": True, "fixed": {0: [1]}})):
+    case(f"QLinearAveragePool_whole_windows{name}", "QLinearAveragePool",
+         [own.integers(0, 256, dims).astype(np.uint8), *parameters(0.0517, 100), *parameters(0.0413, 90)],
+         {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [0, 1, 0, 0], "ceil_mode": 1, "count_include_pad": 1},
+         constants=[1, 2, 3, 4], **options)
 for last in (0, 1):
     case(f"QLinearGlobalAveragePool_{last}", "QLinearGlobalAveragePool",
          [u8(2, 5, 7, 6), *parameters(0.0517, 100), *parameters(0.0213, 90)], {"channels_last": last}, constants=[1, 2, 3, 4])

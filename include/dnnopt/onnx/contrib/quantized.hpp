@@ -96,12 +96,34 @@ inline void expand_quantized_softmax(expansion& x) {
   const value_id back = x.add("Reshape", {rows, x.add("Shape", {v})}, with({{"allowzero", std::int64_t{1}}}));
   give(back);
 }
+/// Places beyond the padding, which ceil_mode adds to the last windows, count as zeros where padding counts; ONNX's own
+/// AveragePool leaves them out. So the padding is made wide enough for windows of whole strides, and the result is cut to
+/// the size that ceil_mode gives.
+inline value_id pool_whole_windows(expansion& x, value_id v, attribute_map a) {
+  const std::size_t spatial = x.rank(v, "X") - 2;
+  const value_id size = x.add("Shape", {x.add("AveragePool", {v}, a)});
+  const std::vector<std::int64_t> given = a.get_ints("pads", std::vector<std::int64_t>(2 * spatial, 0));
+  const std::vector<std::int64_t> strides = a.get_ints("strides", std::vector<std::int64_t>(spatial, 1));
+  if (given.size() != 2 * spatial || strides.size() != spatial)
+    throw error(errc::bad_attribute, "pads or strides of another number of dims than X has");
+  std::vector<std::int64_t> pads(2 * (spatial + 2), 0);
+  for (std::size_t d = 0; d < spatial; ++d) {
+    pads[2 + d] = given[d];
+    pads[spatial + 4 + d] = given[spatial + d] + strides[d] - 1;
+  }
+  for (const char* name : {"pads", "ceil_mode"}) a.erase(name);
+  const value_id pooled = x.add("AveragePool", {x.add("Pad", {v, x.integers(pads)})}, std::move(a));
+  return x.add("Slice", {pooled, x.integers(std::vector<std::int64_t>(spatial + 2, 0)), size});
+}
 inline void expand_quantized_average_pool(expansion& x) {
   attribute_map a = x.attributes();
   const bool last = a.get_int("channels_last", 0) != 0;
   a.erase("channels_last");
-  const value_id v = dequantized(x, 0);
-  value_id pooled = x.add("AveragePool", {last ? x.channels_first(v, "X") : v}, std::move(a));
+  value_id v = dequantized(x, 0);
+  if (last) v = x.channels_first(v, "X");
+  const bool whole = a.get_int("ceil_mode", 0) != 0 && a.get_int("count_include_pad", 0) != 0 &&
+                     a.get_string("auto_pad", "NOTSET") == "NOTSET";
+  value_id pooled = whole ? pool_whole_windows(x, v, std::move(a)) : x.add("AveragePool", {v}, std::move(a));
   if (last) pooled = x.channels_last(pooled, "X", no_value);
   give_quantized(x, pooled, 3);
 }

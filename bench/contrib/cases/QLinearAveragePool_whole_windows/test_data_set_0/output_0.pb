@@ -1,0 +1,1 @@
+By0J6q‘²rÄ¹p†k4s©Hv SZ<R‹jnÕ~N’ohŠ{§…^_|^`~žhgMAB‘FOƒs_§b
