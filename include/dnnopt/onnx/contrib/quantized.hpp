@@ -97,8 +97,8 @@ inline void expand_quantized_softmax(expansion& x) {
   give(back);
 }
 /// Places beyond the padding, which ceil_mode adds to the last windows, count as zeros where padding counts; ONNX's own
-/// AveragePool leaves them out. So the padding is made wide enough for windows of whole strides, and the result is cut to
-/// the size that ceil_mode gives.
+/// AveragePool leaves them out. So the padding is made wide enough for windows of whole strides, and the result is cut
+/// to the size that ceil_mode gives.
 inline value_id pool_whole_windows(expansion& x, value_id v, attribute_map a) {
   const std::size_t spatial = x.rank(v, "X") - 2;
   const value_id size = x.add("Shape", {x.add("AveragePool", {v}, a)});
