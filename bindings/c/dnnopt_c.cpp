@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -26,10 +27,12 @@
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/onnx/export.hpp>
 #include <dnnopt/profile/report/report_json.hpp>
+#include <dnnopt/reference/parse_value.hpp>
 
 struct dnnopt_options {
   dnnopt::compile_options compiling;
   std::vector<std::string> overridden_inputs;
+  std::map<std::string, std::string> values;  ///< of inputs by name; a model tells their types
   dnnopt_log_callback log = nullptr;
   void* user = nullptr;
 };
@@ -174,6 +177,7 @@ constexpr option_row option_table[] = {
                 const std::string& v) { o.compiling.dims[std::string(name)] = number_of(name, v); }},
     {"shape:", [](dnnopt_options& o, std::string_view name,
                   const std::string& v) { o.compiling.shapes[std::string(name)] = numbers_of(name, v, 'x'); }},
+    {"value:", [](dnnopt_options& o, std::string_view name, const std::string& v) { o.values[std::string(name)] = v; }},
     {"range:",
      [](dnnopt_options& o, std::string_view name, const std::string& v) {
        const auto numbers = numbers_of(name, v, ':');
@@ -201,8 +205,17 @@ dnnopt::load_options loading_of(const dnnopt_options* options) {
   return loading;
 }
 
-dnnopt::compile_options compiling_of(const dnnopt_options* options) {
-  return options == nullptr ? dnnopt::compile_options() : options->compiling;
+/// Errors: missing_input for a value of an unknown input; usage where it is no number.
+dnnopt::compile_options compiling_of(const dnnopt_options* options, const dnnopt::model& model) {
+  if (options == nullptr) return {};
+  dnnopt::compile_options compiling = options->compiling;
+  for (const auto& [name, text] : options->values) {
+    dnnopt::value_facts facts;  // an unknown name is told when the value is bound
+    for (const dnnopt::value_id id : model.main.inputs())
+      if (model.main.value_at(id).name == name) facts = model.main.facts(id);
+    compiling.values[name] = dnnopt::reference::parse_value(facts, text);
+  }
+  return compiling;
 }
 
 port port_of(const dnnopt::value& value) {
@@ -387,7 +400,7 @@ dnnopt_status dnnopt_model_optimize(const dnnopt_model* model, const dnnopt_opti
     need(model, "model");
     need(path, "path");
     dnnopt::compile_report report;
-    const dnnopt::graph optimized = dnnopt::optimize(model->held, compiling_of(options), report);
+    const dnnopt::graph optimized = dnnopt::optimize(model->held, compiling_of(options, model->held), report);
     tell(options, report.warnings, model->held.warnings.size());
     dnnopt::export_onnx(optimized, path);
   });
@@ -398,8 +411,8 @@ dnnopt_status dnnopt_session_create(const dnnopt_model* model, const dnnopt_opti
   return guarded([&] {
     need(model, "model");
     need(session, "session");
-    auto made =
-        std::make_unique<dnnopt_session>(dnnopt_session{dnnopt::compile(model->held, compiling_of(options)), {}});
+    auto made = std::make_unique<dnnopt_session>(
+        dnnopt_session{dnnopt::compile(model->held, compiling_of(options, model->held)), {}});
     tell(options, made->held.report().warnings, model->held.warnings.size());
     const dnnopt::graph& g = made->held.optimized();
     for (const dnnopt::value_id id : g.inputs()) made->ports[DNNOPT_INPUTS].push_back(port_of(g.value_at(id)));

@@ -1,9 +1,6 @@
 // The inputs of a run: given as .npy files, or generated.
-#include <algorithm>
-#include <sstream>
-
 #include <dnnopt/npy.hpp>
-#include <dnnopt/reference/conversion.hpp>
+#include <dnnopt/reference/parse_value.hpp>
 #include <dnnopt/zoo/choose_dims.hpp>
 #include <dnnopt/zoo/generate_inputs.hpp>
 
@@ -49,24 +46,12 @@ dnnopt::tensor parse_value(const dnnopt::model& m, const std::string& name, cons
   if (text.ends_with(".npy")) return dnnopt::read_npy(text);
   for (const dnnopt::value_id id : m.main.inputs()) {
     if (m.main.value_at(id).name != name) continue;
-    const dnnopt::value_facts& facts = m.main.facts(id);
-    std::vector<double> numbers;
-    std::stringstream parts(text);
-    for (std::string part; std::getline(parts, part, ',');) {
-      std::size_t used = 0;
-      try {
-        numbers.push_back(std::stod(part, &used));
-      } catch (const std::exception&) {
-        used = 0;
-      }
-      if (used == 0 || used != part.size())
-        throw dnnopt::error(dnnopt::errc::usage, "--value " + name + "=" + text + ": '" + part +
-                                                     "' is no number; NUMBER, NUMBERS after commas or FILE.npy is");
+    try {
+      return dnnopt::reference::parse_value(m.main.facts(id), text);
+    } catch (const dnnopt::error& e) {
+      throw dnnopt::error(
+          e.code(), "--value " + name + "=" + text + ": NUMBER, NUMBERS after commas or FILE.npy (" + e.what() + ")");
     }
-    const bool scalar = numbers.size() == 1 && (!facts.dims || facts.dims->empty());
-    dnnopt::tensor whole(dnnopt::dtype::float64, scalar ? dnnopt::dim_list{} : dnnopt::dim_list{std::ssize(numbers)});
-    std::ranges::copy(numbers, whole.mutable_data<double>().begin());
-    return facts.type == dnnopt::dtype::undefined ? whole : dnnopt::reference::conversion::cast(whole, facts.type);
   }
   throw dnnopt::error(dnnopt::errc::missing_input,
                       "the model has no input '" + name + "'" + dnnopt::detail::list_inputs(m.main));

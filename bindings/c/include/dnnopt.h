@@ -92,6 +92,7 @@ DNNOPT_API void dnnopt_options_release(dnnopt_options* options);
  *   program_folder    where compiled programs are kept; "" keeps them in memory alone
  *   dim:NAME          the value of a symbolic dim
  *   shape:NAME        the shape of an input, "1x3x224x224"
+ *   value:NAME        the value of an input that is known now, "16000" or "1,2,3": it is no input any more
  *   range:NAME        what a symbolic dim may be, "LOW:HIGH" or "LOW:HIGH:MULTIPLE"
  *   overridden_input  the name of an input with a default value that runs will give; counts for models loaded with
  *                     these options, and may be set several times

@@ -62,7 +62,8 @@ class SessionOptions:
     memory_limit: bytes of device memory.
     program_folder: where compiled programs are kept; ``""`` keeps them in memory.
     dims: values of symbolic dims by name. shapes: shapes of inputs by name. ranges: what symbolic dims may be, by name:
-    (low, high) or (low, high, multiple).
+    (low, high) or (low, high, multiple). values: inputs whose values are known now, numbers or lists of them; they are
+    no inputs any more.
     overridden_inputs: inputs with a default value that runs will give.
     """
 
@@ -78,6 +79,7 @@ class SessionOptions:
     dims: Mapping[str, int] = dataclasses.field(default_factory=dict)
     shapes: Mapping[str, Sequence[int]] = dataclasses.field(default_factory=dict)
     ranges: Mapping[str, Sequence[int]] = dataclasses.field(default_factory=dict)
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     overridden_inputs: Sequence[str] = ()
 
     def _pairs(self) -> list[tuple[str, str]]:
@@ -89,6 +91,8 @@ class SessionOptions:
         pairs += [(f"dim:{name}", str(number)) for name, number in self.dims.items()]
         pairs += [(f"shape:{name}", "x".join(map(str, dims))) for name, dims in self.shapes.items()]
         pairs += [(f"range:{name}", ":".join(map(str, numbers))) for name, numbers in self.ranges.items()]
+        pairs += [(f"value:{name}", ",".join(repr(+number) for number in np.ravel(value).tolist()))
+                  for name, value in self.values.items()]
         return pairs + [("overridden_input", name) for name in self.overridden_inputs]
 
 

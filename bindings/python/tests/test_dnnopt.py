@@ -47,6 +47,14 @@ class Options(unittest.TestCase):
         session = dnnopt.InferenceSession(SMALL, {"device": "reference", "shapes": {"x": (3, 2)}})
         self.assertEqual(session.get_outputs()[0].shape, [3, 2])
 
+    def test_known_values_are_no_inputs(self):
+        session = dnnopt.InferenceSession(SMALL, {"device": "reference", "values": {"x": [[5, 6]]}})
+        self.assertEqual([one.name for one in session.get_inputs()], ["s"])
+        np.testing.assert_array_equal(session.run(["y"], {"s": WORDS})[0], [[6, 8]])
+        with self.assertRaises(dnnopt.Error) as caught:
+            dnnopt.InferenceSession(SMALL, {"device": "reference", "values": {"q": 1}})
+        self.assertEqual(caught.exception.code, 408)
+
     def test_ranges_are_held(self):
         session = dnnopt.InferenceSession(SMALL, {"device": "reference", "ranges": {"batch": (1, 4)}})
         session.run(None, {"x": X, "s": WORDS})
