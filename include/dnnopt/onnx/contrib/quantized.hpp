@@ -125,7 +125,11 @@ inline void expand_quantized_average_pool(expansion& x) {
                      a.get_string("auto_pad", "NOTSET") == "NOTSET";
   value_id pooled = whole ? pool_whole_windows(x, v, std::move(a)) : x.add("AveragePool", {v}, std::move(a));
   if (last) pooled = x.channels_last(pooled, "X", no_value);
-  give_quantized(x, pooled, 3);
+  // The zero point is added before the rounding, as ONNX Runtime does, which takes up the rounding of a mean that lies
+  // on a half: means of four codes with one scale often do.
+  value_id codes = x.add("Div", {pooled, x.in(3)});
+  if (x.has(4)) codes = x.add("Add", {codes, x.cast(x.in(4), dtype::float32)});
+  give_rounded(x, codes, no_value);
 }
 /// The sum of the integers is exact before it is scaled.
 inline void expand_quantized_global_average_pool(expansion& x) {
