@@ -60,7 +60,7 @@ for name, dims, options in (("", (2, 3, 6, 5), {}), ("_symbolic", (1, 2, 5, 6), 
          [own.integers(0, 256, dims).astype(np.uint8), *parameters(0.0517, 100), *parameters(0.0413, 90)],
          {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [0, 1, 0, 0], "ceil_mode": 1, "count_include_pad": 1},
          constants=[1, 2, 3, 4], **options)
-case("QLinearAveragePool_halves", "QLinearAveragePool",
+case("QLinearAveragePool_quarters", "QLinearAveragePool",
      [own.integers(0, 256, (1, 4, 8, 8)).astype(np.uint8), *parameters(0.0517, 121), *parameters(0.0517, 91)],
      {"kernel_shape": [2, 2], "strides": [2, 2]}, constants=[1, 2, 3, 4])
 for last in (0, 1):

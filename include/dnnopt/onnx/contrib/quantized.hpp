@@ -96,6 +96,21 @@ inline void expand_quantized_softmax(expansion& x) {
   const value_id back = x.add("Reshape", {rows, x.add("Shape", {v})}, with({{"allowzero", std::int64_t{1}}}));
   give(back);
 }
+/// The sum of the integers is exact before it is scaled.
+inline void expand_quantized_global_average_pool(expansion& x) {
+  const bool last = x.attributes().get_int("channels_last", 0) != 0;
+  const std::size_t rank = x.rank(x.in(0), "X");
+  std::vector<std::int64_t> axes;
+  value_id count = x.one_integer(1);
+  for (std::size_t a = last ? 1 : 2; a < (last ? rank - 1 : rank); ++a) {
+    axes.push_back(static_cast<std::int64_t>(a));
+    count = x.add("Mul", {count, x.dim(x.in(0), a)});
+  }
+  const value_id centered = x.add("Sub", {x.cast(x.in(0), dtype::int32), x.cast(x.in(2), dtype::int32)});
+  const value_id sums = x.cast(x.add("ReduceSum", {centered, x.integers(axes)}), dtype::float32);
+  const value_id divisor = x.add("Mul", {x.in(3), x.reshape(x.cast(count, dtype::float32), {})});
+  give_rounded(x, x.add("Mul", {sums, x.add("Div", {x.in(1), divisor})}), x.in(4));
+}
 /// Places beyond the padding, which ceil_mode adds to the last windows, count as zeros where padding counts; ONNX's own
 /// AveragePool leaves them out. So the padding is made wide enough for windows of whole strides, and the result is cut
 /// to the size that ceil_mode gives.
@@ -115,9 +130,20 @@ inline value_id pool_whole_windows(expansion& x, value_id v, attribute_map a) {
   const value_id pooled = x.add("AveragePool", {x.add("Pad", {v, x.integers(pads)})}, std::move(a));
   return x.add("Slice", {pooled, x.integers(std::vector<std::int64_t>(spatial + 2, 0)), size});
 }
+/// Whether one window without padding is known to be the whole of X.
+inline bool pools_all(const expansion& x, const attribute_map& a, bool last) {
+  const std::size_t rank = x.rank(x.in(0), "X");
+  const std::vector<std::int64_t> kernel = a.get_ints("kernel_shape");
+  const std::vector<std::int64_t> pads = a.get_ints("pads");
+  bool all = kernel.size() + 2 == rank && std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; });
+  for (std::size_t d = 0; all && d < kernel.size(); ++d) all = x.dim_is(x.in(0), d + (last ? 1 : 2), kernel[d]);
+  return all;
+}
+/// A window over all of X is pooled as by QLinearGlobalAveragePool, whose halves fall otherwise, as in ONNX Runtime.
 inline void expand_quantized_average_pool(expansion& x) {
   attribute_map a = x.attributes();
   const bool last = a.get_int("channels_last", 0) != 0;
+  if (pools_all(x, a, last)) return expand_quantized_global_average_pool(x);
   a.erase("channels_last");
   value_id v = dequantized(x, 0);
   if (last) v = x.channels_first(v, "X");
@@ -130,21 +156,6 @@ inline void expand_quantized_average_pool(expansion& x) {
   value_id codes = x.add("Div", {pooled, x.in(3)});
   if (x.has(4)) codes = x.add("Add", {codes, x.cast(x.in(4), dtype::float32)});
   give_rounded(x, codes, no_value);
-}
-/// The sum of the integers is exact before it is scaled.
-inline void expand_quantized_global_average_pool(expansion& x) {
-  const bool last = x.attributes().get_int("channels_last", 0) != 0;
-  const std::size_t rank = x.rank(x.in(0), "X");
-  std::vector<std::int64_t> axes;
-  value_id count = x.one_integer(1);
-  for (std::size_t a = last ? 1 : 2; a < (last ? rank - 1 : rank); ++a) {
-    axes.push_back(static_cast<std::int64_t>(a));
-    count = x.add("Mul", {count, x.dim(x.in(0), a)});
-  }
-  const value_id centered = x.add("Sub", {x.cast(x.in(0), dtype::int32), x.cast(x.in(2), dtype::int32)});
-  const value_id sums = x.cast(x.add("ReduceSum", {centered, x.integers(axes)}), dtype::float32);
-  const value_id divisor = x.add("Mul", {x.in(3), x.reshape(x.cast(count, dtype::float32), {})});
-  give_rounded(x, x.add("Mul", {sums, x.add("Div", {x.in(1), divisor})}), x.in(4));
 }
 inline void expand_quantized_reduce_mean(expansion& x) {
   const value_id axes = x.integers(x.attributes().require<std::vector<std::int64_t>>("axes"));

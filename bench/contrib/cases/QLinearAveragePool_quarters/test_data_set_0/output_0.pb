@@ -1,0 +1,1 @@
+By0J@_}>QNxS4K‹“@YmR2A8‘TvrR\JX/z7<?dXg*Dz„1d?„dG§5lS3U‘I8LŸ2
