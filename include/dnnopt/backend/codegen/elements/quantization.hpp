@@ -70,6 +70,13 @@ inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t outp
   const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
   const std::int64_t low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
   const std::int64_t high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;
+  // Of few bits, what rounds is a sum in whose last place ones stand (1.5 * 2^23): no call of a function, which would
+  // keep compilers from vectors, and ints all the way. Beyond a million every such type is at its bound.
+  if (bits <= 16)
+    return s.b.let(s.compute(), "(long)clamp(as_int(clamp((float)(" + std::string(value) +
+                                    "), -1000000.0f, 1000000.0f) + 12582912.0f) - 1262485504 + (int)(" +
+                                    std::string(zero_point) + "), " + std::to_string(low) + ", " +
+                                    std::to_string(high) + ")");
   return s.b.let(s.compute(), "clamp((long)rint(clamp((float)(" + std::string(value) +
                                   "), -2147483000.0f, 2147483000.0f)) + " + std::string(zero_point) + ", (long)(" +
                                   std::to_string(low) + "), (long)" + std::to_string(high) + ")");
@@ -108,8 +115,13 @@ inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t ou
                                    std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string scale = s.read(1, scale_index(s, 1, s.index));
-  const std::string zero = s.has(2) ? " - " + s.read(2, scale_index(s, 2, s.index)) : "";
-  return s.result("(float)(" + s.read(0, s.index) + zero + ") * " + scale);
+  const std::string own = s.read(0, s.index);
+  const std::string zero = s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : "";
+  if (zero.empty()) return s.result("(float)(" + own + ") * " + scale);
+  // Differences of few bits fit an int, of which a vector holds more.
+  const bool is_short = row_of(s.type_of(0)).packed_bits <= 16 && is_integer(s.type_of(0));
+  return s.result(is_short ? "(float)((int)(" + own + ") - (int)(" + zero + ")) * " + scale
+                           : "(float)(" + own + " - " + zero + ") * " + scale);
 }
 
 inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::size_t output,
