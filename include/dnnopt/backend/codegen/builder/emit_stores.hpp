@@ -59,18 +59,20 @@ void kernel_builder::define_sole_store(std::string_view name, value_id anchor, s
       put = store_statement(out, buffer, offset, "value");
   });
   const std::string c_type(name_of(type));
-  const std::string parameters = "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + c_type + " value) {\n";
+  const std::string parameters = "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + c_type + " value)";
   if (put.empty()) {
     if (!whole.empty()) line(whole);
-    functions_ += "static inline void " + std::string(name) + parameters + take() + "}\n";
+    add_store_function("void " + std::string(name) + parameters, take());
     return;
   }
   line("return " + finished + ";");
   std::string site = "(DNNOPT_ARGUMENTS";
   for (const std::string& each : names) site += ", " + each;
-  functions_ += "#define DNNOPT_EPILOGUE 1\nstatic inline " + c_type + " dnnopt_epilogue" + parameters + take() +
-                "}\nstatic inline void dnnopt_put" + parameters + "  " + put + "\n}\nstatic inline void " +
-                std::string(name) + parameters + "  dnnopt_put" + site + ", dnnopt_epilogue" + site + ", value));\n}\n";
+  functions_ += "#define DNNOPT_EPILOGUE 1\n";
+  add_store_function(c_type + " dnnopt_epilogue" + parameters, take());
+  add_store_function("void dnnopt_put" + parameters, "  " + put + "\n");
+  add_store_function("void " + std::string(name) + parameters,
+                     "  dnnopt_put" + site + ", dnnopt_epilogue" + site + ", value));\n");
 }
 
 inline std::string kernel_builder::store_statement(value_id id, std::string_view buffer, const index_expr& offset,

@@ -499,6 +499,13 @@ class kernel_builder {
 
   /// Adds a function text before the kernel (complete, with newline).
   void add_function(std::string text) { functions_ += text; }
+  /// Adds a function that stores: its declaration without "static inline", and its statements. Compilers leave a long
+  /// one as a call, and then a loop over elements that calls it is not taken as vectors, so that it asks to be inlined.
+  void add_store_function(std::string_view declaration, std::string_view statements) {
+    constexpr std::size_t longest_inlined_anyway = 800;
+    if (statements.size() > longest_inlined_anyway) functions_ += "__attribute__((always_inline))\n";
+    functions_ += "static inline " + std::string(declaration) + " {\n" + std::string(statements) + "}\n";
+  }
   /// Adds `#define <name> <value>` before the kernel.
   void define(std::string_view name, std::string_view value) {
     given_.emplace_back(name.substr(0, name.find('(')), value);
@@ -538,16 +545,18 @@ class kernel_builder {
     const std::string result = body();
     line("return " + result + ";");
     const std::string c_type(name_of(type));
-    functions_ += "static inline " + c_type + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) +
-                  ", " + c_type + " value) {\n" + take() + "}\n";
+    add_store_function(
+        c_type + " " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + c_type + " value)",
+        take());
   }
   /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` whose statements `body()` emits.
   template <class Body>
   void define_procedure(std::string_view name, std::span<const std::string> names, compute_type type, Body&& body) {
     begin();
     body();
-    functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " +
-                  std::string(name_of(type)) + " value) {\n" + take() + "}\n";
+    add_store_function("void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " +
+                           std::string(name_of(type)) + " value)",
+                       take());
   }
   /// Defines `void <name>(DNNOPT_PARAMETERS, int <names>..., <type> value)` that stores what the block computes from
   /// one element of the anchor: the epilogue. The frame calls it once for each element. Values before the anchor that
