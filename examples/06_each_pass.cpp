@@ -132,6 +132,20 @@ void written_out_gelu(drawing& d) {
   d.g.add_output(d.node("Mul", "y", {d.node("Mul", "twice", {x, sum}), d.number("half", 0.5F)}));
 }
 
+void quantized_product(drawing& d) {
+  const auto bytes = [&](std::string name, dnnopt::dtype type, dnnopt::dim_list dims) {
+    return d.g.add_constant(std::move(name), dnnopt::tensor(type, std::move(dims)));
+  };
+  const value_id zero = bytes("zero", dnnopt::dtype::uint8, {});
+  const value_id step = d.number("step", 0.5F);
+  const value_id x = d.node("QuantizeLinear", "x8", {d.input("x", {16, 64}), step, zero});
+  const value_id w = bytes("w8", dnnopt::dtype::int8, {64, 32});
+  d.g.add_output(
+      d.node("MatMul", "y",
+             {d.node("DequantizeLinear", "xf", {x, step, zero}),
+              d.node("DequantizeLinear", "wf", {w, d.number("fine", 0.25F), bytes("none", dnnopt::dtype::int8, {})})}));
+}
+
 void rotated(drawing& d) {
   const value_id x = d.input("x", {1, 2, 16, 8});
   const value_id front = d.node("Slice", "front", {x, d.list("zero", {0}), d.list("middle", {4}), d.list("axis", {3})});
@@ -202,6 +216,7 @@ constexpr example examples[] = {
     {"fold_padding", padded_convolution},
     {"merge_equal", equal_nodes},
     {"recognize", written_out_gelu},
+    {"recognize_integer_products", quantized_product},
     {"recognize_rotary", rotated},
     {"recognize_attention", written_out_attention},
     {"rewrite", common_factor},
@@ -220,6 +235,7 @@ constexpr example examples[] = {
 int main() {
   dnnopt::pass_environment environment;
   environment.evaluate = &dnnopt::reference::evaluate_node;
+  environment.integer_products = true;  // as on a device that multiplies bytes
   for (const example& one : examples) {
     drawing d;
     d.g.name = one.pass;

@@ -22,6 +22,7 @@ struct options {
   bool require_device = false;
   std::string form = "native";
   std::string matrix_steps = "automatic";
+  std::string integer_dots = "automatic";
   std::string precision = "fp32";
   std::string memory_objects = "automatic";
   std::vector<std::string> texels;  ///< NAME=1:image2d

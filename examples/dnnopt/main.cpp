@@ -121,6 +121,11 @@ void add_common(CLI::App& command, tool::options& o) {
                   "every device, slow), or another provider's name")
       ->capture_default_str();
   command
+      .add_option("--integer-dots", o.integer_dots,
+                  "what multiplies bytes in kernels for wide vectors: automatic is the best that works on the device, "
+                  "none, plain (OpenCL C for every device), or another provider's name")
+      ->capture_default_str();
+  command
       .add_option("--precision", o.precision,
                   "storage of floats; sums are in fp32. fp16-arithmetic multiplies in fp16 too, where the device does")
       ->check(one_of({"fp32", "fp16", "fp16-arithmetic"}))

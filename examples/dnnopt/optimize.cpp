@@ -100,16 +100,19 @@ struct device_to_plan_for {
     const dnnopt::memory_objects objects = compiling.memory_objects;
     std::string why_closed;
     const bool may_step = !dnnopt::with_form(listed.info, compiling.form).prefers_vectors();
-    if (dnnopt::wants_images(objects, compiling.texels) || (may_step && dnnopt::holds_halves(g, compiling.precision))) {
+    opened = compiling.opened;
+    if (!opened && (dnnopt::wants_images(objects, compiling.texels) ||
+                    (may_step && dnnopt::holds_halves(g, compiling.precision)))) {
       try {
-        opened.emplace(listed, compiling.programs);
+        opened = std::make_shared<dnnopt::opened_device>(listed, compiling.programs);
       } catch (const dnnopt::error& e) {
         why_closed = e.what();
       }
     }
-    lowering = opened ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels,
-                                             compiling.form, compiling.precision, compiling.matrix_steps)
-                      : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get(), compiling.form);
+    lowering = opened
+                   ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels, compiling.form,
+                                          compiling.precision, compiling.matrix_steps, compiling.integer_dots)
+                   : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get(), compiling.form);
     if (!why_closed.empty())
       lowering.notes.push_back("planned by what the driver lists of the device, which could not be opened: " +
                                why_closed);
@@ -118,7 +121,7 @@ struct device_to_plan_for {
   device_to_plan_for& operator=(const device_to_plan_for&) = delete;
 
   dnnopt::opencl::device listed;
-  std::optional<dnnopt::opened_device> opened;
+  std::shared_ptr<dnnopt::opened_device> opened;
   dnnopt::device_lowering lowering;
 };
 
@@ -166,13 +169,28 @@ std::unordered_map<dnnopt::node_id, std::string> notes_of(const std::vector<dnno
   return notes;
 }
 
+/// The compile options that the flags state. Of a model with bytes the device is opened, as compile would, for what
+/// multiplies them decides which products become products of integers; one that cannot be opened multiplies none.
+dnnopt::compile_options options_for(const options& o, const dnnopt::model& m) {
+  dnnopt::compile_options compiling = compile_options_of(o, m);
+  if (o.device == "reference" || !dnnopt::holds_bytes(m.main)) return compiling;
+  try {
+    compiling.opened = std::make_shared<dnnopt::opened_device>(compiling.device, compiling.programs);
+  } catch (const dnnopt::error&) {
+    return compiling;
+  }
+  compiling.integer_products =
+      dnnopt::computes_in_integers(*compiling.opened, m.main, compiling.form, compiling.integer_dots);
+  return compiling;
+}
+
 }  // namespace
 
 int optimize(const options& o) {
   dnnopt::load_options loading;
   loading.missing_data = dnnopt::onnx::missing_data::zeros;
   const dnnopt::model m = load_model(o, std::move(loading));
-  const dnnopt::compile_options compiling = compile_options_of(o, m);
+  const dnnopt::compile_options compiling = options_for(o, m);
 
   // Counts "before" are of the imported graph once shapes are known and constants are folded.
   dnnopt::compile_report folded_report;

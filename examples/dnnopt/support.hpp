@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/integer_dot.hpp>
 #include <dnnopt/backend/codegen/matrix_step.hpp>
 #include <dnnopt/dnnopt.hpp>
 
@@ -132,6 +133,10 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
     throw dnnopt::error(dnnopt::errc::usage, "no '" + o.matrix_steps +
                                                  "' multiplies halves; there are automatic, none" +
                                                  dnnopt::codegen::matrix_step_names(", "));
+  result.integer_dots = o.integer_dots;
+  if (o.integer_dots != "automatic" && o.integer_dots != "none" && !dnnopt::codegen::find_integer_dot(o.integer_dots))
+    throw dnnopt::error(dnnopt::errc::usage, "no '" + o.integer_dots + "' multiplies bytes; there are automatic, none" +
+                                                 dnnopt::codegen::integer_dot_names(", "));
   result.precision = dnnopt::find_precision(o.precision).value_or(dnnopt::precision::fp32);
   result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
   result.wait = dnnopt::find_wait_mode(o.wait).value_or(dnnopt::wait_mode::blocking);

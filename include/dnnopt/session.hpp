@@ -56,6 +56,13 @@ struct compile_options {
   /// codegen::matrix_step_table, which is then not tried before kernels are built of it ("plain" works everywhere and
   /// is slow: tests of what stands around steps use it). Kernels for wide vectors never take steps.
   std::string matrix_steps = "automatic";
+  /// What multiplies bytes in kernels for wide vectors: "automatic" is the best that works on the device, "none", or a
+  /// provider of codegen::integer_dot_table, which is then not tried before kernels are built of it ("plain" works
+  /// everywhere). Products of bytes without one are element expressions.
+  std::string integer_dots = "automatic";
+  /// Whether products of quantized operands become products of integers (recognize_integer_products). compile() and
+  /// tune() decide it by the device; optimize(), which knows of none, takes what is said here.
+  bool integer_products = false;
   /// What holds packed weights on an OpenCL device.
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::automatic;
   /// Inputs and outputs that lie as texels in what the caller binds: an image, or a buffer of vectors of four. Their

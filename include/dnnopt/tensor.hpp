@@ -179,6 +179,9 @@ class tensor {
   std::shared_ptr<std::vector<std::string>> strings_;
 };
 
+/// Whether two tensors of plain bytes are the same to the bit. O(bytes).
+[[nodiscard]] bool are_same(const tensor& a, const tensor& b);
+
 #if DNNOPT_IMPLEMENT_GRAPH
 DNNOPT_BODY std::int64_t element_count(std::span<const std::int64_t> dims) {
   std::int64_t count = 1;
@@ -250,6 +253,11 @@ DNNOPT_BODY std::vector<std::string>& tensor::mutable_strings() {
   (void)strings();
   if (strings_.use_count() != 1) strings_ = std::make_shared<std::vector<std::string>>(*strings_);
   return *strings_;
+}
+
+DNNOPT_BODY bool are_same(const tensor& a, const tensor& b) {
+  if (a.type() != b.type() || a.dims() != b.dims()) return false;
+  return a.byte_size() == 0 || std::memcmp(a.bytes().data(), b.bytes().data(), a.byte_size()) == 0;
 }
 
 DNNOPT_BODY tensor tensor::reshaped(dim_list dims) const {

@@ -47,6 +47,7 @@ namespace detail {
     throw error(errc::invalid_argument, "the reference backend has no kernels to tune; name an OpenCL device");
   if (!options.opened) options.opened = std::make_shared<opened_device>(options.device, options.programs);
   opencl::context& where = options.opened->context;
+  options.integer_products = computes_in_integers(*options.opened, source.main, options.form, options.integer_dots);
   compile_report report;
   std::shared_ptr<const graph> optimized = std::make_shared<const graph>(optimize(source, options, report));
   symbol_values symbols;
@@ -65,6 +66,8 @@ namespace detail {
   codegen::lower_options lowering = codegen::default_lower_options(&seen);
   if (!seen.prefers_vectors() && holds_halves(*optimized, options.precision))
     lowering.steps = half_steps_of(*options.opened, options.matrix_steps);
+  if (seen.prefers_vectors() && holds_bytes(*optimized))
+    lowering.dot = integer_dot_of(*options.opened, options.integer_dots);
   lowering.half_products = options.precision == precision::fp16_arithmetic && where.info().fp16;
   if (stores_halves(options.precision)) optimized = narrow_storage(optimized, lowering).g;
   const program made = make_program(optimized, lowering, options.require_device);

@@ -63,16 +63,17 @@ class kernel_bench {
   std::vector<std::string> shape_classes;           ///< of the last run
   memory_objects memory = memory_objects::buffers;  ///< what the next runs are lowered with
   bool half_products = false;                       ///< what the next runs are lowered with
-  std::vector<std::string> passed_over;     ///< of the last run: rows of the lowering table that declined, and why
-  codegen::half_steps half_steps{};         ///< what the next runs are lowered with
-  image_limits images;                      ///< the device's unless a test changes them
-  std::uint32_t compute_units = 0;          ///< the device's unless a test changes them
-  std::uint64_t local_memory = 0;           ///< bytes, where a test wants less than the device has
-  std::size_t work_group = 64;              ///< most work-items; few, for processors take them one by one
-  bool divides_correctly = true;            ///< false: programs are built as for devices that do not
-  bool symbolic = false;                    ///< dims of inputs behind the second are symbols in the next runs
-  std::vector<std::string> notes;           ///< of the last run's lowering
-  std::vector<codegen::kernel_plan> plans;  ///< of the last run, without `prepare`
+  std::vector<std::string> passed_over;       ///< of the last run: rows of the lowering table that declined, and why
+  codegen::half_steps half_steps{};           ///< what the next runs are lowered with
+  const codegen::integer_dot* dot = nullptr;  ///< what the next runs are lowered with
+  image_limits images;                        ///< the device's unless a test changes them
+  std::uint32_t compute_units = 0;            ///< the device's unless a test changes them
+  std::uint64_t local_memory = 0;             ///< bytes, where a test wants less than the device has
+  std::size_t work_group = 64;                ///< most work-items; few, for processors take them one by one
+  bool divides_correctly = true;              ///< false: programs are built as for devices that do not
+  bool symbolic = false;                      ///< dims of inputs behind the second are symbols in the next runs
+  std::vector<std::string> notes;             ///< of the last run's lowering
+  std::vector<codegen::kernel_plan> plans;    ///< of the last run, without `prepare`
 
   [[nodiscard]] device_info info(device_form form) const {
     device_info info = where_.info();
@@ -120,6 +121,7 @@ class kernel_bench {
     options.memory = memory;
     options.half_products = half_products;
     options.steps = half_steps;
+    options.dot = dot;
     const codegen::lowered_node lowered = codegen::lower(block, options);
     shape_classes.clear();
     for (const codegen::kernel_plan& plan : lowered.kernels)

@@ -98,7 +98,7 @@ struct session::state {
                                        bool may_be_exact);
   [[nodiscard]] device_lowering lowering_of(const graph& g) const {
     return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form,
-                        options.precision, options.matrix_steps);
+                        options.precision, options.matrix_steps, options.integer_dots);
   }
 };
 
@@ -232,10 +232,12 @@ namespace detail {
 /// Runs the passes that the options name; what they did. Conditions that showed only then become guards.
 inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_options& options) {
   const bool hidden = hides_conditions(g);
-  const pass_environment environment{
-      .evaluate = &reference::evaluate_node, .judge = options.judge.get(), .own = &options.own_passes};
-  const std::vector<std::string> names = pass_names(options.passes, options.own_passes);
-  std::vector<pass_report> passes = run_passes(g, names, environment, options.after_pass);
+  const pass_environment environment{.evaluate = &reference::evaluate_node,
+                                     .integer_products = options.integer_products,
+                                     .judge = options.judge.get(),
+                                     .own = &options.own_passes};
+  std::vector<pass_report> passes =
+      run_passes(g, pass_names(options.passes, options.own_passes), environment, options.after_pass);
   g.compact();
   if (hidden) add_derived_guards(g);
   return passes;
@@ -257,11 +259,6 @@ inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_option
     if (pass.name == fold_constants::name) report.nodes_folded += pass.edits;
   report.nodes_folded += source.constant_nodes;
   return g;
-}
-
-/// Whether two tensors are the same to the bit.
-[[nodiscard]] inline bool are_same(const tensor& a, const tensor& b) {
-  return a.type() == b.type() && a.dims() == b.dims() && std::ranges::equal(a.bytes(), b.bytes());
 }
 
 }  // namespace detail
@@ -356,7 +353,7 @@ DNNOPT_BODY session::state::compiled& session::state::program_for(const named_te
     });
     return has_dims && std::ranges::all_of(one.fixed, [&](const auto& fixed) {
              const tensor* const given = inputs.find(fixed.first);
-             return given != nullptr && detail::are_same(*given, fixed.second);
+             return given != nullptr && are_same(*given, fixed.second);
            });
   };
   const auto found = std::find_if(specialized.begin(), specialized.end(), fits);
@@ -414,18 +411,22 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   auto result = std::make_unique<session::state>();
   compile_report& report = result->report;
   result->options = options;
-  result->general.optimized = std::make_shared<const graph>(optimize(source, options, report));
+  const bool on_device = options.device != "reference";
+  if (on_device) {
+    result->device =
+        options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
+    result->options.integer_products =
+        computes_in_integers(*result->device, source.main, options.form, options.integer_dots);
+  }
+  result->general.optimized = std::make_shared<const graph>(optimize(source, result->options, report));
   result->default_inputs = source.default_inputs;
-  if (options.device == "reference") {
+  if (!on_device) {
     for (const auto& [name, layout] : options.texels)
       report.storage.notes.push_back("'" + name + "' keeps its rows: the reference backend has no texels");
     return session(std::move(result));
   }
-  result->device = options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
-  opened_device& device = *result->device;
-  if (options.memory_limit != 0) device.context.memory().set_limit(options.memory_limit);
-  memory_options& arranging = result->options.memory;
-  if (!arranging.store) arranging.store = std::make_shared<memory::plan_store>();
+  if (options.memory_limit != 0) result->device->context.memory().set_limit(options.memory_limit);
+  if (auto& store = result->options.memory.store; !store) store = std::make_shared<memory::plan_store>();
   // Most graphs have no input that decides structure, and are lowered once. Where nothing may fall back to the host,
   // a node that has a kernel for numbers alone gets one for the dims of a run.
   const bool open_dims = options.require_device && detail::has_symbols(*result->general.optimized);
@@ -444,7 +445,6 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   if (!result->specializes()) (void)result->general_executor();
   return session(std::move(result));
 }
-
 }  // namespace dnnopt
 
 #endif  // DNNOPT_DETAIL_SESSION_BODIES_HPP

@@ -49,6 +49,7 @@ class fuse_blocks {
 
   pass_result run(graph& g) const {
     work w(g, options, judge);
+    if (options.prologues) w.leave_wide_results();
     w.join_successors();
     if (options.views) w.store_views_that_must_be();
     if (options.prologues) w.join_predecessors();
@@ -87,9 +88,28 @@ class fuse_blocks {
     /// For values that an anchor's result made: the last view on the way, so that equal ways mean equal indices.
     std::unordered_map<value_id, node_id> derived;
 
+    /// What makes floats of bytes, element by element, is computed by whoever reads it: bytes are stored, a fourth of
+    /// the memory, and products of integers and of floats may read the same ones.
+    void leave_wide_results() {
+      for (const node_id id : p.order()) {
+        const node& n = g.node_at(id);
+        if (p.role_at(id) != fusion::role::element || n.op->kind != computation_kind::element_wise ||
+            n.outputs.size() != 1 || n.inputs.empty() || n.inputs[0] == no_value || p.is_output(n.outputs[0]))
+          continue;
+        const dtype from = g.facts(n.inputs[0]).type;
+        if ((from != dtype::int8 && from != dtype::uint8) || g.facts(n.inputs[0]).is_constant() ||
+            !is_floating(g.facts(n.outputs[0]).type) || size_of(g.facts(n.outputs[0]).type) == 1 ||
+            !(*g.facts(n.inputs[0]).dims == *g.facts(n.outputs[0]).dims))
+          continue;
+        if (std::all_of(n.inputs.begin() + 1, n.inputs.end(),
+                        [&](value_id in) { return in == no_value || g.facts(in).is_constant(); }))
+          p.leave_to_readers(id);
+      }
+    }
+
     void join_successors() {
       for (const node_id id : p.order()) {
-        if (p.role_at(id) != fusion::role::element) continue;
+        if (p.role_at(id) != fusion::role::element || p.is_virtual(id)) continue;
         if (g.node_at(id).op->kind != computation_kind::element_wise) continue;
         join_producer(id);
       }

@@ -49,6 +49,8 @@ struct pass_environment {
   node_evaluator evaluate = nullptr;  ///< null: nothing is folded by evaluation
   const op_set* ops = nullptr;        ///< where rules find their operators; null: standard_ops()
   rewriting::rewrite_options rewriting{};
+  /// Whether products of quantized operands become products of integers, where the device computes these sooner.
+  bool integer_products = false;
   fusion::join_judge* judge = nullptr;  ///< joins that a profile decides; null: the shipped rule
   const own_passes* own = nullptr;      ///< passes beside those of pass_table; null: none
 };

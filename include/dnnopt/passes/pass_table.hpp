@@ -16,6 +16,7 @@
 #include <dnnopt/passes/pass.hpp>
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/passes/recognition/recognize_attention.hpp>
+#include <dnnopt/passes/recognition/recognize_integer_products.hpp>
 #include <dnnopt/passes/recognition/recognize_rotary.hpp>
 #include <dnnopt/passes/remove_dead.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
@@ -57,6 +58,10 @@ inline constexpr std::array pass_table{
     pass_row{recognize::name,
              [](graph& g, const pass_environment& e) {
                return recognize{e.ops, e.rewriting}.run(g);
+             }},
+    pass_row{recognize_integer_products::name,
+             [](graph& g, const pass_environment& e) {
+               return e.integer_products ? recognize_integer_products{e.evaluate}.run(g) : pass_result{};
              }},
     pass_row{recognize_rotary::name, [](graph& g, const pass_environment&) { return recognize_rotary{}.run(g); }},
     pass_row{recognize_attention::name, [](graph& g, const pass_environment&) { return recognize_attention{}.run(g); }},
@@ -101,8 +106,9 @@ inline constexpr std::array pass_table{
 
 /// The order of the passes that `default` stands for.
 inline constexpr std::array default_passes{
-    // Shapes and constants.
-    rdp::name, fold_constants::name, inline_branches::name, rdp::name, fold_constants::name, rdp::name,
+    // Shapes and constants; quantized weights are recognised before they become floats.
+    rdp::name, recognize_integer_products::name, rdp::name, fold_constants::name, inline_branches::name, rdp::name,
+    fold_constants::name, rdp::name,
     // One form for what exporters write, whole operators for what they take apart.
     remove_identity::name, fold_batch_normalization::name, split_transposed_convolution::name, fold_padding::name,
     merge_equal::name, recognize::name, fold_constants::name, rdp::name, recognize_rotary::name,

@@ -17,6 +17,7 @@
 
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
 #include <dnnopt/backend/codegen/choice.hpp>
+#include <dnnopt/backend/codegen/integer_dot.hpp>
 #include <dnnopt/backend/codegen/matrix_step.hpp>
 #include <dnnopt/backend/codegen/tuning.hpp>
 #include <dnnopt/device_info.hpp>
@@ -40,6 +41,8 @@ struct lower_options {
   bool half_products = false;
   /// What multiplies halves on the device in matrix steps; none: nothing does, or nobody looked.
   half_steps steps{};
+  /// What multiplies bytes on the device; null: nothing does, or nobody looked.
+  const integer_dot* dot = nullptr;
   /// By a block's node (placed_node::id), the most work-items of its work-groups where its kernels were found to allow
   /// fewer than the device does (backend/run/refused_work_groups.hpp); null: nothing was found.
   const std::map<node_id, std::size_t>* work_group_limits = nullptr;
@@ -126,6 +129,9 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "matrix_tiles",
     "matrix_partials",
     "matrix_steps",
+    "dot_panels",
+    "dot_panels_packed",
+    "dot_convolution",
     "convolution_panels",
     "convolution_panels_packed",
     "convolution_tiles",

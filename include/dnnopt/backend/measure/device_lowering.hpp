@@ -72,8 +72,40 @@ struct device_lowering {
   return {is_plain(*named) ? &codegen::plain_step : device.steps().of_waves, named};
 }
 
+/// Whether a graph, or a body in it, holds bytes that products may read.
+[[nodiscard]] inline bool holds_bytes(const graph& g) {
+  for (value_id v = 0; v < g.value_count(); ++v)
+    if (g.facts(v).type == dtype::int8 || g.facts(v).type == dtype::uint8) return true;
+  for (const node_id id : g.nodes())
+    for (const auto& [key, held] : g.node_at(id).attributes)
+      if (const auto* body = std::get_if<subgraph>(&held); body != nullptr && *body && holds_bytes(**body)) return true;
+  return false;
+}
+
+/// What multiplies bytes on a device, by compile_options::integer_dots; null: nothing shall. Finds out what works where
+/// that is "automatic". Errors: invalid_argument for a name that no provider has; those of devices.
+[[nodiscard]] inline const codegen::integer_dot* integer_dot_of(opened_device& device, std::string_view wanted) {
+  if (wanted == "automatic") return &device.dot();
+  if (wanted == "none") return nullptr;
+  const codegen::integer_dot* named = codegen::find_integer_dot(wanted);
+  if (named == nullptr)
+    throw error(errc::invalid_argument, "'" + std::string(wanted) + "' is not among the integer dots: automatic, none" +
+                                            codegen::integer_dot_names(", "));
+  return named;
+}
+
+/// Whether products of quantized operands are computed in integers: where `g` holds bytes, kernels are those for wide
+/// vectors, and the device multiplies bytes sooner than floats, or is told what shall. Errors: as integer_dot_of.
+[[nodiscard]] inline bool computes_in_integers(opened_device& device, const graph& g, kernel_form form,
+                                               std::string_view wanted) {
+  if (!with_form(device.context.info(), form).prefers_vectors() || !holds_bytes(g)) return false;
+  const codegen::integer_dot* const dot = integer_dot_of(device, wanted);
+  return dot != nullptr && (dot->pays || wanted != "automatic");
+}
+
 /// Of an opened device; what multiplies halves on it is `matrix_steps` (half_steps_of) where `stored` or `g` has some
-/// and the kernels are not those for wide vectors. The device is measured where `g` resamples and images are wanted,
+/// and the kernels are not those for wide vectors; bytes, `integer_dots` (integer_dot_of) where `g` has some and they
+/// are. The device is measured where `g` resamples and images are wanted,
 /// and a note says so where it could not be. `exchanged` is what exchange_texels is told. Preconditions: `device` and
 /// `tuned`, which may be null, outlive the result.
 [[nodiscard]] inline device_lowering lowering_for(opened_device& device, const graph& g, memory_objects wanted,
@@ -81,7 +113,8 @@ struct device_lowering {
                                                   const std::map<std::string, texel_layout>& exchanged = {},
                                                   kernel_form form = kernel_form::native,
                                                   precision stored = precision::fp32,
-                                                  std::string_view matrix_steps = "automatic") {
+                                                  std::string_view matrix_steps = "automatic",
+                                                  std::string_view integer_dots = "automatic") {
   device_lowering result = lowering_for(device.context.info(), wanted, tuned, form);
   if (!result.seen->prefers_vectors() && holds_halves(g, stored)) {
     try {
@@ -91,6 +124,7 @@ struct device_lowering {
       result.notes.push_back(std::string("matrix steps could not be looked for: ") + e.what());
     }
   }
+  if (result.seen->prefers_vectors() && holds_bytes(g)) result.options.dot = integer_dot_of(device, integer_dots);
   if (wants_images(wanted, exchanged) && resamples(g)) {
     try {
       result.options.facts = &device.facts();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <dnnopt/backend/measure/device_facts.hpp>
+#include <dnnopt/backend/measure/dot_facts.hpp>
 #include <dnnopt/backend/measure/step_facts.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/device.hpp>
@@ -47,6 +48,14 @@ struct opened_device {
     }
     return *steps_;
   }
+  /// What multiplies bytes on the device: found out at the first call by two small kernels for each provider that the
+  /// processor has (dot_facts.hpp), whose programs are kept with the others. Errors: those of devices. Several threads
+  /// may call it.
+  [[nodiscard]] const codegen::integer_dot& dot() {
+    const std::lock_guard lock(mutex_);
+    if (dot_ == nullptr) dot_ = &opencl::measure_integer_dot(context, programs);
+    return *dot_;
+  }
   /// Takes `known` for what would be measured. Precondition: nobody holds what facts() returned.
   void set_facts(const device_facts& known) {
     const std::lock_guard lock(mutex_);
@@ -58,7 +67,8 @@ struct opened_device {
     return options.on_disk ? options.folder : std::filesystem::path();
   }
 
-  std::mutex mutex_;  // guards facts_ and steps_
+  std::mutex mutex_;  // guards facts_, steps_ and dot_
+  const codegen::integer_dot* dot_ = nullptr;
   std::optional<device_facts> facts_;
   std::optional<codegen::half_steps> steps_;
   std::filesystem::path facts_folder_;

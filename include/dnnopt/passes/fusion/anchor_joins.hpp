@@ -57,7 +57,7 @@ class anchor_joins {
       const block_id to = p.owner(reader);
       if (to == no_block || p.at(to).fixed || p.at(to).anchor != reader || !p.at(to).before.empty()) continue;
       const node& product = g.node_at(reader);
-      if (product.op->kind != computation_kind::matrix_product) continue;
+      if (product.op->kind != computation_kind::matrix_product || !sums_floats(reader)) continue;
       if (moved_from(product.inputs[0]) != n.outputs[0]) continue;
       const shape& rows = *g.facts(product.inputs[0]).dims;
       if (rows.empty() || !(rows.back() == dims.back()) || !g.facts(product.inputs[1]).is_constant()) continue;
@@ -79,8 +79,8 @@ class anchor_joins {
       const block_id to = p.owner_of_value(planes);
       if (to == no_block || p.at(to).fixed || p.at(to).anchor == no_node || !p.at(to).after.empty()) continue;
       const node& anchor = g.node_at(p.at(to).anchor);
-      if (anchor.op->kind != computation_kind::convolution || !derived.contains(planes) ||
-          derived.at(planes) != no_node)
+      if (anchor.op->kind != computation_kind::convolution || !sums_floats(p.at(to).anchor) ||
+          !derived.contains(planes) || derived.at(planes) != no_node)
         continue;
       const shape& dims = *g.facts(planes).dims;
       const auto plane = element_count(shape(dims.begin() + 2, dims.end())).as_constant();
@@ -105,8 +105,8 @@ class anchor_joins {
       const block_id to = p.owner_of_value(planes);
       if (to == no_block || to == b || p.at(to).fixed || p.at(to).anchor == no_node || !p.at(to).after.empty())
         continue;
-      if (g.node_at(p.at(to).anchor).op->kind != computation_kind::convolution || !derived.contains(planes) ||
-          derived.at(planes) != no_node || p.reaches_output(planes))
+      if (g.node_at(p.at(to).anchor).op->kind != computation_kind::convolution || !sums_floats(p.at(to).anchor) ||
+          !derived.contains(planes) || derived.at(planes) != no_node || p.reaches_output(planes))
         continue;
       std::vector<node_id> nodes;
       p.readers(planes, nodes);
@@ -212,6 +212,9 @@ class anchor_joins {
     ++joins;
   }
 
+  /// Whether a product's result is floats: frames of integers compute one product and nothing with it that reduces.
+  [[nodiscard]] bool sums_floats(node_id id) const { return is_floating(g.facts(g.node_at(id).outputs[0]).type); }
+
   [[nodiscard]] static bool gives_more_than_one(const node& n) {
     return std::any_of(n.outputs.begin() + 1, n.outputs.end(), [](value_id out) { return out != no_value; });
   }
@@ -221,14 +224,15 @@ class anchor_joins {
   [[nodiscard]] bool multiplies_computed(node_id id) const {
     if (id == no_node || g.node_at(id).op->kind != computation_kind::matrix_product) return false;
     const node& n = g.node_at(id);
-    return n.inputs.size() == 2 && !g.facts(n.inputs[0]).is_constant() && !g.facts(n.inputs[1]).is_constant() &&
-           g.facts(n.outputs[0]).dims;
+    return n.inputs.size() == 2 && sums_floats(id) && !g.facts(n.inputs[0]).is_constant() &&
+           !g.facts(n.inputs[1]).is_constant() && g.facts(n.outputs[0]).dims;
   }
 
   /// The output channels of a convolution that sees one position at a time, in order; nothing where it is none.
   [[nodiscard]] std::optional<std::int64_t> pointwise_outputs(node_id id) const {
     const node& n = g.node_at(id);
-    if (n.op->kind != computation_kind::convolution || n.inputs.size() < 2 || n.attributes.get_int("group", 1) != 1)
+    if (n.op->kind != computation_kind::convolution || !sums_floats(id) || n.inputs.size() < 2 ||
+        n.attributes.get_int("group", 1) != 1)
       return std::nullopt;
     const shape& x = *g.facts(n.inputs[0]).dims;
     const shape& y = *g.facts(n.outputs[0]).dims;
@@ -263,7 +267,7 @@ class anchor_joins {
     if (id == no_node) return std::nullopt;
     const node& n = g.node_at(id);
     const bool convolution = n.op->kind == computation_kind::convolution;
-    if ((!convolution && n.op->kind != computation_kind::matrix_product) || n.inputs.size() < 2 ||
+    if ((!convolution && n.op->kind != computation_kind::matrix_product) || n.inputs.size() < 2 || !sums_floats(id) ||
         !g.facts(n.inputs[1]).is_constant() || n.attributes.get_int("group", 1) != 1)
       return std::nullopt;
     const shape& x = *g.facts(n.inputs[0]).dims;

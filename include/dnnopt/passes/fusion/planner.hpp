@@ -58,6 +58,7 @@ class planner {
     owner_.assign(g.node_limit(), no_block);
     roles_.assign(g.node_limit(), role::alone);
     inlined_.assign(g.node_limit(), false);
+    widens_.assign(g.node_limit(), false);
     const auto late = late_symbols(g, order_);
     tellers_ = size_tellers(g, late);
     const std::vector<bool> brings = bringers_of_symbols(g, late);
@@ -93,6 +94,13 @@ class planner {
     blocks_[b].members.clear();
   }
 
+  /// Leaves a node that makes each element of its first operand wider to whoever reads it, so that what is stored is
+  /// the narrow one. Precondition: the node is a block by itself.
+  void leave_to_readers(node_id id) {
+    widens_[id] = true;
+    inline_block(owner_[id]);
+  }
+
   /// Follows `v` back through views that no block stores, as long as each has one input that moves.
   [[nodiscard]] path trace(value_id v) const {
     path p;
@@ -101,6 +109,10 @@ class planner {
       const node_id producer = g_.value_at(p.root).producer;
       if (producer == no_node || !is_virtual(producer)) return p;
       const node& n = g_.node_at(producer);
+      if (widens_[producer]) {
+        p.root = n.inputs[0];
+        continue;
+      }
       if (p.last_view == no_node) p.last_view = producer;
       if (n.op->unview == nullptr || n.outputs.size() != 1 || n.inputs.empty() || n.inputs[0] == no_value) {
         p.invertible = false;
@@ -389,6 +401,7 @@ class planner {
   std::vector<block_id> owner_;
   std::vector<role> roles_;
   std::vector<bool> inlined_;
+  std::vector<bool> widens_;  ///< inlined, element by element: a way goes through it as through no view at all
   std::vector<block> blocks_;
   std::vector<std::vector<node_id>> tellers_;  ///< of late sizes, for each value
   std::unordered_set<value_id> outputs_;

@@ -78,7 +78,8 @@ struct contraction {
     c.output = {0, 1};
     summed = 2;
   } else {
-    if (n.op->arity.most_inputs != 2) return std::nullopt;
+    // Inputs behind the operands of a product of integers are zero points.
+    if (n.op->arity.most_inputs != 2 && b.g().facts(n.outputs[0]).type != dtype::int32) return std::nullopt;
     summed = 1000;
     for (std::size_t d = 0; d < out.size(); ++d) c.output.push_back(static_cast<int>(d));
     const std::size_t matrix_dims = (x.size() > 1 ? 1U : 0U) + (y.size() > 1 ? 1U : 0U);

@@ -1,0 +1,94 @@
+// Owns the sizes of the kernels of products of bytes.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_DOTS_CHOOSE_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_DOTS_CHOOSE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <dnnopt/backend/codegen/choice.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
+#include <dnnopt/backend/codegen/frames/dots/dot_site.hpp>
+#include <dnnopt/backend/codegen/frames/products/choose.hpp>
+
+namespace dnnopt::codegen {
+
+/// The extents of a product whose inner elements are counted in quads, which take the place of floats.
+[[nodiscard]] inline product_extents in_quads(const product_extents& e) {
+  return {e.batch, e.rows, e.columns, ceildiv(e.inner, quad_width)};
+}
+
+/// Blocks of a product of bytes for processors. A constant operand is packed once; the second one where both are.
+[[nodiscard]] inline choice_or_reason choose_dot_panels(const lowering_site& site) {
+  if (!site.prefers_vectors()) return "the device does not prefer wide vectors";
+  if (std::string why = reject_bytes(site); !why.empty()) return why;
+  kernel_builder b(site.block, site.options.emitters);
+  const auto c = contraction_of(b, site);
+  if (!c) return "no product of two operands over whole dims";
+  if (c->inner.empty()) return "nothing is summed";
+  const framed_product p = product_of(b, site, true);
+  if (std::string why = reject_large_result(p.e); !why.empty()) return why;
+  const product_extents e = in_quads(p.e);
+  const node& n = site.anchor_node();
+  const auto packable = [&](std::size_t which, const index_expr& extent) {
+    return packs_constant(site.block, p.operand(n, which)) && extent.is_constant() && p.e.inner.is_constant() &&
+           p.batch_of(which).is_constant();
+  };
+  const bool b_packed = packable(1, e.columns);
+  const bool a_packed = !b_packed && packable(0, e.rows);
+  const panel_sizes sizes = choose_panels(site, e, a_packed, b_packed);
+  choice made(a_packed || b_packed ? "dot_panels_packed" : "dot_panels");
+  settle_panels(made, sizes, e, a_packed, b_packed);
+  if (a_packed || b_packed) {
+    const std::size_t which = b_packed ? 1 : 0;
+    const std::int64_t extent = (b_packed ? e.columns : e.rows).constant();
+    const std::int64_t padded = round_up(extent, b_packed ? sizes.columns() : sizes.rows);
+    made.taken.push_back({p.c.slots[which], operand_form::packed});
+    settle_kept(made, p.batch_of(which).constant() * e.inner.constant(), extent, padded);
+  }
+  const index_expr rows = b.translate_back(p.e.rows);
+  if (b_packed && !rows.is_constant() && sizes.rows > few_rows && least_extent(rows) <= few_rows) {
+    panel_sizes small = sizes;
+    small.rows = small.block_rows = few_rows;
+    choice version(made.version);
+    settle_panels(version, small, e, false, true);
+    version.taken = made.taken;
+    version.kept_bytes = made.kept_bytes;
+    version.weight_growth = made.weight_growth;
+    version.guards.push_back({few_rows - rows, "more rows than a small register tile has"});
+    made.narrower.push_back(std::move(version));
+  }
+  return made;
+}
+
+/// The product of a convolution of bytes with image patches: quads are four channels of one window element.
+[[nodiscard]] inline product_extents quads_of_patches(const convolution_shape& c) {
+  return {c.batch * c.group, c.outputs, c.positions(), ceildiv(c.channels, quad_width) * c.window()};
+}
+
+/// Blocks of a convolution of bytes for processors. Weights are packed once.
+[[nodiscard]] inline choice_or_reason choose_dot_convolution(const lowering_site& site) {
+  if (!site.prefers_vectors()) return "the device does not prefer wide vectors";
+  if (std::string why = reject_bytes(site); !why.empty()) return why;
+  const auto& dims = site.input(0).dims;
+  if (!dims || dims->size() < 3 || dims->size() > 5) return "other than one to three spatial dims";
+  if (!packs_constant(site.block, site.anchor_node().inputs[1])) return "weights that are computed";
+  if (plane_total_in(site.block) || window_total_node(site) != no_node || staged_windows_in(site) != no_node)
+    return "products of bytes reduce no planes";
+  kernel_builder b(site.block, site.options.emitters);
+  const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
+  const product_extents e = quads_of_patches(c);
+  if (std::string why = reject_large_result(e); !why.empty()) return why;
+  panel_sizes p = choose_panels(site, e, true, false);
+  share_patches(p, site, e, c);
+  choice made("dot_convolution");
+  settle_panels(made, p, e, true, false);
+  const std::int64_t outputs = c.outputs.constant();
+  made.taken.push_back({1, operand_form::packed});
+  settle_kept(made, c.group * e.inner.constant(), outputs, round_up(outputs, p.rows));
+  return made;
+}
+
+}  // namespace dnnopt::codegen
+
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_DOTS_CHOOSE_HPP

@@ -1,0 +1,379 @@
+#ifdef __cplusplus
+R"CLC(
+#endif
+// Product of matrices of bytes on devices whose work-items run one after the other with wide vectors (CPUs): one
+// work-item per block of the result, as in matrix_panels.cl, over dot products of four bytes.
+//
+//   result(z, m, n) = sum over k of (a(z, m, k) - zero_a(z, m)) * (b(z, k, n) - zero_b(z, n))
+//
+// in int, which wraps around; dnnopt_store(z, m, n, result). Four neighbours in k are the bytes of one int, a quad; what
+// is missing of the last one is 0 in both operands. The sum of products of the bytes as they are is corrected:
+//
+//   sum over k of a * b - zero_b * (sum of a) - zero_a * (sum of b) + K * zero_a * zero_b
+//
+// Hooks: dnnopt_load_a(z, m, k), dnnopt_load_b(z, k, n) (or dnnopt_load_x(z, c, d, h, w) of a convolution, whose quads
+// are four channels of one window element), dnnopt_zero_a(z, m), dnnopt_zero_b(z, n), dnnopt_store, and
+// dnnopt_dot<lanes> of a provider. One operand's bytes count as 0 .. 255 and the other's as -128 .. 127: where both are
+// of one kind, the bits of DNNOPT_A_FLIP or DNNOPT_B_FLIP turn one over, and the zero points are those of what comes
+// out. DNNOPT_A_PACKED, DNNOPT_B_PACKED: the operand lies in memory at DNNOPT_A or DNNOPT_B, in the order of panels.
+
+#ifndef DNNOPT_PARAMETERS
+// Stand-alone: plain row-major matrices.
+#define DNNOPT_PARAMETERS __global const uchar* restrict b0, __global const char* restrict b1, __global int* restrict b2, const int p0, const int p1, const int p2
+#define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
+#define DNNOPT_M p0
+#define DNNOPT_N p1
+#define DNNOPT_K p2
+#define DNNOPT_QUADS ((p2 + 3) / 4)
+static inline int dnnopt_load_a(DNNOPT_PARAMETERS, const int z, const int m, const int k) { return b0[(z * p0 + m) * p2 + k]; }
+static inline int dnnopt_load_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) { return b1[(z * p2 + k) * p1 + n]; }
+static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, const int n, int value) { b2[(z * p0 + m) * p1 + n] = value; }
+static inline int16 dnnopt_dot16(const int16 sums, const int16 natural, const int16 whole) { return sums + natural * whole; }
+#endif
+#ifndef DNNOPT_ROWS
+#define DNNOPT_ROWS 8
+#endif
+#ifndef DNNOPT_VECTOR
+#define DNNOPT_VECTOR 16
+#endif
+#ifndef DNNOPT_VECTORS
+#define DNNOPT_VECTORS 2
+#endif
+// Rows and columns of the result per work-item, and quads packed at a time.
+#ifndef DNNOPT_BLOCK_ROWS
+#define DNNOPT_BLOCK_ROWS 64
+#endif
+#ifndef DNNOPT_BLOCK_COLUMNS
+#define DNNOPT_BLOCK_COLUMNS 128
+#endif
+#ifndef DNNOPT_BLOCK_INNER
+#define DNNOPT_BLOCK_INNER 256
+#endif
+#ifndef DNNOPT_ONE_INNER_BLOCK
+#define DNNOPT_ONE_INNER_BLOCK 0
+#endif
+#ifndef DNNOPT_STEP_ROWS
+#define DNNOPT_STEP_ROWS DNNOPT_BLOCK_ROWS
+#endif
+#ifndef DNNOPT_STEP_COLUMNS
+#define DNNOPT_STEP_COLUMNS DNNOPT_BLOCK_COLUMNS
+#endif
+#ifndef DNNOPT_A_PACKED
+#define DNNOPT_A_PACKED 0
+#endif
+#ifndef DNNOPT_B_PACKED
+#define DNNOPT_B_PACKED 0
+#endif
+// Whether neighbours of b in memory are neighbours in k rather than in n.
+#ifndef DNNOPT_B_INNER_FIRST
+#define DNNOPT_B_INNER_FIRST 0
+#endif
+#ifndef DNNOPT_CONVOLUTION
+#define DNNOPT_CONVOLUTION 0
+#endif
+// Whether all columns are in whole panels.
+#ifndef DNNOPT_WHOLE_PANELS
+#define DNNOPT_WHOLE_PANELS 0
+#endif
+#ifndef DNNOPT_A_NATURAL
+#define DNNOPT_A_NATURAL 1
+#endif
+#ifndef DNNOPT_A_FLIP
+#define DNNOPT_A_FLIP 0
+#endif
+#ifndef DNNOPT_B_FLIP
+#define DNNOPT_B_FLIP 0
+#endif
+// Whether zero points may be other than 0, and whether those of b differ between columns.
+#ifndef DNNOPT_A_ZERO
+#define DNNOPT_A_ZERO 0
+#endif
+#ifndef DNNOPT_B_ZERO
+#define DNNOPT_B_ZERO 0
+#endif
+#ifndef DNNOPT_B_ZERO_EACH
+#define DNNOPT_B_ZERO_EACH 0
+#endif
+
+#define DNNOPT_JOIN_(a, b) a##b
+#define DNNOPT_JOIN(a, b) DNNOPT_JOIN_(a, b)
+#define DNNOPT_INTS DNNOPT_JOIN(int, DNNOPT_VECTOR)
+#define DNNOPT_LOAD_INTS DNNOPT_JOIN(vload, DNNOPT_VECTOR)
+#define DNNOPT_STORE_INTS DNNOPT_JOIN(vstore, DNNOPT_VECTOR)
+#define DNNOPT_COLUMNS (DNNOPT_VECTOR * DNNOPT_VECTORS)
+#define DNNOPT_ROW_PANELS ((DNNOPT_BLOCK_ROWS + DNNOPT_ROWS - 1) / DNNOPT_ROWS)
+#define DNNOPT_COLUMN_PANELS ((DNNOPT_BLOCK_COLUMNS + DNNOPT_COLUMNS - 1) / DNNOPT_COLUMNS)
+// Ones in all bytes, and four bytes as a quad.
+#define DNNOPT_ONES 0x01010101
+#define DNNOPT_QUAD(a, b, c, d) ((int)(uchar)(a) | (int)(uchar)(b) << 8 | (int)(uchar)(c) << 16 | (int)(uchar)(d) << 24)
+// Products of quads of a with quads of b, and sums of the bytes of either.
+#if DNNOPT_A_NATURAL
+#define DNNOPT_DOT(sums, a, b) DNNOPT_JOIN(dnnopt_dot, DNNOPT_VECTOR)(sums, a, b)
+#define DNNOPT_TOTAL_A(sums, a) dnnopt_dot16(sums, a, (int16)(DNNOPT_ONES))
+#else
+#define DNNOPT_DOT(sums, a, b) DNNOPT_JOIN(dnnopt_dot, DNNOPT_VECTOR)(sums, b, a)
+#define DNNOPT_TOTAL_A(sums, a) dnnopt_dot16(sums, (int16)(DNNOPT_ONES), a)
+#endif
+#define DNNOPT_TOTAL_B(sums, b) DNNOPT_DOT(sums, (DNNOPT_INTS)(DNNOPT_ONES), b)
+
+#if !DNNOPT_A_PACKED
+// Rows m_begin .. m_end - 1 of quads q_begin .. q_begin + count - 1, in panels of DNNOPT_ROWS rows, quads outermost.
+static inline void dnnopt_pack_a(DNNOPT_PARAMETERS, __local int* packed, const int z, const int m_begin, const int m_end, const int q_begin, const int count) {
+  const int inner = DNNOPT_K;
+  // Quads that are whole.
+  const int whole = clamp(inner / 4 - q_begin, 0, count);
+  for (int m = m_begin; m < m_end; m += DNNOPT_ROWS) {
+    __local int* panel = packed + (m - m_begin) / DNNOPT_ROWS * (DNNOPT_ROWS * count);
+    for (int r = 0; r < DNNOPT_ROWS; ++r) {
+      if (m + r < m_end) {
+        for (int q = 0; q < whole; ++q) {
+          const int k = (q_begin + q) * 4;
+          panel[q * DNNOPT_ROWS + r] = DNNOPT_QUAD(dnnopt_load_a(DNNOPT_ARGUMENTS, z, m + r, k), dnnopt_load_a(DNNOPT_ARGUMENTS, z, m + r, k + 1), dnnopt_load_a(DNNOPT_ARGUMENTS, z, m + r, k + 2), dnnopt_load_a(DNNOPT_ARGUMENTS, z, m + r, k + 3)) ^ (DNNOPT_A_FLIP * DNNOPT_ONES);
+        }
+        for (int q = whole; q < count; ++q) {
+          uint quad = 0;
+          for (int k = (q_begin + q) * 4, bits = 0; k < inner; ++k, bits += 8) quad |= (uint)(uchar)(dnnopt_load_a(DNNOPT_ARGUMENTS, z, m + r, k) ^ DNNOPT_A_FLIP) << bits;
+          panel[q * DNNOPT_ROWS + r] = (int)quad;
+        }
+      } else {
+        for (int q = 0; q < count; ++q) panel[q * DNNOPT_ROWS + r] = 0;
+      }
+    }
+  }
+}
+#endif
+
+#if !DNNOPT_B_PACKED && !DNNOPT_CONVOLUTION
+// An element of b, turned over, at its place in a quad; 0 beyond the last one.
+static inline uint dnnopt_byte_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) {
+  return k < (int)(DNNOPT_K) ? (uint)(uchar)(dnnopt_load_b(DNNOPT_ARGUMENTS, z, k, n) ^ DNNOPT_B_FLIP) << (k % 4 * 8) : 0u;
+}
+
+// Columns n_begin .. n_end - 1 in panels of DNNOPT_COLUMNS columns, quads outermost.
+static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local int* packed, const int z, const int n_begin, const int n_end, const int q_begin, const int count) {
+  const int whole = clamp((int)(DNNOPT_K) / 4 - q_begin, 0, count);
+  for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
+    __local int* panel = packed + (n - n_begin) / DNNOPT_COLUMNS * (DNNOPT_COLUMNS * count);
+    const int width = min(DNNOPT_COLUMNS, n_end - n);
+#if DNNOPT_B_INNER_FIRST
+    for (int j = 0; j < width; ++j)
+      for (int q = 0; q < whole; ++q) {
+        const int k = (q_begin + q) * 4;
+        panel[q * DNNOPT_COLUMNS + j] =
+#else
+    for (int q = 0; q < whole; ++q)
+      for (int j = 0; j < width; ++j) {
+        const int k = (q_begin + q) * 4;
+        panel[q * DNNOPT_COLUMNS + j] =
+#endif
+            DNNOPT_QUAD(dnnopt_load_b(DNNOPT_ARGUMENTS, z, k, n + j), dnnopt_load_b(DNNOPT_ARGUMENTS, z, k + 1, n + j), dnnopt_load_b(DNNOPT_ARGUMENTS, z, k + 2, n + j), dnnopt_load_b(DNNOPT_ARGUMENTS, z, k + 3, n + j)) ^ (DNNOPT_B_FLIP * DNNOPT_ONES);
+      }
+    for (int q = whole; q < count; ++q)
+      for (int j = 0; j < width; ++j) {
+        const int k = (q_begin + q) * 4;
+        panel[q * DNNOPT_COLUMNS + j] = (int)(dnnopt_byte_b(DNNOPT_ARGUMENTS, z, k, n + j) | dnnopt_byte_b(DNNOPT_ARGUMENTS, z, k + 1, n + j) | dnnopt_byte_b(DNNOPT_ARGUMENTS, z, k + 2, n + j) | dnnopt_byte_b(DNNOPT_ARGUMENTS, z, k + 3, n + j));
+      }
+    for (int j = width; j < DNNOPT_COLUMNS; ++j)
+      for (int q = 0; q < count; ++q) panel[q * DNNOPT_COLUMNS + j] = 0;
+  }
+}
+#endif
+
+#if DNNOPT_CONVOLUTION
+// Quads of channels in each window element.
+#define DNNOPT_CHANNEL_QUADS ((DNNOPT_CHANNELS + 3) / 4)
+
+// Image patches as columns: quads count (window element, four channels), n counts output positions. Runs of positions in
+// one output row read the image one after the other; what lies in the padding is the image's zero point.
+static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local int* packed, const int z, const int n_begin, const int n_end, const int q_begin, const int count) {
+#if DNNOPT_B_ZERO
+  const int padding = (int)(uchar)dnnopt_zero_b(DNNOPT_ARGUMENTS, z, 0) * DNNOPT_ONES;
+#else
+  const int padding = 0;
+#endif
+  for (int q = q_begin; q < q_begin + count;) {
+    const int element = q / DNNOPT_CHANNEL_QUADS;
+    const int q_end = min((element + 1) * DNNOPT_CHANNEL_QUADS, q_begin + count);
+    const int kw = element % DNNOPT_KW;
+    const int kh = element / DNNOPT_KW % DNNOPT_KH;
+    const int kd = element / DNNOPT_KW / DNNOPT_KH;
+    int n = n_begin;
+    int ow = n % DNNOPT_OW;
+    int oh = n / DNNOPT_OW % DNNOPT_OH;
+    int od = n / DNNOPT_OW / DNNOPT_OH;
+    while (n < n_end) {
+      const int column = (n - n_begin) % DNNOPT_COLUMNS;
+      const int run = min(min(DNNOPT_OW - ow, n_end - n), DNNOPT_COLUMNS - column);
+      const int d = od * DNNOPT_SD + kd * DNNOPT_DD - DNNOPT_PD;
+      const int h = oh * DNNOPT_SH + kh * DNNOPT_DH - DNNOPT_PH;
+      const int w = ow * DNNOPT_SW + kw * DNNOPT_DW - DNNOPT_PW;
+      int first = w < 0 ? min((-w + DNNOPT_SW - 1) / DNNOPT_SW, run) : 0;
+      int last = w < DNNOPT_IW ? min((DNNOPT_IW - w + DNNOPT_SW - 1) / DNNOPT_SW, run) : 0;
+      if (d < 0 || d >= DNNOPT_ID || h < 0 || h >= DNNOPT_IH || last < first) {
+        first = run;
+        last = run;
+      }
+      for (int at = q; at < q_end; ++at) {
+        const int c = (at - element * DNNOPT_CHANNEL_QUADS) * 4;
+        const int channels = min(4, DNNOPT_CHANNELS - c);
+        // The bytes of channels that there are.
+        const int there = (int)(0xffffffffu >> (32 - 8 * channels));
+        __local int* to = packed + ((n - n_begin) / DNNOPT_COLUMNS * count + at - q_begin) * DNNOPT_COLUMNS + column;
+        for (int j = 0; j < first; ++j) to[j] = padding & there;
+        for (int j = last; j < run; ++j) to[j] = padding & there;
+        if (channels == 4) {
+          for (int j = first; j < last; ++j)
+            to[j] = DNNOPT_QUAD(dnnopt_load_x(DNNOPT_ARGUMENTS, z, c, d, h, w + j * DNNOPT_SW), dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + 1, d, h, w + j * DNNOPT_SW), dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + 2, d, h, w + j * DNNOPT_SW), dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + 3, d, h, w + j * DNNOPT_SW)) ^ (DNNOPT_B_FLIP * DNNOPT_ONES);
+        } else {
+          for (int j = first; j < last; ++j) to[j] = 0;
+          for (int r = 0; r < channels; ++r)
+            for (int j = first; j < last; ++j) to[j] |= (int)((uint)(uchar)(dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + r, d, h, w + j * DNNOPT_SW) ^ DNNOPT_B_FLIP) << (8 * r));
+        }
+      }
+      n += run;
+      ow += run;
+      if (ow == DNNOPT_OW) {
+        ow = 0;
+        if (++oh == DNNOPT_OH) {
+          oh = 0;
+          ++od;
+        }
+      }
+    }
+    q = q_end;
+  }
+  const int columns = n_end - n_begin;
+  const int filled = columns % DNNOPT_COLUMNS;
+  for (int q = 0; filled != 0 && q < count; ++q)
+    for (int j = filled; j < DNNOPT_COLUMNS; ++j) packed[(columns / DNNOPT_COLUMNS * count + q) * DNNOPT_COLUMNS + j] = 0;
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+  const int z = (int)get_global_id(2);
+  const int step_rows = DNNOPT_STEP_ROWS;
+  const int step_columns = DNNOPT_STEP_COLUMNS;
+  const int m_begin = (int)get_global_id(1) * step_rows;
+  const int n_begin = (int)get_global_id(0) * step_columns;
+  const int m_end = min(m_begin + step_rows, (int)(DNNOPT_M));
+  const int n_end = min(n_begin + step_columns, (int)(DNNOPT_N));
+  const int quads = DNNOPT_QUADS;
+  // Sums of rows are taken of sixteen at once, of which a panel may have fewer.
+#if !DNNOPT_A_PACKED
+  __local int a_block[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_BLOCK_INNER + 16];
+#endif
+#if !DNNOPT_B_PACKED
+  __local int b_block[DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS * DNNOPT_BLOCK_INNER];
+#endif
+#if !DNNOPT_ONE_INNER_BLOCK
+  __local int partial[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS];
+#endif
+  int tile[DNNOPT_ROWS * DNNOPT_COLUMNS];
+  int q_begin = 0;
+  do {
+    const int count = min(DNNOPT_BLOCK_INNER, quads - q_begin);
+#if !DNNOPT_A_PACKED
+    dnnopt_pack_a(DNNOPT_ARGUMENTS, a_block, z, m_begin, m_end, q_begin, count);
+#endif
+#if !DNNOPT_B_PACKED
+    dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block, z, n_begin, n_end, q_begin, count);
+#endif
+    for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
+      for (int m = m_begin; m < m_end; m += DNNOPT_ROWS) {
+#if DNNOPT_A_PACKED
+        __global const int* a = (__global const int*)DNNOPT_A + ((DNNOPT_A_BATCH) * (((DNNOPT_M) + DNNOPT_ROWS - 1) / DNNOPT_ROWS) + m / DNNOPT_ROWS) * (quads * DNNOPT_ROWS) + q_begin * DNNOPT_ROWS;
+#else
+        __local const int* a = a_block + (m - m_begin) * count;
+#endif
+#if DNNOPT_B_PACKED
+        __global const int* b = (__global const int*)DNNOPT_B + ((DNNOPT_B_BATCH) * (((DNNOPT_N) + DNNOPT_COLUMNS - 1) / DNNOPT_COLUMNS) + n / DNNOPT_COLUMNS) * (quads * DNNOPT_COLUMNS) + q_begin * DNNOPT_COLUMNS;
+#else
+        __local const int* b = b_block + (n - n_begin) * count;
+#endif
+        DNNOPT_INTS sum[DNNOPT_ROWS][DNNOPT_VECTORS];
+        _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
+          _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = (DNNOPT_INTS)(0);
+#if DNNOPT_B_ZERO
+        int16 a_totals = (int16)(0);
+#endif
+#if DNNOPT_A_ZERO
+        DNNOPT_INTS b_totals[DNNOPT_VECTORS];
+        _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) b_totals[v] = (DNNOPT_INTS)(0);
+#endif
+        for (int q = 0; q < count; ++q) {
+          DNNOPT_INTS column[DNNOPT_VECTORS];
+          _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) column[v] = DNNOPT_LOAD_INTS(v, b);
+#if DNNOPT_B_ZERO
+          a_totals = DNNOPT_TOTAL_A(a_totals, vload16(0, a));
+#endif
+#if DNNOPT_A_ZERO
+          _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) b_totals[v] = DNNOPT_TOTAL_B(b_totals[v], column[v]);
+#endif
+          _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
+            _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] = DNNOPT_DOT(sum[r][v], (DNNOPT_INTS)(a[r]), column[v]);
+          a += DNNOPT_ROWS;
+          b += DNNOPT_COLUMNS;
+        }
+#if DNNOPT_A_ZERO || DNNOPT_B_ZERO
+        // Elements that these quads hold.
+#if DNNOPT_CONVOLUTION
+        const int held = q_begin == 0 ? DNNOPT_CHANNELS * DNNOPT_KD * DNNOPT_KH * DNNOPT_KW : 0;
+#else
+        const int held = q_begin == 0 ? (int)(DNNOPT_K) : 0;
+#endif
+#endif
+#if DNNOPT_B_ZERO
+        int a_total[16];
+        vstore16(a_totals, 0, a_total);
+        DNNOPT_INTS b_zero[DNNOPT_VECTORS];
+#if DNNOPT_B_ZERO_EACH
+        int zeros[DNNOPT_COLUMNS];
+        for (int j = 0; j < DNNOPT_COLUMNS; ++j) zeros[j] = dnnopt_zero_b(DNNOPT_ARGUMENTS, z, min(n + j, (int)(DNNOPT_N) - 1));
+        _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) b_zero[v] = DNNOPT_LOAD_INTS(v, zeros);
+#else
+        _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) b_zero[v] = (DNNOPT_INTS)((int)dnnopt_zero_b(DNNOPT_ARGUMENTS, z, 0));
+#endif
+        _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
+          _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] -= b_zero[v] * a_total[r];
+#endif
+#if DNNOPT_A_ZERO
+        _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r) {
+          const int a_zero = dnnopt_zero_a(DNNOPT_ARGUMENTS, z, min(m + r, (int)(DNNOPT_M) - 1));
+          _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) {
+            sum[r][v] -= a_zero * b_totals[v];
+#if DNNOPT_B_ZERO
+            sum[r][v] += held * a_zero * b_zero[v];
+#endif
+          }
+        }
+#endif
+#if !DNNOPT_ONE_INNER_BLOCK
+        __local int* kept = partial + (m - m_begin) * (DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS) + (n - n_begin) * DNNOPT_ROWS;
+        if (q_begin != 0) {
+          _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
+            _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] += DNNOPT_LOAD_INTS(r * DNNOPT_VECTORS + v, kept);
+        }
+        if (q_begin + count < quads) {
+          _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
+            _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) DNNOPT_STORE_INTS(sum[r][v], r * DNNOPT_VECTORS + v, kept);
+          continue;
+        }
+#endif
+        _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
+          _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) DNNOPT_STORE_INTS(sum[r][v], r * DNNOPT_VECTORS + v, tile);
+        const int height = min(DNNOPT_ROWS, m_end - m);
+        if (DNNOPT_WHOLE_PANELS || n + DNNOPT_COLUMNS <= n_end) {
+          for (int r = 0; r < height; ++r)
+            for (int lane = 0; lane < DNNOPT_COLUMNS; ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m + r, n + lane, tile[r * DNNOPT_COLUMNS + lane]);
+        } else {
+          for (int r = 0; r < height; ++r)
+            for (int lane = 0; lane < n_end - n; ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m + r, n + lane, tile[r * DNNOPT_COLUMNS + lane]);
+        }
+      }
+    }
+    q_begin += count;
+  } while (q_begin < quads);
+}
+#ifdef __cplusplus
+)CLC"
+#endif
