@@ -155,9 +155,14 @@ TEST_CASE("what is no product of integers stays as it is") {
   const value_id scale = b.number(0.02F);
   const value_id zero = b.constant(tensor::scalar<std::uint8_t>(117));
   const value_id x = b.floats(b.quantized_input({1, 6, 5, 5}, scale, zero), scale, zero);
-  const int kind = GENERATE(0, 1, 2, 3);
+  const int kind = GENERATE(0, 1, 2, 3, 4);
   CAPTURE(kind);
-  if (kind == 0) {  // a depthwise convolution, in thin groups
+  if (kind == 4) {  // more products than the sum's int32 holds: 37 x 30 x 30 bytes
+    const value_id many = b.floats(b.quantized_input({1, 37, 30, 30}, scale, zero), scale, zero);
+    const value_id w = b.floats(b.bytes(dtype::int8, {1, 37, 30, 30}, 1), b.number(0.01F),
+                                b.constant(tensor::scalar<std::int8_t>(0)), 0);
+    b.g.add_output(b.node("Conv", {many, w}));
+  } else if (kind == 0) {  // a depthwise convolution, in thin groups
     const value_id w =
         b.floats(b.bytes(dtype::int8, {6, 1, 3, 3}, 1), b.number(0.01F), b.constant(tensor::scalar<std::int8_t>(0)), 0);
     b.g.add_output(b.node("Conv", {x, w}, {{"group", std::int64_t{6}}}));

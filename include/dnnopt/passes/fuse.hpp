@@ -49,7 +49,8 @@ class fuse_blocks {
 
   pass_result run(graph& g) const {
     work w(g, options, judge);
-    if (options.prologues) w.leave_wide_results();
+    // What must be stored of them is seen to with the views.
+    if (options.prologues && options.views) w.leave_wide_results();
     w.join_successors();
     if (options.views) w.store_views_that_must_be();
     if (options.prologues) w.join_predecessors();

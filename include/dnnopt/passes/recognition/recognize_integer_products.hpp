@@ -2,8 +2,10 @@
 #ifndef DNNOPT_PASSES_RECOGNITION_RECOGNIZE_INTEGER_PRODUCTS_HPP
 #define DNNOPT_PASSES_RECOGNITION_RECOGNIZE_INTEGER_PRODUCTS_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +34,8 @@ namespace dnnopt {
 /// (Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", CVPR
 /// 2018, section 2.2). Everything after the sum stays one operator each, which fusion puts into the product's kernel.
 /// Conditions: the first operand has one scale, the second one or one for each output channel, all constant; results in
-/// float32; a convolution has weights that are constant, and no thin groups, whose few products are as fast in floats.
+/// float32; so few products in a sum that it fits int32; a convolution has weights that are constant, and no thin
+/// groups, whose few products are as fast in floats.
 struct recognize_integer_products {
   static constexpr std::string_view name = "recognize_integer_products";
   node_evaluator evaluate = nullptr;  ///< folds weights that the model quantizes itself; null: those stay
@@ -122,6 +125,12 @@ struct recognize_integer_products {
     return false;
   }
 
+  /// Whether int32 holds every sum of so many products of differences of bytes.
+  [[nodiscard]] static bool sums_fit(const index_expr& products) {
+    constexpr std::int64_t largest_product = 255 * 255;
+    return products.range().high <= std::numeric_limits<std::int32_t>::max() / largest_product;
+  }
+
   /// Whether the weights of a convolution are constant, with a scale for all or for each output channel, and its groups
   /// not thin.
   [[nodiscard]] static bool takes_weights(const graph& g, const node& n, const quantized& w) {
@@ -131,6 +140,7 @@ struct recognize_integer_products {
     const std::int64_t scales = count_of(g, w.scale);
     if (scales != 1 && (scales != dims[0] || normalize_axis(w.axis, dims.size()) != 0)) return false;
     constexpr std::int64_t thin_group = 4;
+    if (!sums_fit(weights.constant.size() / std::max<std::int64_t>(dims[0], 1))) return false;
     return n.attributes.get_int("group", 1) == 1 || dims[1] >= thin_group;
   }
 
@@ -193,7 +203,7 @@ struct recognize_integer_products {
   /// Whether the second operand of a product has one scale, or one for each of the last dim's elements.
   [[nodiscard]] static bool takes_columns(const graph& g, const quantized& b, std::size_t axis) {
     const shape& dims = *g.facts(b.bytes).dims;
-    if (dims.size() < 2) return false;
+    if (dims.size() < 2 || !sums_fit(dims[dims.size() - 1 - (axis == 1 ? 1 : 0)])) return false;
     if (count_of(g, b.scale) == 1) return true;
     return dims.size() == 2 && normalize_axis(b.axis, 2) == axis && dims[axis] == index_expr(count_of(g, b.scale));
   }

@@ -39,6 +39,9 @@ namespace dnnopt::codegen {
   const panel_sizes sizes = choose_panels(site, e, a_packed, b_packed);
   choice made(a_packed || b_packed ? "dot_panels_packed" : "dot_panels");
   settle_panels(made, sizes, e, a_packed, b_packed);
+  // Rows are summed sixteen at a time, beyond the last panel's end.
+  if (!a_packed) made.local_bytes += 16 * quad_width;
+  if (made.local_bytes > site.local_memory()) return "panels take more than the local memory";
   if (a_packed || b_packed) {
     const std::size_t which = b_packed ? 1 : 0;
     const std::int64_t extent = (b_packed ? e.columns : e.rows).constant();
