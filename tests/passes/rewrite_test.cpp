@@ -390,7 +390,8 @@ TEST_CASE("a rule of one's own that lowers no work is told") {
                     .family = rule_family::commutative,
                     .property = "commutative",
                     .pattern = "Add(a, b)",
-                    .replacement = "Sub(a, Neg(b))"};
+                    .replacement = "Sub(a, Neg(b))",
+                    .condition = ""};
   graph g = graph_of();
   const pass_result idle = apply_rules(g, std::span(&rule, 1), ops);
   CHECK(idle.edits == 0);
