@@ -113,6 +113,18 @@ TEST_CASE_METHOD(products_of_bytes, "products of bytes whose panels hold a part 
   }
 }
 
+TEST_CASE_METHOD(products_of_bytes, "convolutions of bytes whose panels hold a part of what is summed") {
+  local_memory = 8192;
+  node_case c{"ConvInteger",
+              {bytes_of(dtype::uint8, {1, 90, 9, 9}, 1), bytes_of(dtype::int8, {20, 90, 3, 3}, 2),
+               bytes_of(dtype::uint8, {}, 3)},
+              {false, true, true},
+              {},
+              1};
+  c.attributes.set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  check(c, "dot_convolution");
+}
+
 TEST_CASE_METHOD(products_of_bytes, "convolutions of bytes") {
   struct convolution {
     dim_list x;

@@ -164,14 +164,14 @@ struct recognize_integer_products {
     return inputs;
   }
 
-  /// Cast(sums) * scales, under the name that the last of `ops` is told.
+  /// The sums as float32, which the scales multiply.
   [[nodiscard]] static value_id as_floats(graph& g, value_id sums, const std::string& prefix) {
     attribute_map to;
     to.set("to", static_cast<std::int64_t>(dtype::float32));
     return rewriting::append(g, op_row<ops::cast_op>, prefix, {sums}, std::move(to));
   }
 
-  /// Gives `out` to a new node.
+  /// Adds the last node of a replacement, which makes the value `out` that the replaced one made.
   static void end_with(graph& g, const op_info& op, const std::string& node_name, std::vector<value_id> inputs,
                        value_id out, attribute_map attributes = {}) {
     g.add_node(op, node_name, std::move(inputs), {out}, std::move(attributes));

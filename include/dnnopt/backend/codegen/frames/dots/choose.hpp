@@ -18,6 +18,17 @@ namespace dnnopt::codegen {
   return {e.batch, e.rows, e.columns, ceildiv(e.inner, quad_width)};
 }
 
+/// Lessens the quads that panels hold at a time until they fit into local memory, and returns the bytes that they take
+/// then, which are too many where nothing fits. Rows are summed sixteen at a time, beyond the end of the last panel.
+[[nodiscard]] inline std::uint64_t fit_quads(panel_sizes& p, const lowering_site& site, const product_extents& e,
+                                             bool a_packed, bool b_packed) {
+  const std::uint64_t behind = a_packed ? 0 : 16 * quad_width;
+  const std::int64_t quads = e.inner.as_constant().value_or(std::int64_t{1} << 30);
+  const auto bytes = [&] { return panel_bytes(p, quads, a_packed, b_packed) + behind; };
+  while (bytes() > site.local_memory() && p.block_inner > 1) --p.block_inner;
+  return bytes();
+}
+
 /// Blocks of a product of bytes for processors. A constant operand is packed once; the second one where both are.
 [[nodiscard]] inline choice_or_reason choose_dot_panels(const lowering_site& site) {
   if (!site.prefers_vectors()) return "the device does not prefer wide vectors";
@@ -36,12 +47,12 @@ namespace dnnopt::codegen {
   };
   const bool b_packed = packable(1, e.columns);
   const bool a_packed = !b_packed && packable(0, e.rows);
-  const panel_sizes sizes = choose_panels(site, e, a_packed, b_packed);
+  panel_sizes sizes = choose_panels(site, e, a_packed, b_packed);
+  const std::uint64_t bytes = fit_quads(sizes, site, e, a_packed, b_packed);
+  if (bytes > site.local_memory()) return "panels take more than the local memory";
   choice made(a_packed || b_packed ? "dot_panels_packed" : "dot_panels");
   settle_panels(made, sizes, e, a_packed, b_packed);
-  // Rows are summed sixteen at a time, beyond the last panel's end.
-  if (!a_packed) made.local_bytes += 16 * quad_width;
-  if (made.local_bytes > site.local_memory()) return "panels take more than the local memory";
+  made.local_bytes = bytes;
   if (a_packed || b_packed) {
     const std::size_t which = b_packed ? 1 : 0;
     const std::int64_t extent = (b_packed ? e.columns : e.rows).constant();
@@ -49,18 +60,7 @@ namespace dnnopt::codegen {
     made.taken.push_back({p.c.slots[which], operand_form::packed});
     settle_kept(made, p.batch_of(which).constant() * e.inner.constant(), extent, padded);
   }
-  const index_expr rows = b.translate_back(p.e.rows);
-  if (b_packed && !rows.is_constant() && sizes.rows > few_rows && least_extent(rows) <= few_rows) {
-    panel_sizes small = sizes;
-    small.rows = small.block_rows = few_rows;
-    choice version(made.version);
-    settle_panels(version, small, e, false, true);
-    version.taken = made.taken;
-    version.kept_bytes = made.kept_bytes;
-    version.weight_growth = made.weight_growth;
-    version.guards.push_back({few_rows - rows, "more rows than a small register tile has"});
-    made.narrower.push_back(std::move(version));
-  }
+  if (b_packed) add_version_of_few_rows(made, sizes, e, b.translate_back(p.e.rows));
   return made;
 }
 
@@ -84,6 +84,7 @@ namespace dnnopt::codegen {
   if (std::string why = reject_large_result(e); !why.empty()) return why;
   panel_sizes p = choose_panels(site, e, true, false);
   share_patches(p, site, e, c);
+  if (fit_quads(p, site, e, true, false) > site.local_memory()) return "patches take more than the local memory";
   choice made("dot_convolution");
   settle_panels(made, p, e, true, false);
   const std::int64_t outputs = c.outputs.constant();

@@ -28,7 +28,7 @@ R"CLC(
 static inline int dnnopt_load_a(DNNOPT_PARAMETERS, const int z, const int m, const int k) { return b0[(z * p0 + m) * p2 + k]; }
 static inline int dnnopt_load_b(DNNOPT_PARAMETERS, const int z, const int k, const int n) { return b1[(z * p2 + k) * p1 + n]; }
 static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, const int n, int value) { b2[(z * p0 + m) * p1 + n] = value; }
-static inline int16 dnnopt_dot16(const int16 sums, const int16 natural, const int16 whole) { return sums + natural * whole; }
+#include "dot_plain.cl"
 #endif
 #ifndef DNNOPT_ROWS
 #define DNNOPT_ROWS 8

@@ -25,13 +25,7 @@ inline void define_dot_panels(kernel_builder& b, const panel_sizes& p, const pro
   b.define("DNNOPT_M", e.rows);
   b.define("DNNOPT_N", e.columns);
   b.define("DNNOPT_QUADS", e.inner);
-  b.define("DNNOPT_ROWS", p.rows);
-  b.define("DNNOPT_VECTOR", p.vector);
-  b.define("DNNOPT_VECTORS", p.vectors);
-  b.define("DNNOPT_BLOCK_ROWS", p.block_rows);
-  b.define("DNNOPT_BLOCK_COLUMNS", p.block_columns);
-  b.define("DNNOPT_BLOCK_INNER", p.block_inner);
-  b.define("DNNOPT_ONE_INNER_BLOCK", e.inner.range().high <= p.block_inner ? 1 : 0);
+  define_panel_sizes(b, p, e.inner);
   if (e.columns.is_constant() && e.columns.constant() % p.columns() == 0) b.define("DNNOPT_WHOLE_PANELS", 1);
   b.define("DNNOPT_A_NATURAL", signs.a_natural ? 1 : 0);
   b.define("DNNOPT_A_FLIP", signs.a_flip);

@@ -71,6 +71,22 @@ inline constexpr std::int64_t few_rows = 4;
              : "";
 }
 
+/// Adds a version in smaller register tiles where `rows`, in the graph's symbols, may be as few as they have. The
+/// second operand is packed, in the same way for both.
+inline void add_version_of_few_rows(choice& made, const panel_sizes& sizes, const product_extents& e,
+                                    const index_expr& rows) {
+  if (rows.is_constant() || sizes.rows <= few_rows || least_extent(rows) > few_rows) return;
+  panel_sizes small = sizes;
+  small.rows = small.block_rows = few_rows;
+  choice version(made.version);
+  settle_panels(version, small, e, false, true);
+  version.taken = made.taken;
+  version.kept_bytes = made.kept_bytes;
+  version.weight_growth = made.weight_growth;
+  version.guards.push_back({few_rows - rows, "more rows than a small register tile has"});
+  made.narrower.push_back(std::move(version));
+}
+
 /// Blocks of a product for processors. A constant operand is packed once; the second one where both are.
 [[nodiscard]] inline choice_or_reason choose_product_panels(const lowering_site& site) {
   if (!site.prefers_vectors()) return "the device does not prefer wide vectors";
@@ -96,18 +112,7 @@ inline constexpr std::int64_t few_rows = 4;
     made.taken.push_back({p.c.slots[which], operand_form::packed});
     settle_kept(made, p.batch_of(which).constant() * p.e.inner.constant(), extent, padded);
   }
-  const index_expr rows = b.translate_back(p.e.rows);
-  if (b_packed && !rows.is_constant() && sizes.rows > few_rows && least_extent(rows) <= few_rows) {
-    panel_sizes small = sizes;
-    small.rows = small.block_rows = few_rows;
-    choice version(made.version);
-    settle_panels(version, small, p.e, false, true);
-    version.taken = made.taken;
-    version.kept_bytes = made.kept_bytes;
-    version.weight_growth = made.weight_growth;
-    version.guards.push_back({few_rows - rows, "more rows than a small register tile has"});
-    made.narrower.push_back(std::move(version));
-  }
+  if (b_packed) add_version_of_few_rows(made, sizes, p.e, b.translate_back(p.e.rows));
   return made;
 }
 

@@ -391,18 +391,22 @@ inline void settle_kept(choice& made, std::int64_t inner, std::int64_t extent, s
   made.weight_growth = static_cast<double>(padded) / static_cast<double>(std::max<std::int64_t>(extent, 1));
 }
 
-/// Adds the definitions of the panel frame.
-inline void define_panels(kernel_builder& b, const panel_sizes& p, const product_extents& e) {
-  b.define("DNNOPT_M", e.rows);
-  b.define("DNNOPT_N", e.columns);
-  b.define("DNNOPT_K", e.inner);
+/// Adds the definitions of the sizes of panels; `inner` counts what a panel holds along the sum.
+inline void define_panel_sizes(kernel_builder& b, const panel_sizes& p, const index_expr& inner) {
   b.define("DNNOPT_ROWS", p.rows);
   b.define("DNNOPT_VECTOR", p.vector);
   b.define("DNNOPT_VECTORS", p.vectors);
   b.define("DNNOPT_BLOCK_ROWS", p.block_rows);
   b.define("DNNOPT_BLOCK_COLUMNS", p.block_columns);
   b.define("DNNOPT_BLOCK_INNER", p.block_inner);
-  b.define("DNNOPT_ONE_INNER_BLOCK", e.inner.range().high <= p.block_inner ? 1 : 0);
+  b.define("DNNOPT_ONE_INNER_BLOCK", inner.range().high <= p.block_inner ? 1 : 0);
+}
+/// Adds the definitions of the panel frame.
+inline void define_panels(kernel_builder& b, const panel_sizes& p, const product_extents& e) {
+  b.define("DNNOPT_M", e.rows);
+  b.define("DNNOPT_N", e.columns);
+  b.define("DNNOPT_K", e.inner);
+  define_panel_sizes(b, p, e.inner);
 }
 /// Why the float frames do not take an operand: its element type. Empty also where it is left out.
 [[nodiscard]] inline std::string reject_input_type(const lowering_site& site, std::size_t i) {

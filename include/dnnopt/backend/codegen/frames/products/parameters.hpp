@@ -110,6 +110,15 @@ inline constexpr std::array staged_window_parameters{
     site_number("DNNOPT_POOL_IW", 0, no_bound, "extent of the image that is reduced before, width").otherwise(""),
     site_number("DNNOPT_POOL_OW", 0, no_bound, "extent of the result that is reduced before, width").otherwise(""),
 };
+/// Operands of a frame in panels that lie in memory in the order of panels.
+inline constexpr std::array packed_operand_parameters{
+    site_flag("DNNOPT_A_PACKED", "whether the first operand was packed before"),
+    site_flag("DNNOPT_B_PACKED", "whether the second operand was packed before"),
+    site_text("DNNOPT_A", "the packed first operand").otherwise(""),
+    site_text("DNNOPT_A_BATCH", "its matrix").otherwise(""),
+    site_text("DNNOPT_B", "the packed second operand").otherwise(""),
+    site_text("DNNOPT_B_BATCH", "its matrix").otherwise(""),
+};
 inline constexpr std::array matrix_panels_parameters = joined(
     patch_parameters, staged_window_parameters,
     std::array{
@@ -125,12 +134,9 @@ inline constexpr std::array matrix_panels_parameters = joined(
         chosen_number("DNNOPT_STEP_COLUMNS", 1, no_bound, "columns from a block to the next").otherwise("DNNOPT_SPAN"),
         tuned_number("DNNOPT_BLOCK_INNER", 0, no_bound, "inner elements that are packed at a time"),
         site_number("DNNOPT_ONE_INNER_BLOCK", 0, 1, "whether all inner elements are packed at once"),
-        site_flag("DNNOPT_A_PACKED", "whether the first operand was packed before"),
-        site_flag("DNNOPT_B_PACKED", "whether the second operand was packed before"),
-        site_text("DNNOPT_A", "the packed first operand").otherwise(""),
-        site_text("DNNOPT_A_BATCH", "its matrix").otherwise(""),
-        site_text("DNNOPT_B", "the packed second operand").otherwise(""),
-        site_text("DNNOPT_B_BATCH", "its matrix").otherwise(""),
+    },
+    packed_operand_parameters,
+    std::array{
         site_flag("DNNOPT_B_STRAIGHT", "whether rows of the second operand are read where they are"),
         site_extent("DNNOPT_B_STRIDE", "from one of these rows to the next").otherwise(""),
         site_flag("DNNOPT_B_PARTS", "whether these rows lie in several values"),
@@ -147,10 +153,7 @@ inline constexpr std::array matrix_panels_parameters = joined(
         site_extent("DNNOPT_WINDOW_COLUMNS", "columns of a window that is reduced; 0: none is").otherwise("0"),
         site_extent("DNNOPT_RUN_ROWS", "windows above one another").otherwise("DNNOPT_OH"),
         site_extent("DNNOPT_RUN_WIDTH", "positions of a plane's row that are in windows").otherwise("DNNOPT_OW"),
-        first_parameter,
-        take_parameter,
-        combine_parameter,
-        finish_parameter});
+        first_parameter, take_parameter, combine_parameter, finish_parameter});
 
 inline constexpr kernel_frame matrix_panels_frame{"matrix_panels", kernels::matrix_panels, matrix_panels_parameters};
 
