@@ -267,6 +267,7 @@ int bench(const options& o) {
   result["arena_lower_bound_bytes"] =
       session.executor() == nullptr ? 0 : session.executor()->memory().lower_bound_bytes;
   result["intermediate_device_bytes"] = intermediate_device_bytes(session);
+  result["weight_bytes"] = session.executor() == nullptr ? 0 : session.executor()->weight_bytes();
   result["peak_device_bytes"] = session.context() == nullptr ? 0 : session.context()->memory().figures().peak_bytes;
   result["peak_host_bytes"] = peak_host_bytes();
 
@@ -281,7 +282,8 @@ int bench(const options& o) {
              fixed(download_ms, 3) + " ms\n" + std::to_string(session.kernels()) + " device commands, " +
              std::to_string(session.host_ops()) + " host operators, arena " + result["arena_bytes"].dump() +
              " bytes, bound " + result["arena_lower_bound_bytes"].dump() + ", allocated " +
-             result["intermediate_device_bytes"].dump() + "\n" + smaller);
+             result["intermediate_device_bytes"].dump() + ", weights " + result["weight_bytes"].dump() + "\n" +
+             smaller);
   keep_plans(o, *compiling.memory.store);
   write_json(o, result);
   keep_programs(o, session);

@@ -60,7 +60,10 @@ TEST_CASE_METHOD(frames, "matrix products in panels and tiles equal the referenc
   for (const auto& [a, b] : shapes) {
     check(matmul(a, b, false), device_form::vectors, "matrix_panels");
     check(matmul(a, b, true), device_form::vectors, "matrix_panels_packed");
+    check(matmul(a, b, false), device_form::groups, "matrix_tiles");
+    memory = memory_objects::packed;
     check(matmul(a, b, true), device_form::groups, "matrix_tiles");
+    memory = memory_objects::buffers;
   }
 }
 

@@ -144,6 +144,7 @@ struct quantize_linear_op : quantization_classes {
 struct dequantize_linear_op : quantization_classes {
   static constexpr std::string_view name = "DequantizeLinear";
   static constexpr int since = 28;
+  static constexpr bool dequantizes = true;
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);

@@ -90,6 +90,9 @@ struct op_info {
   bool normalizes_rows = false;
   /// Output 0 reduces every plane of input 0, all dims from the third on, to one element.
   bool reduces_planes = false;
+  /// Output 0 is input 0, codes, less input 2 where given, times input 1: one of these for all elements, for each entry
+  /// of the dim of attribute "axis", or for each block of "block_size" entries of it.
+  bool dequantizes = false;
   /// Output 0 reduces every window of input 0 (attributes kernel_shape, strides, pads) to one element, as the operator
   /// of this name reduces dims; empty: it does not.
   std::string_view window_reduction;
@@ -181,6 +184,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::element_cost; }) row.element_cost = Op::element_cost;
     if constexpr (requires { Op::normalizes_rows; }) row.normalizes_rows = Op::normalizes_rows;
     if constexpr (requires { Op::reduces_planes; }) row.reduces_planes = Op::reduces_planes;
+    if constexpr (requires { Op::dequantizes; }) row.dequantizes = Op::dequantizes;
     if constexpr (requires { Op::window_reduction; }) row.window_reduction = Op::window_reduction;
     if constexpr (requires { Op::flow; }) row.flow = Op::flow;
     if constexpr (requires { Op::random; }) row.random = Op::random;

@@ -54,11 +54,12 @@ enum class operand_form : std::uint8_t {
   vectors,   ///< some neighbours at a time, from where they lie
   straight,  ///< whole rows from where they lie
   packed,    ///< from a copy in the frame's order, which is made once
+  codes,     ///< the same of codes of few bits, which are dequantized on the way
   texels     ///< in vectors of four, from texels
 };
 
 [[nodiscard]] constexpr std::string_view name_of(operand_form form) noexcept {
-  constexpr std::string_view names[] = {"elements", "vectors", "straight", "packed", "texels"};
+  constexpr std::string_view names[] = {"elements", "vectors", "straight", "packed", "codes", "texels"};
   return names[static_cast<std::size_t>(form)];
 }
 

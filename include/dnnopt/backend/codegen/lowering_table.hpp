@@ -17,6 +17,7 @@
 #include <dnnopt/backend/codegen/frames/convolutions/emit_staged.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/emit_thin.hpp>
 #include <dnnopt/backend/codegen/frames/dots/emit.hpp>
+#include <dnnopt/backend/codegen/frames/gemv/emit.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/emit_scatter.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/emit_top_k.hpp>
 #include <dnnopt/backend/codegen/frames/maps/emit_map.hpp>
@@ -44,6 +45,7 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::convolution, "vector_chain", choose_vector_chain, emit_vector_chain, true},
     lowering_row{computation_kind::matrix_product, "matrix_panels", choose_product_panels, emit_product_panels},
     lowering_row{computation_kind::matrix_product, "dot_panels", choose_dot_panels, emit_dot_panels},
+    lowering_row{computation_kind::matrix_product, "gemv", choose_gemv, emit_gemv},
     lowering_row{computation_kind::matrix_product, "matrix_steps", choose_steps, emit_steps},
     lowering_row{computation_kind::matrix_product, "matrix_tiles", choose_product_tiles, emit_product_tiles},
     lowering_row{computation_kind::convolution, "window_planes", choose_window_planes, emit_window_planes},

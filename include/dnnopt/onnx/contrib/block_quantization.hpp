@@ -2,6 +2,7 @@
 #ifndef DNNOPT_ONNX_CONTRIB_BLOCK_QUANTIZATION_HPP
 #define DNNOPT_ONNX_CONTRIB_BLOCK_QUANTIZATION_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -69,8 +70,34 @@ inline void give_product(expansion& x, value_id w) {
   if (narrow) x.cast(y, x.type(x.in(0)), x.out(0));
 }
 
-/// A has K columns; B holds N rows of ceil(K / block_size) blocks. The weights become bytes [K, N] with scales and zero
-/// points [blocks, N], so that the product is that of two matrices in their natural order.
+/// The element type of codes of `bits` bits. Precondition: 2, 4 or 8.
+[[nodiscard]] constexpr dtype type_of_codes(std::int64_t bits, bool is_signed) noexcept {
+  return bits == 2   ? is_signed ? dtype::int2 : dtype::uint2
+         : bits == 4 ? is_signed ? dtype::int4 : dtype::uint4
+         : is_signed ? dtype::int8
+                     : dtype::uint8;
+}
+
+/// Codes [rows, columns], one to a byte, as [columns, rows] of the type that has so many bits. `is_signed`: less the
+/// middle code, which is what they mean where no zero points are given.
+[[nodiscard]] inline tensor transposed_codes(const tensor& codes, std::int64_t bits, bool is_signed) {
+  const tensor turned = transposed_matrix<std::uint8_t>(codes);
+  tensor result(type_of_codes(bits, is_signed), turned.dims());
+  const auto from = turned.data<std::uint8_t>();
+  if (is_signed) {
+    const int middle = 1 << (bits - 1);
+    const auto to = result.mutable_data<std::int8_t>();
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<std::int8_t>(static_cast<int>(from[i]) - middle);
+  } else {
+    const auto to = result.mutable_data<std::uint8_t>();
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+  return result;
+}
+
+/// A has K columns; B holds N rows of ceil(K / block_size) blocks. The weights become codes [K, N] of an element type
+/// of their bits with scales and zero points [blocks, N], so that the product is that of two matrices in their natural
+/// order.
 inline void expand_matmul_n_bits(expansion& x) {
   x.refuse_attribute("weight_prepacked", 0);
   x.refuse_input(4, "g_idx");
@@ -85,13 +112,13 @@ inline void expand_matmul_n_bits(expansion& x) {
   if (codes.dims()[0] != n)
     throw error(errc::shape_mismatch,
                 "B has " + std::to_string(codes.dims()[0]) + " rows for N = " + std::to_string(n));
-  const value_id weights = x.constant("weights", transposed_matrix<std::uint8_t>(codes));
   const auto per_block = [&](value_id v) { return x.transpose(x.reshape(x.widened(v), {n, blocks}), {1, 0}); };
   const value_id scales = per_block(x.in(2));
   const attribute_map along = with({{"axis", std::int64_t{0}}, {"block_size", block}});
   value_id w = no_value;
   if (x.has(3) && is_floating(x.type(x.in(3)))) {
     // Zero points between codes: both parts are scaled by themselves.
+    const value_id weights = x.constant("weights", transposed_matrix<std::uint8_t>(codes));
     const value_id zeros = per_block(x.in(3));
     const auto repeated = [&](value_id v) {
       const value_id rows = x.add("Expand", {x.unsqueeze(v, {1}), x.integers({1, block, 1})});
@@ -100,18 +127,14 @@ inline void expand_matmul_n_bits(expansion& x) {
     };
     const value_id centered = x.add("Sub", {x.cast(weights, x.type(zeros)), repeated(zeros)});
     w = x.add("Mul", {centered, repeated(scales)});
+  } else if (x.has(3)) {
+    const value_id weights = x.constant("weights", transposed_codes(codes, bits, false));
+    const tensor packed =
+        constant_codes(x, x.in(3), "zero_points", (blocks * bits + 7) / 8, static_cast<int>(bits), blocks);
+    w = x.add("DequantizeLinear", {weights, scales, x.constant("zero_points", transposed_codes(packed, bits, false))},
+              along);
   } else {
-    value_id zeros = no_value;
-    if (x.has(3)) {
-      const tensor packed =
-          constant_codes(x, x.in(3), "zero_points", (blocks * bits + 7) / 8, static_cast<int>(bits), blocks);
-      zeros = x.constant("zero_points", transposed_matrix<std::uint8_t>(packed));
-    } else {
-      tensor middle(dtype::uint8, {blocks, n});
-      for (std::uint8_t& z : middle.mutable_data<std::uint8_t>()) z = static_cast<std::uint8_t>(1U << (bits - 1));
-      zeros = x.constant("zero_points", std::move(middle));
-    }
-    w = x.add("DequantizeLinear", {weights, scales, zeros}, along);
+    w = x.add("DequantizeLinear", {x.constant("weights", transposed_codes(codes, bits, true)), scales}, along);
   }
   give_product(x, w);
 }

@@ -60,7 +60,7 @@ namespace dnnopt::codegen {
     made.taken.push_back({p.c.slots[which], operand_form::packed});
     settle_kept(made, p.batch_of(which).constant() * e.inner.constant(), extent, padded);
   }
-  if (b_packed) add_version_of_few_rows(made, sizes, e, b.translate_back(p.e.rows));
+  if (b_packed) add_version_of_few_rows(made, sizes, e, b.translate_back(p.e.rows), true);
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include <dnnopt/backend/codegen/choice.hpp>
+#include <dnnopt/backend/codegen/frames/codes/coded_operand.hpp>
 #include <dnnopt/backend/codegen/frames/products/chains.hpp>
 #include <dnnopt/backend/codegen/frames/products/contraction.hpp>
 #include <dnnopt/backend/codegen/frames/products/normalized_rows.hpp>
@@ -72,14 +73,14 @@ inline constexpr std::int64_t few_rows = 4;
 }
 
 /// Adds a version in smaller register tiles where `rows`, in the graph's symbols, may be as few as they have. The
-/// second operand is packed, in the same way for both.
+/// second operand is in the same form for both: packed, or not (`b_packed`).
 inline void add_version_of_few_rows(choice& made, const panel_sizes& sizes, const product_extents& e,
-                                    const index_expr& rows) {
+                                    const index_expr& rows, bool b_packed) {
   if (rows.is_constant() || sizes.rows <= few_rows || least_extent(rows) > few_rows) return;
   panel_sizes small = sizes;
   small.rows = small.block_rows = few_rows;
   choice version(made.version);
-  settle_panels(version, small, e, false, true);
+  settle_panels(version, small, e, false, b_packed);
   version.taken = made.taken;
   version.kept_bytes = made.kept_bytes;
   version.weight_growth = made.weight_growth;
@@ -87,7 +88,8 @@ inline void add_version_of_few_rows(choice& made, const panel_sizes& sizes, cons
   made.narrower.push_back(std::move(version));
 }
 
-/// Blocks of a product for processors. A constant operand is packed once; the second one where both are.
+/// Blocks of a product for processors. A constant operand is packed once; the second one where both are. Codes stay
+/// codes, which a block dequantizes where it reads them.
 [[nodiscard]] inline choice_or_reason choose_product_panels(const lowering_site& site) {
   if (!site.prefers_vectors()) return "the device does not prefer wide vectors";
   if (std::string why = reject_matrix_product(site); !why.empty()) return why;
@@ -98,11 +100,12 @@ inline void add_version_of_few_rows(choice& made, const panel_sizes& sizes, cons
   const auto packable = [&](std::size_t which, const index_expr& extent) {
     return packs_constant(site.block, p.operand(n, which)) && extent.is_constant() && p.e.inner.is_constant();
   };
+  const std::optional<coded_operand> codes = coded_operand_of(site, p, false);
   const bool a_packed = packable(0, p.e.rows) && p.batch_of(0).is_constant() && !packable(1, p.e.columns);
-  const bool b_packed = packable(1, p.e.columns) && p.batch_of(1).is_constant();
+  const bool b_packed = !codes && packable(1, p.e.columns) && p.batch_of(1).is_constant();
   if (a_packed && row_normalization_in(site.block) != no_node) return "constants are normalized before execution";
   const panel_sizes sizes = choose_panels(site, p.e, a_packed, b_packed);
-  choice made(a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
+  choice made(codes ? "matrix_panels_codes" : a_packed || b_packed ? "matrix_panels_packed" : "matrix_panels");
   settle_panels(made, sizes, p.e, a_packed, b_packed);
   made.tuning = shape_of_panels(p.e, a_packed, b_packed);
   if (a_packed || b_packed) {
@@ -112,7 +115,12 @@ inline void add_version_of_few_rows(choice& made, const panel_sizes& sizes, cons
     made.taken.push_back({p.c.slots[which], operand_form::packed});
     settle_kept(made, p.batch_of(which).constant() * p.e.inner.constant(), extent, padded);
   }
-  if (b_packed) add_version_of_few_rows(made, sizes, p.e, b.translate_back(p.e.rows));
+  if (codes) {
+    made.taken.push_back({p.c.slots[1], operand_form::codes});
+    made.kept_bytes = static_cast<std::uint64_t>(
+        bytes_of_words(p.e.columns.constant(), codes->words(p.e.inner.constant(), codes->per_word()), sizes.columns()));
+  }
+  if (b_packed || codes) add_version_of_few_rows(made, sizes, p.e, b.translate_back(p.e.rows), b_packed);
   return made;
 }
 

@@ -79,7 +79,9 @@ inline void define_panel_store(kernel_builder& b, const lowering_site& site, con
     define_normalized_rows(b, norm, p.operand(n, 0), p.c.operand_index(b, 0, z, m, k), k, product_names_a);
   else if (!a_packed)
     b.define_load("dnnopt_load_a", p.operand(n, 0), p.c.operand_index(b, 0, z, m, k), product_names_a);
-  if (!b_packed)
+  if (chosen.form_of(p.c.slots[1]) == operand_form::codes)
+    define_unpacked_codes(result, b, site, p, coded_operand_of(site, p, false).value(), sizes.columns());
+  else if (!b_packed)
     b.define_load("dnnopt_load_b", p.operand(n, 1), p.c.operand_index(b, 1, z, column, k), product_names_b);
   define_panel_store(b, site, sizes);
   kernel_plan plan = b.finish(kernels::prelude, matrix_panels_frame, chosen.version);

@@ -62,6 +62,10 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_B_PARTS
 #define DNNOPT_B_PARTS 0
 #endif
+// Whether dnnopt_pack_b is given, which dequantizes panels (unpack_codes.cl).
+#ifndef DNNOPT_B_CODES
+#define DNNOPT_B_CODES 0
+#endif
 // Whether neighbours of b in memory are neighbours in k rather than in n.
 #ifndef DNNOPT_B_INNER_FIRST
 #define DNNOPT_B_INNER_FIRST 0
@@ -224,7 +228,7 @@ static inline void dnnopt_fill_panel(__local float* packed, const int columns, c
 }
 #endif
 
-#if !DNNOPT_B_PACKED && !DNNOPT_B_STRAIGHT && !DNNOPT_CONVOLUTION
+#if !DNNOPT_B_PACKED && !DNNOPT_B_STRAIGHT && !DNNOPT_B_CODES && !DNNOPT_CONVOLUTION
 // Columns n_begin .. n_end - 1 in panels of DNNOPT_COLUMNS columns, k outermost.
 static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const int z, const int n_begin, const int n_end, const int k_begin, const int count) {
   for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {

@@ -140,6 +140,8 @@ inline constexpr std::array matrix_panels_parameters = joined(
         site_flag("DNNOPT_B_STRAIGHT", "whether rows of the second operand are read where they are"),
         site_extent("DNNOPT_B_STRIDE", "from one of these rows to the next").otherwise(""),
         site_flag("DNNOPT_B_PARTS", "whether these rows lie in several values"),
+        site_flag("DNNOPT_B_CODES",
+                  "whether panels of the second operand are dequantized by a dnnopt_pack_b of the site"),
         site_flag("DNNOPT_B_INNER_FIRST", "whether neighbours of the second operand are inner elements"),
         site_flag("DNNOPT_CONVOLUTION", "whether the second operand is patches of an image"),
         site_flag("DNNOPT_STAGED", "whether columns are reduced from windows while they are packed"),
