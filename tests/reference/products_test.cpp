@@ -68,6 +68,25 @@ TEST_CASE("integer products wrap as 64-bit arithmetic does") {
   CHECK(run(dnnopt::reference::matrix::evaluate_matmul, {}, {a, b}).data<std::int64_t>()[0] == 15);
 }
 
+TEST_CASE("sums between two codes become what scales in single precision make of them") {
+  // 0.3f * 0.01f / 0.006f is one half in single precision, and a bit more in double.
+  const std::vector<std::int8_t> sums{1, 3, 5, 7, -1, -3};
+  const auto number = [](float v) { return tensor::scalar(v); };
+  const auto code = [](std::int8_t v) { return tensor::scalar(v); };
+  const tensor one = tensor::of<std::int8_t>({1, 1}, std::vector<std::int8_t>{1});
+  const tensor product = run(dnnopt::reference::matrix::qlinear_matmul, {},
+                             {tensor::of<std::int8_t>({6, 1}, sums), number(0.3F), code(0), one, number(0.01F), code(0),
+                              number(0.006F), code(0)});
+  const tensor convolved = run(dnnopt::reference::convolution::qlinear_conv, {},
+                               {tensor::of<std::int8_t>({1, 1, 6}, sums), number(0.3F), code(0),
+                                one.reshaped({1, 1, 1}), number(0.01F), code(0), number(0.006F), code(0)});
+  const std::vector<int> wanted{0, 2, 2, 4, 0, -2};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    CHECK(static_cast<int>(product.data<std::int8_t>()[i]) == wanted[i]);
+    CHECK(static_cast<int>(convolved.data<std::int8_t>()[i]) == wanted[i]);
+  }
+}
+
 TEST_CASE("a product over an empty inner dim is zero") {
   const tensor c = run(dnnopt::reference::matrix::evaluate_matmul, {},
                        {tensor(dtype::float32, {2, 0}), tensor(dtype::float32, {0, 3})});

@@ -143,16 +143,18 @@ inline void conv_integer(const attribute_map& attributes, inputs x, outputs y) {
                   [](std::int64_t, double v) { return v; });
 }
 inline void qlinear_conv(const attribute_map& attributes, inputs x, outputs y) {
-  const std::vector<double> weight_scales = load_all<double>(x[4]);
   const std::vector<double> bias = bias_of(x, 8, x[3].dims()[0]);
-  const double factor = scalar_or(x, 1, 1.0) / scalar_or(x, 6, 1.0);
   const double zero = scalar_or(x, 7, 0.0);
   const auto [low, high] = conversion::limits_of(x[7].type());
+  // In the order and precision of engines: they decide what a sum becomes that lies between two codes.
+  std::vector<float> scales = load_all<float>(x[4]);
+  for (float& scale : scales)
+    scale = static_cast<float>(scalar_or(x, 1, 1.0)) * scale / static_cast<float>(scalar_or(x, 6, 1.0));
   y[0] = convolve(attributes, data_less_zero(x[0], x, 2), weights_less_zero(x[3], x, 5), x[7].type(),
                   [&, low = low, high = high](std::int64_t c, double v) {
-                    const double scale = weight_scales[weight_scales.size() == 1 ? 0 : static_cast<std::size_t>(c)];
-                    return std::clamp(std::nearbyint((v + bias[static_cast<std::size_t>(c)]) * factor * scale) + zero,
-                                      low, high);
+                    const float scale = scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(c)];
+                    const float scaled = static_cast<float>(v + bias[static_cast<std::size_t>(c)]) * scale;
+                    return std::clamp(static_cast<double>(std::nearbyint(scaled)) + zero, low, high);
                   });
 }
 

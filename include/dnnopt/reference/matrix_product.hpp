@@ -238,15 +238,18 @@ inline void qlinear_matmul(const attribute_map&, inputs x, outputs y) {
   const tensor product = matmul<double>(less_zero_point(x[0], x, 2, 2), less_zero_point(x[3], x, 5, 1), dtype::float64);
   const tensor scale_a = along(x[1], 2);
   const tensor scale_b = along(x[4], 1);
-  const tensor scaled =
-      map_scalars<double>(dtype::float64, product.dims(), std::array<const tensor*, 3>{&product, &scale_a, &scale_b},
-                          [](double v, double sa, double sb) { return v * sa * sb; });
   const tensor scale_y = along(x[6], 2);
+  // In the order and precision of engines: they decide what a sum becomes that lies between two codes.
+  const tensor scale =
+      map_scalars<float>(dtype::float32, broadcast_dims(broadcast_dims(scale_a.dims(), scale_b.dims()), scale_y.dims()),
+                         std::array<const tensor*, 3>{&scale_a, &scale_b, &scale_y},
+                         [](float sa, float sb, float sy) { return sa * sb / sy; });
   const tensor zero_y = along(x[7], 2);
   const auto [low, high] = conversion::limits_of(x[7].type());
-  y[0] = map_scalars<double>(x[7].type(), product.dims(), std::array<const tensor*, 3>{&scaled, &scale_y, &zero_y},
+  y[0] = map_scalars<double>(x[7].type(), product.dims(), std::array<const tensor*, 3>{&product, &scale, &zero_y},
                              [low = low, high = high](double v, double s, double z) {
-                               return std::clamp(std::nearbyint(v / s) + z, low, high);
+                               const float scaled = static_cast<float>(v) * static_cast<float>(s);
+                               return std::clamp(static_cast<double>(std::nearbyint(scaled)) + z, low, high);
                              });
 }
 
