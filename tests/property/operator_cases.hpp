@@ -29,6 +29,7 @@
 #include "property/anchor_operator_rows.hpp"
 #include "property/indexed_operator_rows.hpp"
 #include "property/operator_rows.hpp"
+#include "property/quantized_operator_rows.hpp"
 
 namespace testing {
 
@@ -94,6 +95,8 @@ inline bool is_real(dtype t) {
   for (const operator_row& row : anchor_operator_rows)
     if (row.name.find(part) != std::string_view::npos) found.push_back(&row);
   for (const operator_row& row : indexed_operator_rows)
+    if (row.name.find(part) != std::string_view::npos) found.push_back(&row);
+  for (const operator_row& row : quantized_operator_rows)
     if (row.name.find(part) != std::string_view::npos) found.push_back(&row);
   return found;
 }

@@ -15,6 +15,13 @@
 
 namespace testing {
 
+/// Something that a graph can grow by, and how often next to others.
+struct growth_row {
+  std::string_view name;
+  int weight;
+  void (*grow)(random_graph&);
+};
+
 inline bool is_boolean(const drawn& v) { return v.type == dtype::boolean; }
 inline bool is_int64(const drawn& v) { return v.type == dtype::int64; }
 inline bool is_real(const drawn& v) { return v.type == dtype::float32; }

@@ -198,6 +198,23 @@ class random_graph {
     return add_node(op, std::move(inputs), attributes, 1, rarely(8))[0];
   }
 
+  /// An operator with bodies, whose outputs have the facts that the caller tells from them; what its bodies capture
+  /// begins at `captured` among the inputs.
+  std::vector<drawn> add_flow(std::string_view op, std::vector<value_id> inputs, std::uint32_t captured,
+                              const attribute_list& attributes, const std::vector<dnnopt::value_facts>& told) {
+    std::vector<value_id> made;
+    for (std::size_t i = 0; i < told.size(); ++i) made.push_back(g_.add_value(name("v")));
+    const dnnopt::node_id id = place(op, std::move(inputs), made, attributes);
+    g_.set_captured_begin(id, captured);
+    for (std::size_t i = 0; i < told.size(); ++i) g_.facts(made[i]) = told[i];
+    return finished(id, made, true);
+  }
+  /// For bodies.
+  std::string name(std::string_view prefix) { return std::string(prefix) + std::to_string(counter_++); }
+  [[nodiscard]] const dnnopt::value_facts& facts(value_id id) const { return g_.facts(id); }
+  [[nodiscard]] dnnopt::graph empty_body() const { return dnnopt::graph(g_.shared_expressions()); }
+  [[nodiscard]] const dnnopt::op_set& ops() const { return ops_; }
+
   /// Operators whose results may be read.
   [[nodiscard]] int accepted() const { return accepted_; }
 
@@ -258,7 +275,6 @@ class random_graph {
     values_.push_back({id, type, dims, 7});
   }
 
-  std::string name(std::string_view prefix) { return std::string(prefix) + std::to_string(counter_++); }
   // Constants are kept for the first trial and read from there by all.
   void keep(value_id id, std::size_t of_trial, dnnopt::tensor plain, dnnopt::tensor noisy) {
     trial& t = trials_[of_trial];
@@ -276,13 +292,20 @@ class random_graph {
                               std::size_t outputs, bool readable) {
     std::vector<value_id> made;
     for (std::size_t i = 0; i < outputs; ++i) made.push_back(g_.add_value(name("v")));
-    dnnopt::attribute_map map;
-    for (const auto& [key, value] : attributes) map.set(key, value);
-    const dnnopt::node_id id = g_.add_node(ops_.at("", op), name(op), std::move(inputs), made, std::move(map));
+    const dnnopt::node_id id = place(op, std::move(inputs), made, attributes);
     const dnnopt::facts_of_node facts(g_, id);
     std::vector<dnnopt::value_facts> told(outputs);
     g_.node_at(id).op->infer(*facts, told);
     for (std::size_t i = 0; i < outputs; ++i) g_.facts(made[i]) = told[i];
+    return finished(id, made, readable);
+  }
+  dnnopt::node_id place(std::string_view op, std::vector<value_id> inputs, const std::vector<value_id>& outputs,
+                        const attribute_list& attributes) {
+    dnnopt::attribute_map map;
+    for (const auto& [key, value] : attributes) map.set(key, value);
+    return g_.add_node(ops_.at("", op), name(op), std::move(inputs), outputs, std::move(map));
+  }
+  std::vector<drawn> finished(dnnopt::node_id id, const std::vector<value_id>& made, bool readable) {
     for (std::size_t t = 0; t < trials_.size(); ++t) evaluate(id, t);
     std::vector<drawn> result;
     bool counted = false;
@@ -300,18 +323,52 @@ class random_graph {
     const dnnopt::node& n = g_.node_at(id);
     const trial& t = trials_[of_trial];
     std::vector<dnnopt::tensor> results[2];
-    for (const bool noisy : {false, true}) {
-      std::vector<dnnopt::tensor> arguments;
-      for (const value_id v : n.inputs)
-        arguments.push_back(v == dnnopt::no_value ? dnnopt::tensor() : held(v, t, noisy));
-      results[noisy ? 1 : 0] = dnnopt::reference::evaluate_node(g_, id, arguments);
-    }
+    for (const bool noisy : {false, true}) results[noisy ? 1 : 0] = evaluated(id, t, noisy ? 1 : 0, 0);
+    // What rounds to integers must do so by a margin: noise in either direction, four times as large, changes no code.
+    for (const float way : {-1.0F, 1.0F})
+      if (rounds(n)) {
+        const std::vector<dnnopt::tensor> moved = evaluated(id, t, 4 * way, 2e-6F * way);
+        for (std::size_t i = 0; i < moved.size(); ++i)
+          if (moved[i].type() != dtype::float32 && !same_bytes(moved[i], results[0][i])) results[1][i] = moved[i];
+      }
     const bool moves = n.op->kind == dnnopt::computation_kind::view ||
                        n.op->kind == dnnopt::computation_kind::indexed_read || n.op->name == "Cast";
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
       if (!moves) add_noise(results[1][i]);
       keep(n.outputs[i], of_trial, std::move(results[0][i]), std::move(results[1][i]));
     }
+  }
+  [[nodiscard]] static bool same_bytes(const dnnopt::tensor& a, const dnnopt::tensor& b) {
+    return std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
+  }
+  /// Whether a node computes in reals and gives integers.
+  [[nodiscard]] static bool rounds(const dnnopt::node& n) {
+    return n.op->name == "QuantizeLinear" || n.op->name == "DynamicQuantizeLinear" || n.op->name == "QLinearConv" ||
+           n.op->name == "QLinearMatMul";
+  }
+  /// A node's results where its arguments have `noise` times their noise, and the first real one is larger by a share.
+  [[nodiscard]] std::vector<dnnopt::tensor> evaluated(dnnopt::node_id id, const trial& t, float noise,
+                                                      float share) const {
+    std::vector<dnnopt::tensor> arguments;
+    bool grown = share == 0;
+    for (const value_id v : g_.node_at(id).inputs) {
+      if (v == dnnopt::no_value) {
+        arguments.emplace_back();
+        continue;
+      }
+      const dnnopt::tensor& plain = held(v, t, false);
+      const dnnopt::tensor& noisy = held(v, t, true);
+      arguments.push_back(noise == 0 ? plain : noisy);
+      if (noise == 0 || noise == 1 || plain.type() != dtype::float32) continue;
+      dnnopt::tensor moved(dtype::float32, plain.dims());
+      for (std::size_t i = 0; i < moved.data<float>().size(); ++i) {
+        const float p = plain.data<float>()[i];
+        moved.mutable_data<float>()[i] = (p + noise * (noisy.data<float>()[i] - p)) * (grown ? 1.0F : 1.0F + share);
+      }
+      grown = true;
+      arguments.back() = std::move(moved);
+    }
+    return dnnopt::reference::evaluate_node(g_, id, arguments);
   }
   void add_noise(dnnopt::tensor& t) {
     if (t.type() != dtype::float32) return;
@@ -346,9 +403,7 @@ class random_graph {
       const dnnopt::tensor& noisy = t.noisy[v];
       if (plain.size() == 0 || plain.size() > 20000) return false;
       if (plain.type() != dtype::float32) {
-        const auto a = plain.bytes();
-        const auto b = noisy.bytes();
-        if (!std::equal(a.begin(), a.end(), b.begin())) return false;
+        if (!same_bytes(plain, noisy)) return false;
         if (plain.type() != dtype::boolean)
           for (const std::int64_t x : dnnopt::integers_of(plain))
             if (std::abs(x) > 1000000) return false;
@@ -385,13 +440,6 @@ class random_graph {
   std::vector<std::pair<value_id, float>> shared_;  // constants and their least element
   std::size_t counter_ = 0;
   int accepted_ = 0;
-};
-
-/// Something that a graph can grow by, and how often next to others.
-struct growth_row {
-  std::string_view name;
-  int weight;
-  void (*grow)(random_graph&);
 };
 
 }  // namespace testing

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "property/random_anchors.hpp"
+#include "property/random_choices.hpp"
 
 namespace testing {
 
@@ -297,6 +297,11 @@ inline random_graph grown_graph(std::uint32_t seed) {
   rows.insert(rows.end(), layout_rows.begin(), layout_rows.end());
   rows.insert(rows.end(), anchor_rows.begin(), anchor_rows.end());
   rows.insert(rows.end(), pattern_rows.begin(), pattern_rows.end());
+  // What quantizers write stands in every third graph, and there often.
+  const bool rounds = r.rarely(3);
+  if (rounds) rows.insert(rows.end(), quantized_rows.begin(), quantized_rows.end());
+  if (rounds) rows.insert(rows.end(), quantized_rows.begin(), quantized_rows.end());
+  rows.insert(rows.end(), choice_rows.begin(), choice_rows.end());
   const int weights =
       std::accumulate(rows.begin(), rows.end(), 0, [](int sum, const growth_row& row) { return sum + row.weight; });
   const int wanted = r.pick(5, 45);
