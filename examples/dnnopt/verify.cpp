@@ -7,6 +7,7 @@
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
 #include <dnnopt/onnx/test_data.hpp>
 
+#include "rounding_steps.hpp"
 #include "support.hpp"
 
 namespace tool {
@@ -16,7 +17,8 @@ namespace {
 struct difference {
   double absolute = 0;  ///< largest |got - expected|
   double relative = 0;  ///< the same over the largest magnitude expected
-  bool equal = true;    ///< within the tolerance; integers exactly
+  bool equal = true;    ///< within the tolerance; integers exactly, codes but for a step
+  step_counts steps;    ///< of a quantized value
 };
 
 /// |got - expected| at most `relative` of the element and `absolute` of the tensor's largest magnitude together.
@@ -30,7 +32,9 @@ tolerance tolerance_of(const dnnopt::compile_options& compiling) {
   return dnnopt::stores_halves(compiling.precision) ? tolerance{0, 0.02} : tolerance{};
 }
 
-difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected, const tolerance& within) {
+/// `step`: what one code more is, for a quantized value.
+difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected, const tolerance& within,
+                   std::optional<double> step) {
   difference d;
   if (got.type() != expected.type() || got.dims() != expected.dims()) {
     d.absolute = d.relative = std::numeric_limits<double>::infinity();
@@ -56,10 +60,22 @@ difference compare(const dnnopt::tensor& got, const dnnopt::tensor& expected, co
     const double error =
         std::isfinite(a) && std::isfinite(e) ? std::fabs(a - e) : std::numeric_limits<double>::infinity();
     d.absolute = std::max(d.absolute, error);
-    if (!real || !(error <= within.relative * std::fabs(e) + within.absolute * magnitude)) d.equal = false;
+    if (real && error <= within.relative * std::fabs(e) + within.absolute * magnitude) continue;
+    if (!step) d.equal = false;
+    ++d.steps.differing;
+    d.steps.largest = std::max(d.steps.largest, step && *step > 0 ? error / *step : error);
   }
+  if (!step) d.steps = {};
+  if (step) d.steps.elements = count;
+  d.equal = d.equal && d.steps.within();
   d.relative = magnitude > 0 ? d.absolute / magnitude : d.absolute;
   return d;
+}
+
+std::string text_of(const step_counts& steps) {
+  if (steps.differing == 0) return "";
+  return ", " + std::to_string(steps.differing) + " of " + std::to_string(steps.elements) +
+         " quantized elements differ, by " + std::to_string(steps.largest) + " steps at most";
 }
 
 /// The first node, in execution order, whose output on the device differs from the reference: every intermediate value
@@ -82,13 +98,14 @@ std::string first_bad_node(const dnnopt::model& m, const dnnopt::compile_options
   reference.device = "reference";
   const dnnopt::named_tensors got = dnnopt::compile(all, plain).run(inputs);
   const dnnopt::named_tensors expected = dnnopt::compile(all, reference).run(inputs);
+  const std::vector<std::optional<double>> steps = rounding_steps(all.main);
   for (const dnnopt::node_id id : all.main.topological_order())
     for (const dnnopt::value_id out : all.main.node_at(id).outputs) {
       if (out == dnnopt::no_value) continue;
       const std::string& name = all.main.value_at(out).name;
       const dnnopt::tensor* a = got.find(name);
       const dnnopt::tensor* e = expected.find(name);
-      if (a != nullptr && e != nullptr && !compare(*a, *e, tolerance_of(compiling)).equal)
+      if (a != nullptr && e != nullptr && !compare(*a, *e, tolerance_of(compiling), steps[out]).equal)
         return all.main.node_at(id).name;
     }
   return {};
@@ -122,8 +139,11 @@ int verify(const options& o) {
   bool passed = got.size() == expected.size();
   double absolute = 0;
   double relative = 0;
+  step_counts steps;
+  const std::vector<std::optional<double>> quantized = rounding_steps(m.main);
   for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    const difference d = compare(got[i], expected[i], tolerance_of(compiling));
+    const difference d = compare(got[i], expected[i], tolerance_of(compiling), quantized[m.main.outputs()[i]]);
+    steps.add(d.steps);
     passed = passed && d.equal;
     absolute = std::max(absolute, d.absolute);
     relative = std::max(relative, d.relative);
@@ -133,13 +153,17 @@ int verify(const options& o) {
   // JSON has no infinity; a difference in shape or type, or a NaN on one side, prints as the largest number.
   result["max_abs_error"] = std::min(absolute, std::numeric_limits<double>::max());
   result["max_rel_error"] = std::min(relative, std::numeric_limits<double>::max());
+  if (steps.elements != 0)
+    result["steps"] = {{"elements", steps.elements},
+                       {"differing", steps.differing},
+                       {"largest", std::min(steps.largest, std::numeric_limits<double>::max())}};
   result["first_bad_node"] = nullptr;
   if (!passed) {
     const std::string bad = first_bad_node(m, compiling, inputs);
     if (!bad.empty()) result["first_bad_node"] = bad;
   }
   say(o, std::string(passed ? "passed" : "FAILED") + form_text(o) + ": largest error " + std::to_string(absolute) +
-             ", " + std::to_string(relative) + " of the largest magnitude" +
+             ", " + std::to_string(relative) + " of the largest magnitude" + text_of(steps) +
              (passed ? "" : ", first node that differs: " + result["first_bad_node"].dump()) + "\n");
   write_json(o, result);
   keep_programs(o, session);
