@@ -54,7 +54,7 @@ inline void draw_convolution_of_codes(operator_drawer& d) {
   d.op(scaled ? "QLinearConv" : "ConvInteger");
   const std::size_t spatial = d.rank(1, 3);
   const std::int64_t group = d.rarely(3) ? d.pick(2, 4) : 1;
-  const std::int64_t in = d.pick(1, 9), out = d.pick(1, 9);
+  const std::int64_t in = d.pick(1, 5), out = d.pick(1, 5);
   dim_list whole = d.dims(spatial + 2);
   whole[1] = group * in;
   for (std::size_t k = 2; k < whole.size(); ++k) whole[k] += d.rarely(6) ? 0 : 6;
