@@ -20,6 +20,17 @@ namespace tool {
 /// The share of a quantized value's elements that may be the code next to the expected one.
 inline constexpr double largest_share_of_steps = 0.01;
 
+/// How far the outputs of a model may be, by the root of the squares' sums, whose parts are all right.
+inline constexpr double largest_energy_of_steps = 0.05;
+
+/// Whether output `i` of a node is codes that the node rounds numbers to: all but DynamicQuantizeLinear's scale.
+[[nodiscard]] inline bool rounds_to_codes(const dnnopt::node& n, std::size_t i) {
+  using namespace dnnopt;
+  if (n.op == &op_row<ops::dynamic_quantize_linear_op>) return i != 1;
+  return n.op == &op_row<ops::quantize_linear_op> || n.op == &op_row<ops::qlinear_conv_op> ||
+         n.op == &op_row<ops::qlinear_matmul_op>;
+}
+
 /// What one code more is in each value: 1 where an operator that rounds to codes makes it, the scale (the largest of
 /// several) behind DequantizeLinear of such codes, and the same behind operators that move elements. Nothing for other
 /// values, those whose scale is no constant, and integers that count or index: they are held as floats and exactly.
@@ -32,10 +43,7 @@ inline constexpr double largest_share_of_steps = 0.01;
   for (const node_id id : g.topological_order()) {
     const node& n = g.node_at(id);
     std::optional<double> step;
-    if (n.op == &op_row<ops::quantize_linear_op> || n.op == &op_row<ops::qlinear_conv_op> ||
-        n.op == &op_row<ops::qlinear_matmul_op> || n.op == &op_row<ops::dynamic_quantize_linear_op>) {
-      step = 1;
-    } else if (n.op == &op_row<ops::dequantize_linear_op>) {
+    if (n.op == &op_row<ops::dequantize_linear_op>) {
       const value_facts& scale = g.facts(n.inputs[1]);
       if (!scale.is_constant() || !step_of(n, 0)) continue;
       step = 0;
@@ -46,10 +54,8 @@ inline constexpr double largest_share_of_steps = 0.01;
       for (std::size_t i = 1; step && n.op == &op_row<ops::concat_op> && i < n.inputs.size(); ++i)
         step = step_of(n, i) ? std::optional<double>(std::max(*step, *step_of(n, i))) : std::nullopt;
     }
-    // DynamicQuantizeLinear's scale is a float as any other.
     for (std::size_t i = 0; i < n.outputs.size(); ++i)
-      if (n.outputs[i] != no_value && !(i == 1 && n.op == &op_row<ops::dynamic_quantize_linear_op>))
-        steps[n.outputs[i]] = step;
+      if (n.outputs[i] != no_value) steps[n.outputs[i]] = rounds_to_codes(n, i) ? 1 : step;
   }
   return steps;
 }
@@ -72,5 +78,24 @@ struct step_counts {
   /// numbers themselves may be off by.
   [[nodiscard]] bool within() const { return largest <= 1.01 && (differing <= 1 || share() <= largest_share_of_steps); }
 };
+
+/// Codes of the graph that data decides, in execution order: what constants alone make is left out.
+[[nodiscard]] inline std::vector<dnnopt::value_id> computed_codes(const dnnopt::graph& g) {
+  using namespace dnnopt;
+  std::vector<value_id> codes;
+  std::vector<char> fixed(g.value_count());
+  for (value_id v = 0; v < g.value_count(); ++v) fixed[v] = g.facts(v).is_constant() ? 1 : 0;
+  for (const node_id id : g.topological_order()) {
+    const node& n = g.node_at(id);
+    const bool constant =
+        std::all_of(n.inputs.begin(), n.inputs.end(), [&](value_id v) { return v == no_value || fixed[v] != 0; });
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      if (n.outputs[i] == no_value) continue;
+      fixed[n.outputs[i]] = constant ? 1 : 0;
+      if (!constant && rounds_to_codes(n, i)) codes.push_back(n.outputs[i]);
+    }
+  }
+  return codes;
+}
 
 }  // namespace tool

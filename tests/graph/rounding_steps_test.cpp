@@ -62,6 +62,18 @@ TEST_CASE("a step of a quantized value is the scale of its codes") {
   for (const value_id held : {x, mixed, computed, index, exact, dynamic[1], unknown}) CHECK(!steps[held]);
 }
 
+TEST_CASE("codes are cut where data decides them") {
+  described_graph d;
+  const value_id x = d.g.add_input("x", dtype::float32, shape{4, 3});
+  const value_id step = d.number(0.25F);
+  const value_id weights = d.node("QuantizeLinear", {d.number(3.0F), step});
+  const value_id codes = d.node("QuantizeLinear", {x, step});
+  const value_id product =
+      d.node("Mul", {d.node("DequantizeLinear", {codes, step}), d.node("DequantizeLinear", {weights, step})});
+  const std::vector<value_id> dynamic = d.nodes("DynamicQuantizeLinear", {product}, 3);
+  CHECK(tool::computed_codes(d.g) == std::vector<value_id>{codes, dynamic[0], dynamic[2]});
+}
+
 TEST_CASE("few elements of a quantized value may be one step off") {
   CHECK(tool::step_counts{0, 0, 0}.within());
   CHECK(tool::step_counts{10, 1, 1}.within());
