@@ -1,8 +1,7 @@
 // Draws operators and graphs from seeds and compares a device, in every form of kernels, with the reference backend.
 //
 // usage: random_nets operators|graphs|mutants --first SEED --count N [--batch N] [--device SPEC] [--form FORM] [--row
-// NAME]
-// [--describe]
+// NAME] [--integer-dots NAME] [--describe]
 //
 // operators: one operator, at up to three shapes, --batch of them in a model; graphs: 5 to 60 operators, with symbolic
 // dims at several shapes in one session; mutants: such graphs after rewriting rules run backwards, which the reference
@@ -34,6 +33,7 @@ struct arguments {
   std::uint64_t batch = 8;
   std::string device = "opencl";
   std::string row;
+  std::string integer_dots = "automatic";
   std::vector<dnnopt::kernel_form> forms{dnnopt::kernel_form::vectors, dnnopt::kernel_form::groups};
   bool describe = false;
 };
@@ -60,6 +60,8 @@ arguments parsed(int count, char** texts) {
       a.device = value;
     else if (flag == "--row")
       a.row = value;
+    else if (flag == "--integer-dots")
+      a.integer_dots = value;
     else if (flag == "--form")
       a.forms = {dnnopt::find_kernel_form(value).value()};
     else
@@ -74,6 +76,7 @@ int operators(const arguments& a) {
   programs.on_disk = false;
   testing::case_checker checker(std::make_shared<dnnopt::opened_device>(a.device, programs), a.forms,
                                 [](const std::string& line) { std::printf("FAULT %s\n", line.c_str()); });
+  checker.integer_dots = a.integer_dots;
   for (std::uint64_t at = a.first; at < a.first + a.count; at += a.batch) {
     const std::uint64_t count = std::min(a.batch, a.first + a.count - at);
     std::printf("at %llu %llu\n", static_cast<unsigned long long>(at), static_cast<unsigned long long>(count));
@@ -142,6 +145,7 @@ int graphs(const arguments& a, bool mutated) {
       dnnopt::compile_options options;
       options.opened = device;
       options.form = form;
+      options.integer_dots = a.integer_dots;
       checker.check(what + " --form " + std::string(dnnopt::name_of(form)), original, m, made.trials(), options);
       runs += made.trials().size();
     }

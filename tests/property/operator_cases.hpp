@@ -289,6 +289,7 @@ class case_checker {
   }
 
   case_counts counts;
+  std::string integer_dots = "automatic";  ///< what multiplies bytes, as in compile_options
 
  private:
   [[nodiscard]] std::optional<std::vector<tensor>> evaluated(const operator_case& one) const {
@@ -336,6 +337,7 @@ class case_checker {
       dnnopt::compile_options options;
       options.opened = device_;
       options.form = form;
+      options.integer_dots = integer_dots;
       dnnopt::session session = dnnopt::compile(m, options);
       for (std::size_t v = 0; v < variants; ++v) {
         dnnopt::named_tensors inputs;
