@@ -27,7 +27,9 @@ inline void draw_steps(operator_drawer& d, dtype stored, const dim_list& of, dou
 inline void draw_product_of_codes(operator_drawer& d) {
   const bool scaled = !d.rarely(3);
   d.op(scaled ? "QLinearMatMul" : "MatMulInteger");
-  const std::int64_t m = d.extent(), n = d.extent(), k = d.extent();
+  // Kernels of bytes work in panels, which only larger extents fill and leave a rest of.
+  const auto wide = [&] { return d.rarely(3) ? d.one_of<std::int64_t>({31, 33, 64, 70, 129}) : d.extent(); };
+  const std::int64_t m = d.extent(), n = wide(), k = wide();
   const dtype a = d.one_of({dtype::uint8, dtype::int8});
   const dtype b = d.one_of({dtype::uint8, dtype::int8});
   const dim_list batch = d.dims(d.rank(0, 2));
@@ -54,7 +56,9 @@ inline void draw_convolution_of_codes(operator_drawer& d) {
   d.op(scaled ? "QLinearConv" : "ConvInteger");
   const std::size_t spatial = d.rank(1, 3);
   const std::int64_t group = d.rarely(3) ? d.pick(2, 4) : 1;
-  const std::int64_t in = d.pick(1, 5), out = d.pick(1, 5);
+  const bool wide = group == 1 && spatial < 3 && d.rarely(3);
+  const std::int64_t in = wide ? d.one_of<std::int64_t>({8, 15, 16, 33}) : d.pick(1, 5);
+  const std::int64_t out = wide ? d.one_of<std::int64_t>({16, 31, 32, 40}) : d.pick(1, 5);
   dim_list whole = d.dims(spatial + 2);
   whole[1] = group * in;
   for (std::size_t k = 2; k < whole.size(); ++k) whole[k] += d.rarely(6) ? 0 : 6;
