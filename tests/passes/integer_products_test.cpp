@@ -232,3 +232,19 @@ TEST_CASE("blocks store bytes, which each reader makes floats of") {
     CHECK(b.g.node_at(block.anchor).op->name == std::string("ConvInteger"));
   }
 }
+
+TEST_CASE("a block makes floats of its own bytes, though another stores them") {
+  // What runs alone reads memory, so that a block of its own stores the floats; what joined the block that computes the
+  // bytes must not wait for it.
+  const bool moved = GENERATE(false, true);
+  quantized_graph b;
+  const value_id scale = b.number(0.02F);
+  const value_id zero = b.constant(tensor::scalar<std::uint8_t>(117));
+  value_id x = b.floats(b.quantized_input({4, 6}, scale, zero), scale, zero);
+  if (moved) x = b.node("Reshape", {x, b.constant(tensor::of<std::int64_t>({3}, ints{1, 4, 6}))});
+  b.g.add_output(b.node("Tanh", {x}));
+  b.g.add_output(b.node("NonZero", {x}));
+  (void)rdp{}.run(b.g);
+  (void)fuse_blocks{}.run(b.g);
+  CHECK_NOTHROW(verify(b.g, fuse_blocks::name));
+}

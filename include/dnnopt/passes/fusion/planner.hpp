@@ -351,10 +351,11 @@ class planner {
   }
 
  private:
-  /// Whether `id` is a view, stored elsewhere, of something that block `b` computes: the block cannot wait for what
-  /// waits for it, so it computes the view for itself. `known` holds what is known of block `b`.
+  /// Whether `id` is a view of something that block `b` computes, or makes it wider element by element, and is stored
+  /// elsewhere: the block cannot wait for what waits for it, so it computes that for itself. `known` holds what is
+  /// known of block `b`.
   [[nodiscard]] bool views_own(node_id id, block_id b, std::unordered_map<node_id, bool>& known) const {
-    if (roles_[id] != role::view || owner_[id] == b) return false;
+    if ((roles_[id] != role::view && !widens_[id]) || owner_[id] == b) return false;
     if (const auto found = known.find(id); found != known.end()) return found->second;
     bool own = false;
     for (const value_id in : g_.node_at(id).inputs) {
