@@ -57,7 +57,8 @@ class anchor_joins {
       const block_id to = p.owner(reader);
       if (to == no_block || p.at(to).fixed || p.at(to).anchor != reader || !p.at(to).before.empty()) continue;
       const node& product = g.node_at(reader);
-      if (product.op->kind != computation_kind::matrix_product || !sums_floats(reader)) continue;
+      if (product.op->kind != computation_kind::matrix_product || product.inputs.size() < 2 || !sums_floats(reader))
+        continue;
       if (moved_from(product.inputs[0]) != n.outputs[0]) continue;
       const shape& rows = *g.facts(product.inputs[0]).dims;
       if (rows.empty() || !(rows.back() == dims.back()) || !g.facts(product.inputs[1]).is_constant()) continue;

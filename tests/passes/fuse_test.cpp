@@ -1,0 +1,37 @@
+// What fusion plans for pairs of operators that nearly are those that it joins.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/ops/standard.hpp>
+#include <dnnopt/passes/fuse.hpp>
+#include <dnnopt/passes/rdp.hpp>
+#include <dnnopt/passes/rewriting/edit.hpp>
+#include <dnnopt/passes/verify.hpp>
+
+#include "../support/noise.hpp"
+
+TEST_CASE("a normalization before a sum of one operand is a block of its own") {
+  using namespace dnnopt;
+  // Einsum is a product of matrices by its kind, also where it has no second one.
+  const std::string equation = GENERATE("bij->jb", "bij->bj", "bij,jk->bik");
+  CAPTURE(equation);
+  const op_set ops = standard_ops();
+  graph g;
+  const value_id x = g.add_input("x", dtype::float32, shape{3, 4, 6});
+  const value_id normalized = rewriting::append(g, ops.at("", "LayerNormalization"), "normalized",
+                                                {x, g.add_constant("scale", dnnopt::testing::noise({6}, 1))});
+  std::vector<value_id> read{normalized};
+  const bool product = equation.find(',') != std::string::npos;
+  if (product) read.push_back(g.add_constant("weights", dnnopt::testing::noise({6, 5}, 2)));
+  attribute_map attributes;
+  attributes.set("equation", equation);
+  g.add_output(rewriting::append(g, ops.at("", "Einsum"), "sum", read, std::move(attributes)));
+  (void)rdp{}.run(g);
+  (void)fuse_blocks{}.run(g);
+  CHECK(g.blocks().size() == (product ? 1 : 2));
+  CHECK_NOTHROW(verify(g, fuse_blocks::name));
+}
