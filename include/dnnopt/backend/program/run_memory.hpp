@@ -102,16 +102,17 @@ struct run_memory {
 
   std::vector<bool> late;
   std::vector<std::vector<value_id>> released;
+  std::vector<std::vector<std::size_t>> late_scratch;  ///< by step: scratch whose size only the run tells
   /// For values in the arena, the first value of the same region, whose buffer is theirs too: a kernel that writes over
   /// its input gets one buffer twice. Other values: themselves.
   std::vector<value_id> homes;
   std::vector<value_id> whole_run;  ///< expressions of dims that lie in the arena
 };
 
-/// Lifetimes over the program's steps and the arena for all sizes that `symbols` decide. Values whose size only the run
-/// tells stay outside and are allocated when they are made. Every plan is checked: no live value may be overwritten.
-/// `storages` are those of the program, which hold for all symbols. Errors: what memory::check_plan throws.
-/// Complexity: that of `planner` beyond O(V + E).
+/// Lifetimes over the program's steps and the arena for all sizes that `symbols` decide. Values and scratch whose size
+/// only the run tells stay outside and are allocated when a step comes to them. Every plan is checked: no live value may
+/// be overwritten. `storages` are those of the program, which hold for all symbols. Errors: what memory::check_plan
+/// throws. Complexity: that of `planner` beyond O(V + E).
 [[nodiscard]] inline run_memory plan_run_memory(const program& p, const program_storages& storages,
                                                 const symbol_values& symbols, std::size_t alignment,
                                                 const offset_planner& planner = plan_by_default) {
@@ -119,6 +120,7 @@ struct run_memory {
   run_memory result;
   result.late.assign(p.steps.size(), false);
   result.released.resize(p.steps.size());
+  result.late_scratch.resize(p.steps.size());
   result.homes.resize(g.value_count());
   for (value_id v = 0; v < g.value_count(); ++v) result.homes[v] = v;
 
@@ -167,9 +169,11 @@ struct run_memory {
     const program_storage& storage = storages.all[i];
     if (storage.role != storage_role::scratch) continue;
     const auto bytes = known_bytes(storage.bytes);
-    if (!bytes)
-      throw error(errc::unsupported,
-                  "scratch memory of node '" + g.node_at(storage.scratch_of).name + "' depends on data");
+    if (!bytes) {
+      result.late[step_of[storage.scratch_of]] = true;
+      result.late_scratch[step_of[storage.scratch_of]].push_back(storage.scratch);
+      continue;
+    }
     planned_value planned;
     planned.step = step_of[storage.scratch_of];
     planned.scratch = storage.scratch;

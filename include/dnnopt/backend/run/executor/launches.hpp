@@ -63,10 +63,16 @@ inline void opencl_executor::upload_waiting(run_state& state, const placed_node&
 
 inline argument_memory opencl_executor::memory_of(run_state& state, std::size_t s,
                                                   const codegen::pointer_argument& pointer) {
-  if (pointer.held == no_value)
-    return program_->steps[s].lowered.scratch.at(pointer.scratch).persistent
-               ? weights_.packed(s, pointer.scratch)
-               : argument_memory(state.own.scratch[s].at(pointer.scratch));
+  if (pointer.held == no_value) {
+    const codegen::scratch_buffer& scratch = program_->steps[s].lowered.scratch.at(pointer.scratch);
+    if (scratch.persistent) return weights_.packed(s, pointer.scratch);
+    opencl::device_buffer& buffer = state.own.scratch[s].at(pointer.scratch);
+    // What a failed run of a smaller size left behind is too small.
+    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(scratch.bytes.evaluate(state.symbols), 1));
+    if (buffer.empty() || buffer.bytes() < bytes)
+      buffer = late_buffer(state, bytes, program_->g->node_at(program_->steps[s].id).name);
+    return argument_memory(buffer);
+  }
   if (pointer.object != memory_object::buffer) {
     const auto shared = image_memory_.object_of.find(pointer.held);
     return shared == image_memory_.object_of.end() ? image_of(pointer.held) : images_[shared->second];

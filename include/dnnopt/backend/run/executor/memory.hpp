@@ -221,6 +221,9 @@ inline opencl::device_buffer opencl_executor::late_buffer(run_state& state, std:
 }
 
 inline void opencl_executor::release_after(run_state& state, std::size_t s) {
+  for (const std::size_t late : state.own.memory.late_scratch[s])
+    if (opencl::device_buffer& buffer = state.own.scratch[s].at(late); !buffer.empty())
+      state.pending.buffers.push_back(std::exchange(buffer, opencl::device_buffer()));
   for (const value_id v : state.own.memory.released_after(s)) {
     state.handed.erase(v);
     if (!state.own.buffers[v].empty())
