@@ -110,8 +110,8 @@ struct run_memory {
 };
 
 /// Lifetimes over the program's steps and the arena for all sizes that `symbols` decide. Values and scratch whose size
-/// only the run tells stay outside and are allocated when a step comes to them. Every plan is checked: no live value may
-/// be overwritten. `storages` are those of the program, which hold for all symbols. Errors: what memory::check_plan
+/// only the run tells stay outside and are allocated when a step comes to them. Every plan is checked: no live value
+/// may be overwritten. `storages` are those of the program, which hold for all symbols. Errors: what memory::check_plan
 /// throws. Complexity: that of `planner` beyond O(V + E).
 [[nodiscard]] inline run_memory plan_run_memory(const program& p, const program_storages& storages,
                                                 const symbol_values& symbols, std::size_t alignment,
