@@ -3,6 +3,7 @@
 #ifndef DNNOPT_INDEX_EXPR_HPP
 #define DNNOPT_INDEX_EXPR_HPP
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -30,6 +31,21 @@ inline constexpr std::int64_t unbounded = std::int64_t{1} << 62;
 /// The kinds of expression nodes. `sum` holds a constant and terms coefficient * atom; every other node is an atom.
 enum class expr_op : std::uint8_t { constant, symbol, sum, product, floordiv, mod, min, max };
 
+/// What a symbol stands for. It is told where the symbol is made and never follows from how its name is spelled.
+enum class symbol_kind : std::uint8_t {
+  dim,       ///< a dim that the model declares: of an input, or of a value whose operator does not tell it
+  part,      ///< such a dim within a stated range, divided by what the dim is a multiple of
+  data_dim,  ///< a dim of an operator's output that only the data of a run decide
+  body_dim,  ///< a dim in a body of control flow that the node outside does not tell, or that turns change
+  turn,      ///< the number of a body's turn
+  index      ///< an index of an element
+};
+
+/// Whether symbols of that kind get their values only while a run computes, and not from the shapes of its inputs.
+[[nodiscard]] constexpr bool is_decided_in_runs(symbol_kind kind) noexcept {
+  return kind == symbol_kind::data_dim || kind == symbol_kind::body_dim || kind == symbol_kind::turn;
+}
+
 /// Inclusive bounds of a value.
 struct expr_range {
   std::int64_t low = -unbounded;
@@ -49,6 +65,7 @@ struct linear_term {
 
 struct expr_node {
   expr_op op = expr_op::constant;
+  symbol_kind kind = symbol_kind::dim;    // symbol only
   std::int64_t value = 0;                 // sum: its constant; symbol: its number
   std::vector<linear_term> terms;         // sum only, sorted by precedes
   std::vector<const expr_node*> factors;  // product only, sorted by precedes
@@ -126,6 +143,8 @@ class index_expr {
   [[nodiscard]] std::optional<std::uint32_t> as_symbol() const {
     return op() == expr_op::symbol ? std::optional(static_cast<std::uint32_t>(node_->value)) : std::nullopt;
   }
+  /// What a symbol stands for. Precondition: as_symbol().
+  [[nodiscard]] symbol_kind kind() const noexcept { return node_->kind; }
   /// Inclusive bounds that hold for all values of the symbols within their ranges.
   [[nodiscard]] expr_range range() const { return node_ == nullptr ? expr_range{constant_, constant_} : node_->range; }
   /// Operators and operands of the expression written out in full: 1 for constants and symbols. Shared parts count each
@@ -191,10 +210,21 @@ class expr_context {
   expr_context(const expr_context&) = delete;
   expr_context& operator=(const expr_context&) = delete;
 
-  /// The symbol of that name, made on first use with the range given then. A dim's range starts at 0.
-  [[nodiscard]] index_expr symbol(std::string_view name, expr_range range = {0, unbounded});
+  /// The symbol of that name, made on first use with the range and kind given then. A dim's range starts at 0.
+  [[nodiscard]] index_expr symbol(std::string_view name, expr_range range = {0, unbounded},
+                                  symbol_kind kind = symbol_kind::dim);
+  /// The dim along `axis` of output number `output` of the node that `scope` names, which data decide: made on first
+  /// use with the range given then, of kind data_dim. Its name, which is for messages, is "<scope>.<output>.<axis>", or
+  /// a new one that begins so where that is the name of another symbol.
+  [[nodiscard]] index_expr data_dim(std::string_view scope, std::size_t output, std::size_t axis,
+                                    expr_range range = {0, unbounded});
+  /// Whether `e` is the symbol that data_dim gives for these; makes none.
+  [[nodiscard]] bool is_data_dim(const index_expr& e, std::string_view scope, std::size_t output,
+                                 std::size_t axis) const;
   /// A symbol of a name not used before: `prefix` followed by a number.
   [[nodiscard]] index_expr fresh(std::string_view prefix, expr_range range = {0, unbounded});
+  /// The symbol of that number. Precondition: it is below symbol_count().
+  [[nodiscard]] index_expr symbol_at(std::uint32_t number) const;
   /// The number of the symbol of that name, or nothing.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
   [[nodiscard]] std::size_t symbol_count() const;
@@ -210,9 +240,16 @@ class expr_context {
     std::string name;
     const detail::expr_node* node;
   };
+  struct data_dim_key {
+    std::string scope;
+    std::size_t output;
+    std::size_t axis;
+    friend auto operator<=>(const data_dim_key&, const data_dim_key&) = default;
+  };
 
-  /// Preconditions of these two: the lock is held; the node is not known.
-  index_expr add_symbol(std::string_view name, expr_range range);
+  /// Preconditions of these: the lock is held; the node and the name are not known.
+  index_expr add_symbol(std::string_view name, expr_range range, symbol_kind kind);
+  index_expr add_fresh(std::string_view prefix, expr_range range, symbol_kind kind);
   const detail::expr_node* add(detail::expr_node node);
   const detail::expr_node* intern(detail::expr_node node);
   static std::size_t hash_of(const detail::expr_node& node);
@@ -223,6 +260,7 @@ class expr_context {
   std::unordered_multimap<std::size_t, const detail::expr_node*> interned_;
   std::deque<symbol_row> symbols_;
   std::map<std::string, std::uint32_t, std::less<>> by_name_;
+  std::map<data_dim_key, std::uint32_t> data_dims_;
   std::size_t fresh_ = 0;
 };
 

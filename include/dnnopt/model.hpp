@@ -137,6 +137,14 @@ namespace detail {
   return text.empty() ? "; there are none" : "; there are " + text;
 }
 
+/// The number of the symbolic dim of that name. Errors: invalid_argument where the model declares none.
+[[nodiscard]] inline std::uint32_t dim_of_model(const graph& g, const std::string& name) {
+  const auto symbol = g.expressions().find(name);
+  if (!symbol || g.expressions().symbol_at(*symbol).kind() != symbol_kind::dim)
+    throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'" + list_symbols(g));
+  return *symbol;
+}
+
 }  // namespace detail
 
 /// Replaces symbols of the graph's facts by numbers. Errors: invalid_argument for a name that no input has.
@@ -144,10 +152,8 @@ inline void bind_dims(graph& g, const dim_bindings& bindings) {
   if (bindings.empty()) return;
   std::map<std::uint32_t, std::int64_t> by_symbol;
   for (const auto& [name, number] : bindings) {
-    const auto symbol = g.expressions().find(name);
-    if (!symbol)
-      throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'" + detail::list_symbols(g));
-    by_symbol[*symbol] = number;
+    const std::uint32_t symbol = detail::dim_of_model(g, name);
+    by_symbol[symbol] = number;
   }
   detail::replace_symbols(g, [&](std::uint32_t symbol) -> std::optional<index_expr> {
     const auto found = by_symbol.find(symbol);
@@ -163,9 +169,7 @@ inline void bind_ranges(graph& g, const dim_ranges& ranges) {
   if (ranges.empty()) return;
   std::map<std::uint32_t, index_expr> by_symbol;
   for (const auto& [name, range] : ranges) {
-    const auto symbol = g.expressions().find(name);
-    if (!symbol)
-      throw error(errc::invalid_argument, "the model has no symbolic dim '" + name + "'" + detail::list_symbols(g));
+    const std::uint32_t symbol = detail::dim_of_model(g, name);
     const std::int64_t multiple = range.multiple;
     const std::string text = "the range of '" + name + "', " + std::to_string(range.low) + " to " +
                              std::to_string(range.high) + " in multiples of " + std::to_string(multiple) + ", ";
@@ -176,7 +180,7 @@ inline void bind_ranges(graph& g, const dim_ranges& ranges) {
     // A name for each range, for the expressions are shared with other sessions of the model.
     const std::string own = name + (multiple == 1 ? "" : "/" + std::to_string(multiple)) + " in " +
                             std::to_string(parts.low) + ":" + std::to_string(parts.high);
-    by_symbol.emplace(*symbol, g.expressions().symbol(own, parts) * multiple);
+    by_symbol.emplace(symbol, g.expressions().symbol(own, parts, symbol_kind::part) * multiple);
   }
   detail::replace_symbols(g, [&](std::uint32_t symbol) -> std::optional<index_expr> {
     const auto found = by_symbol.find(symbol);

@@ -56,10 +56,16 @@ TEST_CASE("a guard that is not settled for all values of the symbols is a reason
 
 TEST_CASE("a count of elements whose bound is no number has none") {
   chooser c;
-  // Names of dims that data decide hold a dot. Two bounds that are numbers, whose product is none; two without bound.
+  // Two bounds that are numbers, whose product is none; two without bound.
   const std::int64_t high = GENERATE(std::int64_t{1} << 60, unbounded);
-  const auto dim = [&](const char* name) { return c.g.expressions().symbol(name, {0, high}); };
-  CHECK_FALSE(codegen::bounded_count(c.g, c.input({dim("a.0"), dim("a.1")})));
+  const auto dim = [&](std::size_t axis) { return c.g.expressions().data_dim("a", 0, axis, {0, high}); };
+  CHECK_FALSE(codegen::bounded_count(c.g, c.input({dim(0), dim(1)})));
+}
+
+TEST_CASE("a dim that the model declares is known before the run, whatever its name") {
+  chooser c;
+  const index_expr dim = c.g.expressions().symbol("input.1_0");
+  CHECK(codegen::bounded_count(c.g, c.input({dim, 2})) == dim * 2);
 }
 
 TEST_CASE("rows of processors: as many for a work-item as are worth its launch") {

@@ -184,3 +184,21 @@ TEST_CASE("sizes that are cut and broadcast become what they are") {
   CHECK(min(min(x, 5), y) == min(min(x, y), 5));
   CHECK(min(min(x, 5), min(y, 3)) == min(min(x, y), 3));
 }
+
+TEST_CASE("what a symbol stands for does not follow from its name") {
+  expr_context context;
+  const index_expr declared = context.symbol("y.0.1");
+  const index_expr decided = context.data_dim("y", 0, 1, {0, 8});
+  CHECK(declared.kind() == symbol_kind::dim);
+  CHECK(decided.kind() == symbol_kind::data_dim);
+  CHECK_FALSE(declared == decided);
+  CHECK(decided == context.data_dim("y", 0, 1));
+  CHECK(context.is_data_dim(decided, "y", 0, 1));
+  CHECK_FALSE(context.is_data_dim(declared, "y", 0, 1));
+  CHECK_FALSE(context.is_data_dim(decided, "y", 1, 0));
+  CHECK_FALSE(context.is_data_dim(decided + 1, "y", 0, 1));
+  const std::size_t made = context.symbol_count();
+  CHECK_FALSE(context.is_data_dim(decided, "z", 0, 1));
+  CHECK(context.symbol_count() == made);
+  CHECK(to_string(context.data_dim("z", 0, 1)) == "z.0.1");
+}

@@ -281,8 +281,7 @@ DNNOPT_BODY void graph::learn_dims(value_id id, const shape& known) {
   for (std::size_t k = 0; k < known.size(); ++k) {
     const index_expr before = (*v.facts.dims)[k];
     if (before == known[k] || !before.as_symbol()) continue;
-    const std::string own = scope + "." + std::to_string(v.output_index) + "." + std::to_string(k);
-    if (before.context()->symbol_name(*before.as_symbol()) != own) continue;
+    if (!before.context()->is_data_dim(before, scope, v.output_index, k)) continue;
     const auto told = [&](const index_expr& symbol) { return symbol == before ? known[k] : symbol; };
     std::erase_if(guards_, [&](guard& one) {
       const std::uint32_t symbol = *before.as_symbol();

@@ -99,16 +99,36 @@ DNNOPT_BODY bool operator==(const symbol_values& a, const symbol_values& b) { re
 DNNOPT_BODY expr_context::expr_context() = default;
 DNNOPT_BODY expr_context::~expr_context() = default;
 
-DNNOPT_BODY index_expr expr_context::symbol(std::string_view name, expr_range range) {
+DNNOPT_BODY index_expr expr_context::symbol(std::string_view name, expr_range range, symbol_kind kind) {
   const std::lock_guard held(lock_);
   if (const auto found = by_name_.find(name); found != by_name_.end())
     return index_expr::from_node(symbols_[found->second].node);
-  return add_symbol(name, range);
+  return add_symbol(name, range, kind);
 }
-DNNOPT_BODY index_expr expr_context::add_symbol(std::string_view name, expr_range range) {
+DNNOPT_BODY index_expr expr_context::data_dim(std::string_view scope, std::size_t output, std::size_t axis,
+                                              expr_range range) {
+  const std::lock_guard held(lock_);
+  data_dim_key key{std::string(scope), output, axis};
+  if (const auto found = data_dims_.find(key); found != data_dims_.end())
+    return index_expr::from_node(symbols_[found->second].node);
+  const std::string name = key.scope + "." + std::to_string(output) + "." + std::to_string(axis);
+  const index_expr made = by_name_.contains(name) ? add_fresh(name, range, symbol_kind::data_dim)
+                                                  : add_symbol(name, range, symbol_kind::data_dim);
+  data_dims_.emplace(std::move(key), *made.as_symbol());
+  return made;
+}
+DNNOPT_BODY bool expr_context::is_data_dim(const index_expr& e, std::string_view scope, std::size_t output,
+                                           std::size_t axis) const {
+  if (!e.as_symbol() || e.kind() != symbol_kind::data_dim) return false;
+  const std::lock_guard held(lock_);
+  const auto found = data_dims_.find({std::string(scope), output, axis});
+  return found != data_dims_.end() && symbols_[found->second].node == e.node();
+}
+DNNOPT_BODY index_expr expr_context::add_symbol(std::string_view name, expr_range range, symbol_kind kind) {
   const auto number = static_cast<std::uint32_t>(symbols_.size());
   detail::expr_node node;
   node.op = expr_op::symbol;
+  node.kind = kind;
   node.value = number;
   node.range = range;
   const detail::expr_node* made = add(std::move(node));
@@ -118,10 +138,17 @@ DNNOPT_BODY index_expr expr_context::add_symbol(std::string_view name, expr_rang
 }
 DNNOPT_BODY index_expr expr_context::fresh(std::string_view prefix, expr_range range) {
   const std::lock_guard held(lock_);
+  return add_fresh(prefix, range, symbol_kind::dim);
+}
+DNNOPT_BODY index_expr expr_context::add_fresh(std::string_view prefix, expr_range range, symbol_kind kind) {
   std::string name;
   do name = std::string(prefix) + "_" + std::to_string(fresh_++);
   while (by_name_.contains(name));
-  return add_symbol(name, range);
+  return add_symbol(name, range, kind);
+}
+DNNOPT_BODY index_expr expr_context::symbol_at(std::uint32_t number) const {
+  const std::lock_guard held(lock_);
+  return index_expr::from_node(symbols_.at(number).node);
 }
 DNNOPT_BODY std::optional<std::uint32_t> expr_context::find(std::string_view name) const {
   const std::lock_guard held(lock_);

@@ -204,7 +204,7 @@ DNNOPT_BODY shape node_facts::broadcast_shapes(const shape& a, const shape& b) c
 }
 
 DNNOPT_BODY index_expr node_facts::data_dim(std::size_t output, std::size_t axis, expr_range range) const {
-  return expressions->symbol(std::string(scope) + "." + std::to_string(output) + "." + std::to_string(axis), range);
+  return expressions->data_dim(scope, output, axis, range);
 }
 #endif
 

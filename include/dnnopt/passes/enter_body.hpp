@@ -113,11 +113,14 @@ class fresh_dims {
     expressions_ = &outer.expressions();
   }
   [[nodiscard]] index_expr operator()(std::size_t input, std::size_t axis) {
-    const index_expr dim = expressions_->symbol(scope_ + std::to_string(input) + "." + std::to_string(axis));
+    const index_expr dim = expressions_->symbol(scope_ + std::to_string(input) + "." + std::to_string(axis),
+                                                {0, unbounded}, symbol_kind::body_dim);
     made_.insert(*dim.as_symbol());
     return dim;
   }
-  [[nodiscard]] index_expr turn() const { return expressions_->symbol(scope_ + "number"); }
+  [[nodiscard]] index_expr turn() const {
+    return expressions_->symbol(scope_ + "number", {0, unbounded}, symbol_kind::turn);
+  }
   [[nodiscard]] shape all(std::size_t input, std::size_t rank) {
     shape dims;
     for (std::size_t axis = 0; axis < rank; ++axis) dims.push_back((*this)(input, axis));

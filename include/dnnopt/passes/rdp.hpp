@@ -152,13 +152,6 @@ class rdp {
     return std::string(at == std::string_view::npos ? what : what.substr(at + 2));
   }
 
-  /// Whether a dim is a plain symbol that the data decides: "<value>.<output>.<axis>" or "unknown_<n>".
-  static bool is_free(const index_expr& dim) {
-    if (!dim.as_symbol()) return false;
-    const std::string& symbol = dim.context()->symbol_name(*dim.as_symbol());
-    return symbol.starts_with("unknown_");
-  }
-
   /// Replaces dims that only the file vouches for, now that the operator tells its own; whether they changed.
   static bool correct_declared(graph& g, value_id id, const value_facts& found, node_id by,
                                std::vector<warning>& warnings) {
@@ -212,7 +205,7 @@ class rdp {
         for (std::size_t k = 0; k < known.dims->size(); ++k) {
           index_expr& have = (*known.dims)[k];
           const index_expr& got = (*found.dims)[k];
-          if (have == got || is_free(got)) continue;
+          if (have == got) continue;
           if (have.is_constant() && got.is_constant())
             throw error(errc::contradiction, detail::describe(n) + " computes shape " + to_string(*found.dims) +
                                                  " for '" + g.value_at(id).name + "', which is known as " +
@@ -231,11 +224,10 @@ class rdp {
     return changed;
   }
 
-  /// Whether a node reads something of unknown rank or dims.
+  /// Whether a node reads something of unknown rank.
   static bool lacks_facts(const graph& g, const node& n) {
-    return std::any_of(n.inputs.begin(), n.inputs.end(), [&](value_id in) {
-      return in != no_value && (!g.facts(in).dims || has_free(*g.facts(in).dims));
-    });
+    return std::any_of(n.inputs.begin(), n.inputs.end(),
+                       [&](value_id in) { return in != no_value && !g.facts(in).dims; });
   }
 
   std::size_t backward(graph& g, sweeps& state) const {
@@ -264,20 +256,9 @@ class rdp {
           throw error(errc::contradiction, detail::describe(n) + " needs shape " + to_string(*inputs[i].dims) +
                                                " of '" + g.value_at(n.inputs[i]).name + "', which is " +
                                                to_string(*known.dims));
-        for (std::size_t k = 0; k < known.dims->size(); ++k)
-          if (is_free((*known.dims)[k]) && !is_free((*inputs[i].dims)[k]) &&
-              !((*known.dims)[k] == (*inputs[i].dims)[k])) {
-            (*known.dims)[k] = (*inputs[i].dims)[k];
-            make_due(g, n.inputs[i], state);
-            ++changed;
-          }
       }
     }
     return changed;
-  }
-
-  static bool has_free(const shape& dims) {
-    return std::any_of(dims.begin(), dims.end(), [](const index_expr& d) { return is_free(d); });
   }
 };
 

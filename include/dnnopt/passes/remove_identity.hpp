@@ -84,7 +84,8 @@ struct remove_identity {
       const std::int64_t last = r.high >= unbounded ? unbounded : (r.high > 0 ? r.high - 1 : 0);
       index.push_back(dims[k] == index_expr(1)
                           ? index_expr(0)
-                          : g.expressions().symbol("i" + std::to_string(k) + "<" + std::to_string(last), {0, last}));
+                          : g.expressions().symbol("i" + std::to_string(k) + "<" + std::to_string(last), {0, last},
+                                                   symbol_kind::index));
     }
     detail::single_piece view;
     if (!detail::state_view(view, *n.op, *facts, 0, index)) return std::nullopt;

@@ -46,8 +46,9 @@ inline void read_slices(const graph& outer, const node& n, const body_layout& l,
     if (const auto& slice_dims = body.facts(slice).dims; !facts.dims && slice_dims) {
       // The length along the axis is all that the slice does not tell.
       shape dims = *slice_dims;
-      dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(ops::axis_of(axes[k], dims.size() + 1, "Scan")),
-                  body.expressions().symbol(body.value_at(slice).name + ".length"));
+      dims.insert(
+          dims.begin() + static_cast<std::ptrdiff_t>(ops::axis_of(axes[k], dims.size() + 1, "Scan")),
+          body.expressions().symbol(body.value_at(slice).name + ".length", {0, unbounded}, symbol_kind::body_dim));
       facts.dims = std::move(dims);
     }
     body.facts(whole) = std::move(facts);

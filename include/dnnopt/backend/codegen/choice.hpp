@@ -42,8 +42,7 @@ struct choice_guard {
 [[nodiscard]] inline std::int64_t least_extent(const index_expr& extent) {
   symbol_values least;
   for (const std::uint32_t symbol : symbols_of(extent)) {
-    const index_expr one = extent.context()->symbol(extent.context()->symbol_name(symbol));
-    least.bind(symbol, std::max<std::int64_t>(one.range().low, 1));
+    least.bind(symbol, std::max<std::int64_t>(extent.context()->symbol_at(symbol).range().low, 1));
   }
   return extent.try_evaluate(least).value_or(0);
 }

@@ -48,7 +48,7 @@ inline void reorder_steps(program& p, std::span<const std::uint32_t> order) {
     if (storage.bytes) collect_symbols(*storage.bytes, symbols);
   const expr_context& context = p.g->expressions();
   const auto clipped = [&](std::uint32_t symbol, std::int64_t value) {
-    const expr_range range = p.g->expressions().symbol(context.symbol_name(symbol)).range();
+    const expr_range range = context.symbol_at(symbol).range();
     return std::clamp(value, std::max<std::int64_t>(range.low, 1), std::max<std::int64_t>(range.high, 1));
   };
   std::vector<symbol_values> scenarios;

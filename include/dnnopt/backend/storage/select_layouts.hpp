@@ -94,8 +94,9 @@ class pieces_of_input final : public view_builder {
   facts.scope = n.name;
   std::vector<index_expr> index;
   for (std::size_t d = 0; d < out.size(); ++d)
-    index.push_back(out[d] == index_expr(1) ? index_expr(0)
-                                            : expressions.symbol("i" + std::to_string(d), {0, out[d].constant() - 1}));
+    index.push_back(out[d] == index_expr(1)
+                        ? index_expr(0)
+                        : expressions.symbol("i" + std::to_string(d), {0, out[d].constant() - 1}, symbol_kind::index));
   const auto pieces_at = [&](std::span<const index_expr> at) {
     pieces_of_input pieces(slot);
     if (!state_view(pieces, *n.op, facts, 0, at)) pieces.pieces.clear();

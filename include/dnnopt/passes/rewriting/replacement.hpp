@@ -102,14 +102,14 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
   return true;
 }
 
-/// Whether dims tell no more of the value of that name than what its own node left to the data.
+/// Whether dims tell no more of a value, the first output of its node and of that name, than what the node left to the
+/// data.
 [[nodiscard]] inline bool dims_fit(const shape& made, const shape& replaced, const std::string& name) {
   if (made.size() != replaced.size()) return false;
   for (std::size_t k = 0; k < made.size(); ++k) {
     const index_expr& dim = replaced[k];
     if (made[k] == dim) continue;
-    if (!dim.as_symbol() || dim.context()->symbol_name(*dim.as_symbol()) != name + ".0." + std::to_string(k))
-      return false;
+    if (!dim.as_symbol() || !dim.context()->is_data_dim(dim, name, 0, k)) return false;
   }
   return true;
 }

@@ -24,8 +24,7 @@ namespace dnnopt::codegen {
   try {
     for (const index_expr& dim : *g.facts(v).dims)
       count *= substitute(dim, [&](const index_expr& symbol) {
-        // Only names of data_dim hold a dot.
-        if (g.expressions().symbol_name(*symbol.as_symbol()).find('.') == std::string::npos) return symbol;
+        if (!is_decided_in_runs(symbol.kind())) return symbol;
         bounded = bounded && symbol.range().high < unbounded;
         return index_expr(bounded ? symbol.range().high : 1);
       });
