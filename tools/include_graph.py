@@ -51,7 +51,6 @@ LONG_FILES = {
     "detail/index_expr_bodies.hpp": "the rules by which expressions are simplified, in one place",
     "memory/offsets/valley_search.hpp": "one search whose parts share its state",
     "onnx/build_graph.hpp": "one walk over a model's messages",
-    "onnx/export.hpp": "one walk over a graph",
     "onnx/model_proto.hpp": "a reader for each message of ONNX",
     "passes/fuse.hpp": "one pass; its rules stand in passes/fusion/",
     "profile/profiler.hpp": "one class whose threads share its state",

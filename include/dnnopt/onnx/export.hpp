@@ -2,16 +2,11 @@
 #ifndef DNNOPT_ONNX_EXPORT_HPP
 #define DNNOPT_ONNX_EXPORT_HPP
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -25,6 +20,7 @@
 
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/onnx/export_messages.hpp>
 #include <dnnopt/onnx/export_opset.hpp>
 #include <dnnopt/onnx/export_spread.hpp>
 #include <dnnopt/onnx/external_data.hpp>
@@ -45,20 +41,6 @@ struct export_options {
 };
 
 namespace onnx::detail {
-
-/// Elements as ONNX files hold them: those of 4 and 2 bits packed, lowest bits first.
-inline std::string file_bytes_of(const tensor& t) {
-  const auto from = t.bytes();
-  const unsigned bits = row_of(t.type()).packed_bits;
-  if (bits >= 8) return std::string(reinterpret_cast<const char*>(from.data()), from.size());
-  const unsigned per_byte = 8 / bits;
-  std::string packed((from.size() + per_byte - 1) / per_byte, '\0');
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const unsigned v = (std::to_integer<unsigned>(from[i]) & ((1u << bits) - 1)) << (bits * (i % per_byte));
-    packed[i / per_byte] = static_cast<char>(static_cast<unsigned char>(packed[i / per_byte]) | v);
-  }
-  return packed;
-}
 
 class exporter {
  public:
@@ -106,32 +88,10 @@ class exporter {
   // Exported names by value of one graph.
   using names_in = std::unordered_map<value_id, std::string>;
 
-  static std::string opset_entry(const std::string& domain, std::int64_t version) {
-    std::string entry;
-    protozero::pbf_writer fields(entry);
-    fields.add_string(1, domain);
-    fields.add_int64(2, version);
-    return entry;
-  }
-
   [[nodiscard]] std::filesystem::path data_path() const {
     std::filesystem::path p = path_;
     p += ".data";
     return p;
-  }
-
-  static void write_file(const std::filesystem::path& path, const std::vector<std::string>& parts) {
-    std::filesystem::path partial = path;
-    partial += ".partial";
-    {
-      std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-      for (const std::string& part : parts) out.write(part.data(), static_cast<std::streamsize>(part.size()));
-      out.close();
-      if (!out) throw error(errc::file_io, "cannot write '" + partial.string() + "'");
-    }
-    std::error_code failed;
-    std::filesystem::rename(partial, path, failed);
-    if (failed) throw error(errc::file_io, "cannot rename '" + partial.string() + "': " + failed.message());
   }
 
   [[nodiscard]] const external_reference* unchanged(const tensor& t) const {
@@ -205,71 +165,6 @@ class exporter {
     } else {
       out.add_bytes(9, file_bytes_of(t));
     }
-    return message;
-  }
-  static std::size_t file_size_of(const tensor& t) {
-    return (static_cast<std::size_t>(t.size()) * row_of(t.type()).packed_bits + 7) / 8;
-  }
-
-  // --- types ---
-
-  static std::string value_info(const value_facts& facts, const std::string& value_name) {
-    std::string message;
-    protozero::pbf_writer out(message);
-    out.add_string(1, value_name);
-    if (facts.kind == value_kind::map || facts.type == dtype::undefined) return message;
-    std::string type;
-    {
-      protozero::pbf_writer fields(type);
-      std::string content;
-      protozero::pbf_writer tensor_fields(content);
-      tensor_fields.add_int32(1, static_cast<std::int32_t>(facts.type));
-      if (facts.kind == value_kind::tensor && facts.dims) tensor_fields.add_message(2, shape_message(*facts.dims));
-      fields.add_message(1, content);
-    }
-    if (facts.kind != value_kind::tensor) {
-      std::string element;
-      protozero::pbf_writer(element).add_message(1, type);
-      type.clear();
-      protozero::pbf_writer(type).add_message(facts.kind == value_kind::sequence ? 4 : 9, element);
-    }
-    out.add_message(2, type);
-    return message;
-  }
-  static std::string shape_message(const shape& dims) {
-    std::string message;
-    protozero::pbf_writer out(message);
-    for (const index_expr& dim : dims) {
-      std::string one;
-      protozero::pbf_writer fields(one);
-      if (dim.is_constant())
-        fields.add_int64(1, dim.constant());
-      else
-        fields.add_string(2, to_string(dim));
-      out.add_message(1, one);
-    }
-    return message;
-  }
-  // A TypeProto from its text, as convert_attribute writes it.
-  static std::string type_message(std::string_view text) {
-    const auto inside = [&](std::string_view head) { return text.substr(head.size(), text.size() - head.size() - 1); };
-    std::string message;
-    protozero::pbf_writer out(message);
-    if (text.starts_with("tensor(")) {
-      const auto row = std::find_if(dtype_table.begin(), dtype_table.end(),
-                                    [&](const dtype_row& r) { return r.name == inside("tensor("); });
-      std::string content;
-      if (row != dtype_table.end()) protozero::pbf_writer(content).add_int32(1, static_cast<std::int32_t>(row->type));
-      out.add_message(1, content);
-      return message;
-    }
-    for (const auto& [head, field] :
-         {std::pair<std::string_view, protozero::pbf_tag_type>("seq(", 4), {"optional(", 9}})
-      if (text.starts_with(head)) {
-        std::string element;
-        protozero::pbf_writer(element).add_message(1, type_message(inside(head)));
-        out.add_message(field, element);
-      }
     return message;
   }
 
@@ -374,29 +269,8 @@ class exporter {
                           const std::vector<std::string>& inputs, std::string wanted,
                           const std::vector<std::pair<std::string, std::int64_t>>& numbers = {},
                           const std::vector<std::int64_t>& list = {}) {
-    std::string message;
-    protozero::pbf_writer fields(message);
-    for (const std::string& in : inputs) fields.add_string(1, in);
     std::string made = unique(std::move(wanted));
-    fields.add_string(2, made);
-    fields.add_string(4, std::string(op));
-    for (const auto& [key, number] : numbers) {
-      std::string held;
-      protozero::pbf_writer held_out(held);
-      held_out.add_string(1, key);
-      held_out.add_int64(3, number);
-      held_out.add_int32(20, 2);
-      fields.add_message(5, held);
-    }
-    if (!list.empty()) {
-      std::string held;
-      protozero::pbf_writer held_out(held);
-      held_out.add_string(1, "value_ints");
-      for (const std::int64_t i : list) held_out.add_int64(8, i);
-      held_out.add_int32(20, 7);
-      fields.add_message(5, held);
-    }
-    out.add_message(field, message);
+    out.add_message(field, plain_node(op, inputs, made, numbers, list));
     return made;
   }
 
@@ -421,15 +295,6 @@ class exporter {
       extents = write_plain(out, field, "Concat", parts, own + "_extents", {{"axis", 0}});
     }
     return write_plain(out, field, "Expand", {own, extents}, own + "_spread");
-  }
-
-  void write_identity(protozero::pbf_writer& out, const std::string& from, const std::string& to) {
-    std::string message;
-    protozero::pbf_writer fields(message);
-    fields.add_string(1, from);
-    fields.add_string(2, to);
-    fields.add_string(4, "Identity");
-    out.add_message(1, message);
   }
 
   void write_graph(std::string& target, const graph& g, names_in& scope, bool main, std::size_t formal = 0) {
@@ -464,7 +329,7 @@ class exporter {
       initialize(id);
       if (copied) {
         const std::string copy = unique(shown + "_output");
-        write_identity(node_out, shown, copy);
+        node_out.add_message(1, plain_node("Identity", {shown}, copy));
         shown = copy;
       }
       info_out.add_message(12, value_info(g.facts(id), shown));
@@ -506,17 +371,8 @@ class exporter {
         large.emplace_back(id, name(body, id, scope));
         return;
       }
-      std::string made;
-      protozero::pbf_writer fields(made);
-      fields.add_string(2, name(body, id, scope));
-      fields.add_string(4, "Constant");
-      std::string held;
-      protozero::pbf_writer held_out(held);
-      held_out.add_string(1, "value");
-      held_out.add_message(5, tensor_message(t, ""));
-      held_out.add_int32(20, 4);
-      fields.add_message(5, held);
-      node_out.add_message(7, made);
+      const std::string& own = name(body, id, scope);
+      node_out.add_message(7, constant_node(tensor_message(t, ""), own));
     };
     for (const node_id id : body.topological_order())
       for (const value_id v : body.node_at(id).inputs) constant(v);
@@ -528,12 +384,7 @@ class exporter {
       std::string shown_name = name(body, v, scope);
       if (!listed.insert(v).second || body.value_at(v).producer == no_node) {
         const std::string copy = unique(shown_name + "_output");
-        std::string made;
-        protozero::pbf_writer fields(made);
-        fields.add_string(1, shown_name);
-        fields.add_string(2, copy);
-        fields.add_string(4, "Identity");
-        node_out.add_message(7, made);
+        node_out.add_message(7, plain_node("Identity", {shown_name}, copy));
         shown_name = copy;
       }
       out.add_string(5, shown_name);
