@@ -55,7 +55,6 @@ LONG_FILES = {
     "passes/fuse.hpp": "one pass; its rules stand in passes/fusion/",
     "profile/profiler.hpp": "one class whose threads share its state",
     "reference/view.hpp": "a function for each operator that moves elements",
-    "zoo/plan_weights.hpp": "one rule for each reader of a weight",
 }
 
 

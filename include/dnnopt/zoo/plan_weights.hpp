@@ -8,145 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/graph.hpp>
-#include <dnnopt/onnx/external_data.hpp>
-#include <dnnopt/small_float.hpp>
 #include <dnnopt/zoo/distribution.hpp>
+#include <dnnopt/zoo/scalar_functions.hpp>
+#include <dnnopt/zoo/summed_terms.hpp>
+#include <dnnopt/zoo/tensor_distribution.hpp>
+#include <dnnopt/zoo/weight_plan.hpp>
 
-namespace dnnopt::onnx {
-
-/// What a weight does where it is read first.
-enum class weight_role : std::uint8_t { unread, factors, bias, scale, shift, mean, variance, table };
-
-/// How the elements of one weight are made: normal around `mean` with `deviation`.
-struct weight_plan {
-  weight_role role = weight_role::unread;
-  float mean = 0;
-  float deviation = 0.02f;
-  /// Where not 0: the factors of one output lie together, this many; they lose `center` times their own mean, and then
-  /// are scaled to have `deviation` exactly, so that narrow layers do not differ by chance.
-  std::int64_t row = 0;
-  float center = 0;
-};
-
-/// What the plan aims at.
-struct weight_targets {
-  double power = 1;              ///< variance of what a matrix product gives
-  double convolution_power = 4;  ///< the same for convolutions: where swish-like functions are near to linear pieces,
-                                 ///< so that a deviation does not grow from layer to layer
-  double score_power = 6;        ///< the same where a softmax over classes reads it: above thresholds of detectors
-  double linear_power = 0.25;    ///< the same for matrix products of a graph that normalizes nothing
-  double bias = 0.1;             ///< deviation of a bias over the deviation of what it is added to
-  double scale = 0.1;            ///< deviation of a scale around 1
-  double gate_power = 0.05;      ///< the same where only a gate (a sigmoid) reads it, which else would be shut or open
-  double plain_scale = 0.02;     ///< the same in a graph that normalizes nothing, where one scale serves many layers
-  double center = 0.3;           ///< how much of its mean a convolution's row of factors loses, so that what all inputs
-                                 ///< have in common (after rectifiers their mean) does not cover what tells them apart
-};
-
-namespace detail {
-
-/// f(x) of the element-wise operators with one input; null for others.
-using scalar_function = double (*)(double x, const attribute_map& attributes);
-struct scalar_row {
-  std::string_view name;
-  scalar_function f;
-};
-inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-inline constexpr scalar_row scalar_functions[] = {
-    {"Relu", [](double x, const attribute_map&) { return std::max(x, 0.0); }},
-    {"LeakyRelu",
-     [](double x, const attribute_map& a) { return x < 0 ? x * static_cast<double>(a.get_float("alpha", 0.01f)) : x; }},
-    {"Sigmoid", [](double x, const attribute_map&) { return sigmoid(x); }},
-    {"Tanh", [](double x, const attribute_map&) { return std::tanh(x); }},
-    {"Erf", [](double x, const attribute_map&) { return std::erf(x); }},
-    {"Exp", [](double x, const attribute_map&) { return std::exp(x); }},
-    {"Log", [](double x, const attribute_map&) { return std::log(std::max(x, 1e-6)); }},
-    {"Sqrt", [](double x, const attribute_map&) { return std::sqrt(std::max(x, 0.0)); }},
-    {"Reciprocal", [](double x, const attribute_map&) { return 1 / (std::abs(x) < 1e-6 ? 1e-6 : x); }},
-    {"Neg", [](double x, const attribute_map&) { return -x; }},
-    {"Abs", [](double x, const attribute_map&) { return std::abs(x); }},
-    {"Sin", [](double x, const attribute_map&) { return std::sin(x); }},
-    {"Cos", [](double x, const attribute_map&) { return std::cos(x); }},
-    {"Not", [](double x, const attribute_map&) { return 1 - x; }},
-    {"HardSigmoid",
-     [](double x, const attribute_map& a) {
-       return std::clamp(
-           static_cast<double>(a.get_float("alpha", 0.2f)) * x + static_cast<double>(a.get_float("beta", 0.5f)), 0.0,
-           1.0);
-     }},
-    {"HardSwish", [](double x, const attribute_map&) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
-    {"Swish",
-     [](double x, const attribute_map& a) { return x * sigmoid(static_cast<double>(a.get_float("alpha", 1)) * x); }},
-    {"Softplus", [](double x, const attribute_map&) { return std::log1p(std::exp(x)); }},
-    {"Mish", [](double x, const attribute_map&) { return x * std::tanh(std::log1p(std::exp(x))); }},
-    {"Gelu", [](double x, const attribute_map&) { return 0.5 * x * (1 + std::erf(x * 0.7071067811865476)); }},
-    {"Elu",
-     [](double x, const attribute_map& a) {
-       return x < 0 ? static_cast<double>(a.get_float("alpha", 1)) * std::expm1(x) : x;
-     }},
-    {"Selu",
-     [](double x, const attribute_map&) {
-       return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x);
-     }},
-};
-using pair_function = double (*)(double a, double b);
-struct pair_row {
-  std::string_view name;
-  pair_function f;
-};
-inline constexpr pair_row pair_functions[] = {
-    {"Add", [](double a, double b) { return a + b; }},
-    {"Sub", [](double a, double b) { return a - b; }},
-    {"Mul", [](double a, double b) { return a * b; }},
-    {"Div", [](double a, double b) { return a / (std::abs(b) < 1e-6 ? 1e-6 : b); }},
-    {"Pow", [](double a, double b) { return b == std::floor(b) ? std::pow(a, b) : std::pow(std::abs(a), b); }},
-    {"Max", [](double a, double b) { return std::max(a, b); }},
-    {"Min", [](double a, double b) { return std::min(a, b); }},
-    {"Sum", [](double a, double b) { return a + b; }},
-};
-
-/// Mean and variance of the elements of a constant; huge ones, which mask, do not count.
-inline distribution distribution_of(const tensor& t, std::uint64_t source) {
-  double sum = 0;
-  double squares = 0;
-  double count = 0;
-  const auto take = [&](double v) {
-    if (!(std::abs(v) < 1e4)) return;
-    sum += v;
-    squares += v * v;
-    ++count;
-  };
-  switch (t.type()) {
-    case dtype::float32:
-      for (const float v : t.data<float>()) take(static_cast<double>(v));
-      break;
-    case dtype::float64:
-      for (const double v : t.data<double>()) take(v);
-      break;
-    case dtype::float16:
-      for (const float16 v : t.data<float16>()) take(static_cast<double>(static_cast<float>(v)));
-      break;
-    case dtype::boolean:
-    case dtype::int64:
-    case dtype::int32:
-      for (const std::int64_t v : integers_of(t)) take(static_cast<double>(v));
-      break;
-    default:
-      break;
-  }
-  if (count == 0) return distribution(0.0);
-  const double mean = sum / count;
-  const double variance = squares / count - mean * mean;
-  return variance <= 1e-9 * mean * mean ? distribution(mean) : distribution(mean, variance, source);
-}
+namespace dnnopt::onnx::detail {
 
 /// Walks the graph once in order, keeps a distribution per value, and decides each weight where it is read first.
 /// Bodies of control flow are walked where their node stands, with what it hands them.
@@ -228,15 +102,6 @@ class weight_planner {
 
   [[nodiscard]] const shape* dims(value_id id) const {
     return id == no_value || !graph_.facts(id).dims ? nullptr : &*graph_.facts(id).dims;
-  }
-  // A dim as a number; a typical one where it is symbolic.
-  static double number(const index_expr& d) {
-    return d.as_constant() ? static_cast<double>(std::max<std::int64_t>(*d.as_constant(), 1)) : 64.0;
-  }
-  static double product(const shape& s, std::size_t from, std::size_t to) {
-    double p = 1;
-    for (std::size_t i = from; i < to && i < s.size(); ++i) p *= number(s[i]);
-    return p;
   }
   [[nodiscard]] double elements(value_id id) const {
     return dims(id) == nullptr ? 64.0 : product(*dims(id), 0, dims(id)->size());
@@ -345,7 +210,7 @@ class weight_planner {
   }
 
   void convolution(const node& n) {
-    const double terms = convolution_terms(n);
+    const double terms = convolution_terms(graph_, n);
     const value_id bias = n.inputs.size() > 2 ? n.inputs[2] : no_value;
     const shape* w = n.inputs.size() > 1 ? dims(n.inputs[1]) : nullptr;
     const bool rows = w != nullptr && is_static(*w) && w->size() > 2 && undecided(n.inputs[1]) && n.op->name == "Conv";
@@ -385,43 +250,6 @@ class weight_planner {
     // Rows of shares, as attention has them, give means over tokens; deep in a network these are alike but for little.
     if (std::abs(terms * a.mean() - 1) < 0.01 && !weight(n.inputs[1])) variance = std::max(variance, b.variance());
     add_bias(n, distribution(mean, variance, fresh()), bias);
-  }
-
-  // Taps of a convolution that fall into the input, on average over the output's positions, times channels.
-  [[nodiscard]] double convolution_terms(const node& n) const {
-    const shape* w = dims(n.inputs.size() > 1 ? n.inputs[1] : no_value);
-    const shape* x = dims(n.inputs[0]);
-    if (w == nullptr || w->size() < 2) return 64;
-    double terms = number((*w)[1]);
-    const std::size_t spatial = w->size() - 2;
-    // A transposed convolution has its input channels first and sees each tap only at every stride-th position.
-    const bool transposed = n.op->name == "ConvTranspose";
-    if (transposed)
-      terms = number((*w)[0]) / static_cast<double>(std::max<std::int64_t>(n.attributes.get_int("group", 1), 1));
-    const auto strides = n.attributes.get_ints("strides", std::vector<std::int64_t>(spatial, 1));
-    const auto pads = n.attributes.get_ints("pads", std::vector<std::int64_t>(2 * spatial, 0));
-    const auto dilations = n.attributes.get_ints("dilations", std::vector<std::int64_t>(spatial, 1));
-    for (std::size_t d = 0; d < spatial; ++d) {
-      const double taps = number((*w)[d + 2]);
-      const auto size = x != nullptr && x->size() == w->size() ? (*x)[d + 2].as_constant() : std::nullopt;
-      const auto out = dims(n.outputs[0]) != nullptr && dims(n.outputs[0])->size() == w->size()
-                           ? (*dims(n.outputs[0]))[d + 2].as_constant()
-                           : std::nullopt;
-      if (transposed) {
-        terms *= std::max(1.0, taps / static_cast<double>(std::max<std::int64_t>(strides[d], 1)));
-      } else if (!size || !out || *out <= 0 || *out > 4096 || n.attributes.contains("auto_pad")) {
-        terms *= taps;
-      } else {
-        std::int64_t inside = 0;
-        for (std::int64_t o = 0; o < *out; ++o)
-          for (std::int64_t k = 0; k < static_cast<std::int64_t>(taps); ++k) {
-            const std::int64_t at = o * strides[d] - pads[d] + k * dilations[d];
-            inside += static_cast<std::int64_t>(at >= 0 && at < *size);
-          }
-        terms *= std::max(static_cast<double>(inside) / static_cast<double>(*out), 1.0);
-      }
-    }
-    return terms;
   }
 
   void matrix_product(const node& n) {
@@ -479,27 +307,8 @@ class weight_planner {
     }
     distribution result = at(n.inputs[0]);
     for (std::size_t slot = 1; slot < n.inputs.size(); ++slot)
-      if (n.inputs[slot] != no_value) result = combine(result, at(n.inputs[slot]), row);
+      if (n.inputs[slot] != no_value) result = combine(result, at(n.inputs[slot]), row, fresh());
     set_all(n, result);
-  }
-
-  distribution combine(const distribution& a, const distribution& b, const pair_row& row) {
-    if (distribution::together(a, b)) return distribution::zip(a, b, row.f);
-    const double ma = a.mean();
-    const double mb = b.mean();
-    const double va = a.variance();
-    const double vb = b.variance();
-    if (row.name == "Sub") return distribution(ma - mb, va + vb, fresh());
-    if (row.name == "Mul") return distribution(ma * mb, va * vb + va * mb * mb + vb * ma * ma, fresh());
-    if (row.name == "Div" || row.name == "Pow") {
-      // The divisor is close to its mean (a deviation, a sum), or the quotient means nothing.
-      const double by = std::abs(mb) < 1e-6 ? std::sqrt(std::max(vb, 1e-6)) : mb;
-      return a.map([&](double x) { return row.f(x, by); });
-    }
-    if (row.name == "Max" || row.name == "Min")
-      return distribution((row.name == "Max" ? 1 : -1) * 0.56 * std::sqrt((va + vb) / 2) + (ma + mb) / 2,
-                          0.68 * (va + vb) / 2, fresh());
-    return distribution(ma + mb, va + vb, fresh());
   }
 
   // What a value is that takes its elements from several inputs.
@@ -626,8 +435,6 @@ class weight_planner {
   std::uint64_t sources_ = 0;
 };
 
-}  // namespace detail
-
-}  // namespace dnnopt::onnx
+}  // namespace dnnopt::onnx::detail
 
 #endif  // DNNOPT_ZOO_PLAN_WEIGHTS_HPP
