@@ -50,7 +50,6 @@ LONG_FILES = {
     "backend/program/program.hpp": "one structure and the function that makes it",
     "detail/index_expr_bodies.hpp": "the rules by which expressions are simplified, in one place",
     "memory/offsets/valley_search.hpp": "one search whose parts share its state",
-    "onnx/build_graph.hpp": "one walk over a model's messages",
     "onnx/model_proto.hpp": "a reader for each message of ONNX",
     "passes/fuse.hpp": "one pass; its rules stand in passes/fusion/",
     "profile/profiler.hpp": "one class whose threads share its state",

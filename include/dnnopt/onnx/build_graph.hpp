@@ -24,6 +24,7 @@
 #include <dnnopt/onnx/contrib/table.hpp>
 #include <dnnopt/onnx/convert_attribute.hpp>
 #include <dnnopt/onnx/expand_functions.hpp>
+#include <dnnopt/onnx/graph_scope.hpp>
 #include <dnnopt/onnx/import_options.hpp>
 #include <dnnopt/onnx/model_proto.hpp>
 #include <dnnopt/onnx/node_emitter.hpp>
@@ -78,7 +79,7 @@ class graph_builder {
                                  "the file has IR version " + std::to_string(*model_.ir_version) +
                                      " and states no opset; it counts as opset 1"});
     node_emitter emitter(ops_, g, nodes_left_, notes_.warnings);
-    scope main(emitter, nullptr);
+    detail::scope main(emitter, nullptr);
     main.opsets = model_.opsets;
     fill(main, *model_.graph);
     for (const std::string& name : overridden_)
@@ -98,33 +99,6 @@ class graph_builder {
     return {domain, name, overload};
   }
 
-  struct capture {
-    value_id outer;
-    value_id inner;
-  };
-
-  // The names that nodes of one graph, or of one inlined function call, may read.
-  struct scope {
-    scope(node_emitter& e, scope* outer_scope) : emitter(&e), outer(outer_scope) {}
-    node_emitter* emitter;
-    scope* outer;  // of the graph around this body; null for the main graph and for functions
-    std::unordered_map<std::string_view, value_id> names;
-    std::unordered_map<std::string_view, value_id> promised;  // a function's outputs: values that the caller made
-    std::unordered_map<std::string_view, const value_info_proto*> declared;
-    std::vector<capture> captures;
-    std::vector<opset_proto> opsets;
-    const attribute_map* arguments = nullptr;  // attributes of the function call
-    std::string prefix;
-    std::size_t depth = 0;
-  };
-
-  // A body whose inputs are not complete before its siblings' captures are known.
-  struct open_body {
-    std::string attribute;
-    std::shared_ptr<graph> body;
-    std::vector<capture> captures;
-  };
-
   static void check_opset(const opset_proto& o) {
     if (!o.domain.empty()) return;
     if (o.version < oldest_opset || o.version > newest_opset)
@@ -132,101 +106,9 @@ class graph_builder {
                                                std::to_string(oldest_opset) + " to " + std::to_string(newest_opset));
   }
 
-  // --- names ---
-
-  static std::optional<value_id> lookup(scope& s, std::string_view name) {
-    if (const auto found = s.names.find(name); found != s.names.end()) return found->second;
-    if (s.outer == nullptr) return std::nullopt;
-    const std::optional<value_id> outer = lookup(*s.outer, name);
-    if (!outer || *outer == no_value) return outer;
-    const value& captured = s.outer->emitter->target().value_at(*outer);
-    graph& g = s.emitter->target();
-    value_id inner = no_value;
-    if (captured.facts.is_constant()) {
-      inner = g.add_constant(captured.name, captured.facts.constant);
-    } else {
-      inner = g.add_value(captured.name);
-      g.facts(inner) = captured.facts;
-      s.captures.push_back({*outer, inner});
-    }
-    s.names.emplace(name, inner);
-    return inner;
-  }
-
-  value_id new_value(scope& s, std::string_view name) {
-    if (const auto found = s.promised.find(name); found != s.promised.end()) return found->second;
-    graph& g = s.emitter->target();
-    const value_id id = g.add_value(s.emitter->unique_name(s.prefix + std::string(name)));
-    if (const auto found = s.declared.find(name); found != s.declared.end()) apply_type(s, g.facts(id), *found->second);
-    return id;
-  }
-
-  static void define(scope& s, std::string_view name, value_id id, std::size_t position) {
-    if (!s.names.emplace(name, id).second)
-      throw error(errc::duplicate_name,
-                  "at byte " + std::to_string(position) + ": value '" + std::string(name) + "' is defined twice");
-  }
-
-  void apply_type(scope& s, value_facts& facts, const value_info_proto& info) {
-    graph& g = s.emitter->target();
-    const type_proto* type = &info.type;
-    using kind = type_proto::kind;
-    const auto bad = [&](const std::string& why) {
-      throw error(errc::malformed_model,
-                  "at byte " + std::to_string(info.position) + ": value '" + std::string(info.name) + "' " + why);
-    };
-    switch (type->held) {
-      case kind::none:
-        return;
-      case kind::tensor:
-        facts.kind = value_kind::tensor;
-        break;
-      case kind::sequence:
-        facts.kind = value_kind::sequence;
-        break;
-      case kind::optional:
-        facts.kind = value_kind::optional;
-        break;
-      case kind::map:
-        facts.kind = value_kind::map;
-        break;
-      case kind::sparse_tensor:
-        bad("has a sparse type");
-        break;
-      case kind::opaque:
-        bad("has an opaque type");
-        break;
-    }
-    if (facts.kind == value_kind::map) return;
-    while (type->element) type = type->element.get();
-    if (type->held != kind::tensor) return;
-    if (type->element_type < 0 || type->element_type >= static_cast<std::int64_t>(dtype_table.size()))
-      bad("has unknown element type " + std::to_string(type->element_type));
-    facts.type = static_cast<dtype>(type->element_type);
-    if (facts.kind != value_kind::tensor || !type->dims) return;
-    // Some exporters (Paddle2ONNX) name every dim that they do not know so: two of them are two dims.
-    constexpr std::string_view unknown_dim = "?";
-    shape dims;
-    for (const dim_proto& d : *type->dims) {
-      const bool negative = d.value && *d.value < 0;
-      if (negative)
-        s.emitter->warn(warning_code::negative_dim, std::string(info.name),
-                        "'" + std::string(info.name) + "' is declared with a dim of " + std::to_string(*d.value) +
-                            ", which counts as unknown");
-      if (d.value && !negative)
-        dims.emplace_back(*d.value);
-      else if (!d.param.empty() && d.param != unknown_dim)
-        dims.push_back(g.expressions().symbol(d.param));
-      else
-        dims.push_back(g.expressions().fresh(info.name));
-    }
-    facts.dims = std::move(dims);
-    check_element_count(std::string(info.name), *facts.dims);
-  }
-
   // --- graphs ---
 
-  void fill(scope& s, const graph_proto& proto) {
+  void fill(detail::scope& s, const graph_proto& proto) {
     graph& g = s.emitter->target();
     const bool is_main = s.outer == nullptr;
     for (const value_info_proto& v : proto.values) s.declared.emplace(v.name, &v);
@@ -242,7 +124,7 @@ class graph_builder {
         throw error(errc::duplicate_name, "at byte " + std::to_string(v.position) + ": graph input '" +
                                               std::string(v.name) + "' is listed twice");
       if (const auto initial = s.names.find(v.name); initial != s.names.end()) {
-        check_default(s, v, g.facts(initial->second));
+        detail::check_default(s, v, g.facts(initial->second));
         if (!is_main) continue;
         notes_.default_inputs.emplace_back(v.name);
         if (!is_overridden(v.name)) continue;
@@ -251,15 +133,15 @@ class graph_builder {
       if (is_main && v.type.held == type_proto::kind::none)
         throw error(errc::malformed_model, "at byte " + std::to_string(v.position) + ": graph input '" +
                                                std::string(v.name) + "' has no type");
-      const value_id id = new_value(s, v.name);
-      define(s, v.name, id, v.position);
-      inputs_of(g, id);
+      const value_id id = detail::new_value(s, v.name);
+      detail::define(s, v.name, id, v.position);
+      detail::add_to_inputs(g, id);
     }
     std::vector<std::string_view> wanted;
     for (const value_info_proto& v : proto.outputs) wanted.push_back(v.name);
     add_nodes(s, proto.nodes, wanted);
     for (const value_info_proto& v : proto.outputs) {
-      const std::optional<value_id> id = lookup(s, v.name);
+      const std::optional<value_id> id = detail::lookup(s, v.name);
       if (!id || *id == no_value)
         throw error(errc::missing_name, "at byte " + std::to_string(v.position) + ": nothing defines graph output '" +
                                             std::string(v.name) + "'");
@@ -268,7 +150,7 @@ class graph_builder {
   }
 
   // Of several initializers of one name the last one counts, as in ONNX Runtime; nothing reads one without a name.
-  void add_initializers(scope& s, const graph_proto& proto) {
+  void add_initializers(detail::scope& s, const graph_proto& proto) {
     std::unordered_map<std::string_view, std::size_t> last;
     std::vector<std::pair<std::string_view, std::function<tensor()>>> all;
     for (const tensor_proto& t : proto.initializers) all.emplace_back(t.name, [&] { return to_tensor(t, source_); });
@@ -302,29 +184,10 @@ class graph_builder {
     return true;
   }
 
-  static void inputs_of(graph& g, value_id id) {
-    std::vector<value_id> inputs = g.inputs();
-    inputs.push_back(id);
-    g.set_inputs(std::move(inputs));
-  }
-
-  void check_default(scope& s, const value_info_proto& info, const value_facts& initial) {
-    value_facts stated;
-    apply_type(s, stated, info);
-    if (stated.type != dtype::undefined && stated.type != initial.type)
-      throw error(errc::type_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" +
-                                           std::string(info.name) + "' is " + std::string(name_of(stated.type)) +
-                                           ", its initializer " + std::string(name_of(initial.type)));
-    if (stated.dims && stated.dims->size() != initial.dims->size())
-      throw error(errc::shape_mismatch, "at byte " + std::to_string(info.position) + ": graph input '" +
-                                            std::string(info.name) + "' is " + to_string(*stated.dims) +
-                                            ", its initializer " + to_string(*initial.dims));
-  }
-
   // --- nodes ---
 
   // Adds `nodes`, of which those count that lead to a name of `wanted`.
-  void add_nodes(scope& s, std::span<const node_proto> nodes, std::span<const std::string_view> wanted) {
+  void add_nodes(detail::scope& s, std::span<const node_proto> nodes, std::span<const std::string_view> wanted) {
     const std::vector<bool> live = live_nodes(nodes, wanted);
     const auto is_taken = [&s](std::string_view name) { return s.names.contains(name); };
     for (const std::size_t i : order_of(nodes, is_taken)) {
@@ -340,7 +203,7 @@ class graph_builder {
   }
 
   // Takes a node that leads to no output, and what was made for it since node `before`, out of the graph.
-  void leave_out(scope& s, const node_proto& n, node_id before, const error& why) {
+  void leave_out(detail::scope& s, const node_proto& n, node_id before, const error& why) {
     graph& g = s.emitter->target();
     for (auto id = static_cast<node_id>(g.node_limit()); id-- > before;) g.remove_node(id);
     for (const std::string_view name : n.outputs) s.names.erase(name);
@@ -349,7 +212,7 @@ class graph_builder {
                     where(n) + " leads to no output and is left out: " + text_of(why));
   }
 
-  void add_node(scope& s, const node_proto& proto) {
+  void add_node(detail::scope& s, const node_proto& proto) {
     pending_node n;
     n.domain = proto.domain;
     n.op_type = proto.op_type;
@@ -358,7 +221,7 @@ class graph_builder {
         n.inputs.push_back(no_value);
         continue;
       }
-      const std::optional<value_id> id = lookup(s, name);
+      const std::optional<value_id> id = detail::lookup(s, name);
       if (!id) throw error(errc::missing_name, "nothing defines input '" + std::string(name) + "'");
       n.inputs.push_back(*id);
     }
@@ -366,7 +229,7 @@ class graph_builder {
     const auto function = functions_.find(function_key(proto.domain, proto.op_type, proto.overload));
     if (function == functions_.end()) n.version = version_of(s, proto);
 
-    std::vector<open_body> bodies;
+    std::vector<detail::open_body> bodies;
     for (const attribute_proto& a : proto.attributes) {
       if (n.attributes.contains(a.name) ||
           std::any_of(bodies.begin(), bodies.end(), [&](const auto& b) { return b.attribute == a.name; }))
@@ -391,7 +254,7 @@ class graph_builder {
         n.outputs.push_back(no_value);
         continue;
       }
-      const value_id id = new_value(s, name);
+      const value_id id = detail::new_value(s, name);
       s.names.emplace(name, id);
       n.outputs.push_back(id);
     }
@@ -405,7 +268,7 @@ class graph_builder {
       inline_function(s, *function->second, n);
       return;
     }
-    close_bodies(s, bodies, n);
+    detail::close_bodies(s, bodies, n);
     emit(s, std::move(n));
   }
 
@@ -415,7 +278,7 @@ class graph_builder {
     return no_value;
   }
 
-  void emit(scope& s, pending_node n) {
+  void emit(detail::scope& s, pending_node n) {
     if (n.domain.empty()) {
       adapt_to_newest(n, *s.emitter);
       if (ops_.find(n.domain, n.op_type) == nullptr && expand_function(n, *s.emitter)) return;
@@ -451,7 +314,7 @@ class graph_builder {
     return text.empty() ? "" : text + "; ";
   }
 
-  std::int64_t version_of(const scope& s, const node_proto& n) const {
+  std::int64_t version_of(const detail::scope& s, const node_proto& n) const {
     for (const auto* opsets : {&s.opsets, &model_.opsets})
       for (const opset_proto& o : *opsets)
         if (o.domain == n.domain) return o.version;
@@ -460,11 +323,11 @@ class graph_builder {
     return 1;
   }
 
-  void add_constant(scope& s, const node_proto& proto, const pending_node& n) {
+  void add_constant(detail::scope& s, const node_proto& proto, const pending_node& n) {
     if (proto.outputs.size() != 1 || proto.outputs[0].empty() || !n.inputs.empty())
       throw error(errc::bad_arity, "a Constant has no input and one output");
     tensor content = constant_content(n.attributes);
-    const value_id id = new_value(s, proto.outputs[0]);
+    const value_id id = detail::new_value(s, proto.outputs[0]);
     const value_facts& stated = s.emitter->facts(id);
     if (stated.type != dtype::undefined && stated.type != content.type())
       throw error(errc::type_mismatch, "the constant is declared " + std::string(name_of(stated.type)) + " but is " +
@@ -476,12 +339,12 @@ class graph_builder {
 
   // --- bodies ---
 
-  open_body read_body(scope& s, const attribute_proto& a) {
-    open_body made{std::string(a.name), std::make_shared<graph>(s.emitter->target().shared_expressions()), {}};
+  detail::open_body read_body(detail::scope& s, const attribute_proto& a) {
+    detail::open_body made{std::string(a.name), std::make_shared<graph>(s.emitter->target().shared_expressions()), {}};
     if (s.depth >= limits_.nesting) throw error(errc::malformed_model, "graphs lie in each other too deep");
     made.body->name = a.g->name;
     node_emitter emitter(ops_, *made.body, nodes_left_, notes_.warnings, true);
-    scope inner(emitter, &s);
+    detail::scope inner(emitter, &s);
     inner.opsets = s.opsets;
     inner.arguments = s.arguments;
     inner.depth = s.depth + 1;
@@ -490,39 +353,9 @@ class graph_builder {
     return made;
   }
 
-  // Gives every body the same captured inputs in the same order, and the node those values as its last inputs.
-  static void close_bodies(const scope& s, std::vector<open_body>& bodies, pending_node& n) {
-    if (bodies.empty()) return;
-    std::vector<value_id> captured;
-    for (const open_body& b : bodies)
-      for (const capture& c : b.captures)
-        if (std::find(captured.begin(), captured.end(), c.outer) == captured.end()) captured.push_back(c.outer);
-    n.captured_begin = static_cast<std::uint32_t>(n.inputs.size());
-    n.inputs.insert(n.inputs.end(), captured.begin(), captured.end());
-    for (open_body& b : bodies) {
-      for (const value_id outer : captured) {
-        value_id inner = no_value;
-        for (const capture& c : b.captures)
-          if (c.outer == outer && inner == no_value) inner = c.inner;
-        if (inner == no_value) {
-          const value& v = s.emitter->target().value_at(outer);
-          inner = b.body->add_value(v.name);
-          b.body->facts(inner) = v.facts;
-        }
-        inputs_of(*b.body, inner);
-      }
-      // Two names of the body can stand for one outer value (a function's inputs); the first one serves both.
-      for (const capture& c : b.captures)
-        if (!b.body->is_input(c.inner))
-          for (const capture& same : b.captures)
-            if (same.outer == c.outer && b.body->is_input(same.inner)) b.body->replace_uses(c.inner, same.inner);
-      n.attributes.set(b.attribute, subgraph(std::move(b.body)));
-    }
-  }
-
   // --- functions ---
 
-  void inline_function(scope& caller, const function_proto& f, const pending_node& call) {
+  void inline_function(detail::scope& caller, const function_proto& f, const pending_node& call) {
     if (caller.depth >= limits_.nesting)
       throw error(errc::malformed_model,
                   "function '" + std::string(f.name) + "' calls itself, or calls lie in each other too deep");
@@ -534,12 +367,12 @@ class graph_builder {
       arguments.set(std::string(a.name), convert_attribute(a, source_));
     for (const auto& [name, held] : call.attributes) arguments.set(name, held);
 
-    scope s(*caller.emitter, nullptr);
+    detail::scope s(*caller.emitter, nullptr);
     s.opsets = f.opsets;
     s.arguments = &arguments;
     s.depth = caller.depth + 1;
     s.prefix = call.name + "/";
-    for (std::size_t i = 0; i < f.inputs.size(); ++i) define(s, f.inputs[i], call.input(i), f.position);
+    for (std::size_t i = 0; i < f.inputs.size(); ++i) detail::define(s, f.inputs[i], call.input(i), f.position);
     std::vector<std::pair<value_id, value_id>> passed_through;
     std::vector<std::string_view> wanted;
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
