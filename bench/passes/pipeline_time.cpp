@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 namespace {

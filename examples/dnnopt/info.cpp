@@ -2,7 +2,7 @@
 #include <map>
 
 #include <dnnopt/backend/codegen/lower.hpp>
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 
 #include "support.hpp"
 

@@ -11,7 +11,7 @@
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/measure/tuner.hpp>
 #include <dnnopt/backend/measure/tuning_store.hpp>
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/backend/storage/narrow.hpp>
 #include <dnnopt/session.hpp>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower.hpp>
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/onnx/import.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/passes/pipeline.hpp>

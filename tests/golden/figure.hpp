@@ -2,7 +2,7 @@
 #ifndef DNNOPT_TESTS_GOLDEN_FIGURE_HPP
 #define DNNOPT_TESTS_GOLDEN_FIGURE_HPP
 
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/index_expr_io.hpp>
 #include <dnnopt/ops/standard.hpp>

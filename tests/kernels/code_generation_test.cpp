@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/ops/mapping_table.hpp>
 
 using namespace dnnopt;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/matrix_step.hpp>
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/backend/storage/narrow.hpp>
 #include <dnnopt/session.hpp>
 

@@ -12,7 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include <dnnopt/backend/codegen/frames/sources.hpp>
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/backend/program/subgraphs.hpp>
 #include <dnnopt/ops/standard.hpp>
 #include <dnnopt/passes/pipeline.hpp>

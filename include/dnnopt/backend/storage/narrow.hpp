@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/small_float.hpp>
 
 namespace dnnopt {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/builder/texel_access.hpp>
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/backend/storage/narrow.hpp>
 #include <dnnopt/backend/storage/select_layouts.hpp>
 

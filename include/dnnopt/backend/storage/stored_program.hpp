@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/backend/storage/exchange_texels.hpp>
 #include <dnnopt/backend/storage/narrow.hpp>
 #include <dnnopt/backend/storage/pack.hpp>
