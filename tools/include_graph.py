@@ -50,7 +50,6 @@ LONG_FILES = {
     "detail/index_expr_bodies.hpp": "the rules by which expressions are simplified, in one place",
     "memory/offsets/valley_search.hpp": "one search whose parts share its state",
     "onnx/model_proto.hpp": "a reader for each message of ONNX",
-    "passes/fuse.hpp": "one pass; its rules stand in passes/fusion/",
     "profile/profiler.hpp": "one class whose threads share its state",
     "reference/view.hpp": "a function for each operator that moves elements",
 }

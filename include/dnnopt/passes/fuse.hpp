@@ -20,6 +20,7 @@
 #include <dnnopt/passes/fusion/join_judge.hpp>
 #include <dnnopt/passes/fusion/join_rules.hpp>
 #include <dnnopt/passes/fusion/planner.hpp>
+#include <dnnopt/passes/fusion/successor_joins.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
@@ -51,7 +52,7 @@ class fuse_blocks {
     work w(g, options, judge);
     // What must be stored of them is seen to with the views.
     if (options.prologues && options.views) w.leave_wide_results();
-    w.join_successors();
+    w.joins += fusion::successor_joins(g, w.p, w.derived).run();
     if (options.views) w.store_views_that_must_be();
     if (options.prologues) w.join_predecessors();
     if (options.prologues) w.joins += fusion::anchor_joins(g, w.p, w.derived).run();
@@ -106,114 +107,6 @@ class fuse_blocks {
                         [&](value_id in) { return in == no_value || g.facts(in).is_constant(); }))
           p.leave_to_readers(id);
       }
-    }
-
-    void join_successors() {
-      for (const node_id id : p.order()) {
-        if (p.role_at(id) != fusion::role::element || p.is_virtual(id)) continue;
-        if (g.node_at(id).op->kind != computation_kind::element_wise) continue;
-        join_producer(id);
-      }
-    }
-
-    /// Joins an element-wise node to the latest block that computes one of its operands and can go on with it.
-    void join_producer(node_id id) {
-      struct candidate {
-        block_id b;
-        fusion::planner::path way;
-        std::size_t slot;
-      };
-      std::vector<candidate> found;
-      const node& n = g.node_at(id);
-      for (std::size_t slot = 0; slot < n.inputs.size(); ++slot) {
-        if (n.inputs[slot] == no_value) continue;
-        const fusion::planner::path way = p.trace(n.inputs[slot]);
-        const block_id b = p.owner_of_value(way.root);
-        if (b != fusion::no_block) found.push_back({b, way, slot});
-      }
-      // Frames before expressions, late blocks before early ones: what comes later has all other operands at hand.
-      std::stable_sort(found.begin(), found.end(), [&](const candidate& x, const candidate& y) {
-        const bool anchored_x = p.at(x.b).anchor != no_node;
-        const bool anchored_y = p.at(y.b).anchor != no_node;
-        if (anchored_x != anchored_y) return anchored_x;
-        return p.at(x.b).last > p.at(y.b).last;
-      });
-      for (const candidate& c : found) {
-        const std::string why = reject(id, c.b, c.way, c.slot);
-        if (!why.empty()) {
-          p.remark(c.b, "'" + n.name + "' (" + std::string(n.op->name) + ") does not follow: " + why);
-          continue;
-        }
-        p.merge(p.owner(id), c.b);
-        if (p.at(c.b).anchor != no_node && derived.contains(c.way.root))
-          derived.emplace(n.outputs[0], c.way.last_view != no_node ? c.way.last_view : derived.at(c.way.root));
-        ++joins;
-        return;
-      }
-    }
-
-    [[nodiscard]] std::string reject(node_id id, block_id b, const fusion::planner::path& way, std::size_t slot) const {
-      const fusion::planner::block& to = p.at(b);
-      const node& n = g.node_at(id);
-      if (to.fixed) return "it runs alone";
-      if (!way.invertible) return "the view between has no inverse";
-      const bool anchored = to.anchor != no_node;
-      if (anchored && !fusion::takes_epilogue(g.node_at(to.anchor).op->kind)) return "the frame has no epilogue";
-      const facts_of_node facts(g, id);
-      const mapping_type own = mapping_of(*n.op, *facts, slot, 0);
-      if (fuse_verdict(anchored ? g.node_at(to.anchor).op->mapping : mapping_type::one_to_one, own) ==
-          fusion_verdict::never)
-        return "the pair of mapping types is not fused";
-      if (!same_extent(n.inputs[slot], n.outputs[0])) return "it spreads the operand over more elements";
-      if (!anchored && !same_count(to, n.outputs[0])) return "it has another number of elements";
-      // Whatever else the node reads of this block must be at the same index.
-      const node_id path_taken = way.last_view != no_node ? way.last_view : path_of(way.root);
-      std::vector<block_id> others;
-      for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-        if (n.inputs[i] == no_value) continue;
-        std::vector<value_id> sources;
-        p.stored_sources(n.inputs[i], sources);
-        bool from_anchor = false;
-        for (const value_id v : sources) {
-          const block_id owner = p.owner_of_value(v);
-          if (owner == b)
-            from_anchor = from_anchor || !anchored || derived.contains(v);
-          else if (owner != fusion::no_block)
-            others.push_back(owner);
-        }
-        if (!from_anchor) continue;
-        const fusion::planner::path other = p.trace(n.inputs[i]);
-        if (!other.invertible || p.owner_of_value(other.root) != b ||
-            (other.last_view != no_node ? other.last_view : path_of(other.root)) != path_taken)
-          return "it reads the block's result at two indices";
-        if (!same_extent(n.inputs[i], n.outputs[0])) return "it spreads the operand over more elements";
-      }
-      if (anchored && !derived.contains(way.root)) return "it reads what stands before the anchor";
-      for (const block_id source : p.size_sources_of(id)) others.push_back(source);
-      if (p.depends_on(others, b)) return "another operand depends on the block";
-      return p.reject_size(p.owner(id), b);
-    }
-
-    [[nodiscard]] node_id path_of(value_id v) const {
-      const auto found = derived.find(v);
-      return found == derived.end() ? no_node : found->second;
-    }
-    static fusion_verdict fuse_verdict(mapping_type first, mapping_type second) {
-      return dnnopt::fuse(first, second).verdict;
-    }
-    /// Whether two values have equal dims but for leading dims of 1.
-    [[nodiscard]] bool same_extent(value_id from, value_id to) const {
-      const shape& a = *g.facts(from).dims;
-      const shape& b = *g.facts(to).dims;
-      if (a.size() > b.size()) return false;
-      const std::size_t lead = b.size() - a.size();
-      for (std::size_t k = 0; k < b.size(); ++k)
-        if (k < lead ? !(b[k] == index_expr(1)) : !(a[k - lead] == b[k])) return false;
-      return true;
-    }
-    [[nodiscard]] bool same_count(const fusion::planner::block& b, value_id v) const {
-      const value_id own = g.node_at(b.members.back()).outputs[0];
-      return element_count(*g.facts(own).dims) == element_count(*g.facts(v).dims);
     }
 
     std::set<block_id> kept;  ///< blocks of views that end a long way: no reader computes them for itself
