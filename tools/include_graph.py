@@ -46,7 +46,6 @@ LONG_FILES = {
     "backend/measure/device_facts.hpp": "one function for each fact, and its kernel",
     "backend/measure/lone_kernels.hpp": "one measurement in its two ways",
     "backend/opencl/command_queue.hpp": "one class: every command passes it",
-    "detail/index_expr_bodies.hpp": "the rules by which expressions are simplified, in one place",
     "memory/offsets/valley_search.hpp": "one search whose parts share its state",
     "onnx/model_proto.hpp": "a reader for each message of ONNX",
     "profile/profiler.hpp": "one class whose threads share its state",

@@ -276,7 +276,10 @@ namespace detail {
 }  // namespace dnnopt
 
 #if DNNOPT_IMPLEMENT_GRAPH
-#include <dnnopt/detail/index_expr_bodies.hpp>
+#include <dnnopt/detail/index_expr_rules.hpp>
+#include <dnnopt/detail/index_expr_sums.hpp>
+#include <dnnopt/detail/index_expr_symbols.hpp>
+#include <dnnopt/detail/index_expr_walks.hpp>
 #endif
 
 #endif  // DNNOPT_INDEX_EXPR_HPP
