@@ -42,10 +42,6 @@ FULL_FOLDERS = {
 LONG_FILES = {
     "backend/codegen/builder/kernel_builder.hpp": "one class that writes a kernel; larger functions stand beside it",
     "backend/codegen/frames/products/matrix_panels.cl": "nine ways of packing in one frame; to be parted by them",
-    "backend/measure/check_kernels.hpp": "one measurement with its verdicts",
-    "backend/measure/device_facts.hpp": "one function for each fact, and its kernel",
-    "backend/measure/lone_kernels.hpp": "one measurement in its two ways",
-    "backend/opencl/command_queue.hpp": "one class: every command passes it",
     "memory/offsets/valley_search.hpp": "one search whose parts share its state",
     "onnx/model_proto.hpp": "a reader for each message of ONNX",
     "profile/profiler.hpp": "one class whose threads share its state",

@@ -2,7 +2,6 @@
 #ifndef DNNOPT_BACKEND_OPENCL_MEMORY_OBJECTS_HPP
 #define DNNOPT_BACKEND_OPENCL_MEMORY_OBJECTS_HPP
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
