@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <dnnopt/detail/index_expr_numbers.hpp>
 #include <dnnopt/error.hpp>

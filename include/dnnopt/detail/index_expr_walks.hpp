@@ -3,7 +3,6 @@
 #define DNNOPT_DETAIL_INDEX_EXPR_WALKS_HPP
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include <dnnopt/backend/measure/device_facts.hpp>
+#include <dnnopt/backend/measure/stored_facts.hpp>
 #include <dnnopt/backend/measure/dot_facts.hpp>
 #include <dnnopt/backend/measure/step_facts.hpp>
 #include <dnnopt/backend/opencl/context.hpp>

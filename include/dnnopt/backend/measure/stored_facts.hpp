@@ -2,31 +2,20 @@
 #ifndef DNNOPT_BACKEND_MEASURE_STORED_FACTS_HPP
 #define DNNOPT_BACKEND_MEASURE_STORED_FACTS_HPP
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <optional>
-#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <dnnopt/backend/measure/device_facts.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
-#include <dnnopt/backend/opencl/kernel_launch.hpp>
-#include <dnnopt/backend/opencl/program_cache.hpp>
-#include <dnnopt/backend/opencl/recording.hpp>
 #include <dnnopt/device_info.hpp>
-#include <dnnopt/small_float.hpp>
 
 namespace dnnopt::opencl {
 

@@ -3,26 +3,16 @@
 #define DNNOPT_BACKEND_MEASURE_RUNS_COPIED_KERNEL_RUN_HPP
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <random>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/backend/measure/event_timer.hpp>
 #include <dnnopt/backend/measure/kernel_injector.hpp>
-#include <dnnopt/backend/measure/profiled_run.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
-#include <dnnopt/backend/program/program.hpp>
 #include <dnnopt/backend/run/observer.hpp>
 #include <dnnopt/profile/clocks/host_clock.hpp>
-#include <dnnopt/profile/injected_copies.hpp>
-#include <dnnopt/profile/profiler.hpp>
-#include <dnnopt/profile/report/report.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
 namespace dnnopt {

@@ -5,23 +5,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <numeric>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <dnnopt/backend/measure/event_timer.hpp>
 #include <dnnopt/backend/measure/kernel_injector.hpp>
-#include <dnnopt/backend/measure/profiled_run.hpp>
 #include <dnnopt/backend/measure/runs/cache_sweep.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
-#include <dnnopt/backend/program/program.hpp>
 #include <dnnopt/backend/run/observer.hpp>
 #include <dnnopt/profile/clocks/host_clock.hpp>
-#include <dnnopt/profile/injected_copies.hpp>
-#include <dnnopt/profile/report/latency_table.hpp>
 #include <dnnopt/profile/statistics.hpp>
 
 namespace dnnopt {
