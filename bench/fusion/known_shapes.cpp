@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/lower.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
 #include <dnnopt/backend/program/subgraphs.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/passes/pass_table.hpp>
