@@ -25,7 +25,6 @@ LONG = {
     "backend/program/schedule.hpp: schedule_program": 118,
     "backend/program/storages.hpp: storages_of": 98,
     "backend/program/subgraphs.hpp: subgraphs_of": 90,
-    "backend/storage/exchange_texels.hpp: exchange_texels": 115,
     "backend/storage/pack.hpp: pack_storage": 147,
     "memory/memory_svg.hpp: draw_memory_plan": 175,
     "passes/recognition/recognize_attention.hpp: rewrite": 83,

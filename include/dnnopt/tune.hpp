@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/measure/device_lowering.hpp>
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/measure/tuner.hpp>
 #include <dnnopt/backend/measure/tuning_store.hpp>
-#include <dnnopt/backend/program/make_program.hpp>
-#include <dnnopt/backend/storage/narrow.hpp>
+#include <dnnopt/backend/program/lower_again.hpp>
+#include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/detail/placed_graph.hpp>
 #include <dnnopt/session.hpp>
 
 namespace dnnopt {
@@ -35,12 +35,21 @@ namespace detail {
                      [&](const auto& scratch) { return known(scratch.bytes); });
 }
 
+/// Whether the kernels of a step can be timed alone, on memory of their own: rows, of sizes that `symbols` tell.
+[[nodiscard]] inline bool can_tune(const program& p, const placed_node& step, const symbol_values& symbols) {
+  const auto is_image = [](const auto& scratch) { return scratch.image.object != memory_object::buffer; };
+  return !touches(*p.g, step, [&](value_id v) { return p.g->facts(v).texels.has_value(); }) &&
+         std::none_of(step.lowered.scratch.begin(), step.lowered.scratch.end(), is_image) &&
+         sizes_known(p, step, symbols);
+}
+
 }  // namespace detail
 
 /// Searches kernel configurations for the shape classes of `source` and keeps what is faster in `store`, under the
 /// device and form that `options` name; hand the store to compile as compile_options::tuned. `inputs` bind symbolic
-/// dims (their contents do not matter: times do not depend on them). Precondition: the device is an OpenCL device.
-/// Errors: invalid_argument for the reference backend; those of compile; missing_input, shape_mismatch.
+/// dims (their contents do not matter: times do not depend on them). What holds texels is not tuned. Precondition: the
+/// device is an OpenCL device. Errors: invalid_argument for the reference backend; those of compile; missing_input,
+/// shape_mismatch.
 [[nodiscard]] inline tuning_result tune(const model& source, compile_options options, const named_tensors& inputs,
                                         const tuner_options& search, tuning_store& store) {
   if (options.device == "reference")
@@ -49,7 +58,7 @@ namespace detail {
   opencl::context& where = options.opened->context;
   options.integer_products = computes_in_integers(*options.opened, source.main, options.form, options.integer_dots);
   compile_report report;
-  std::shared_ptr<const graph> optimized = std::make_shared<const graph>(optimize(source, options, report));
+  const auto optimized = std::make_shared<const graph>(optimize(source, options, report));
   symbol_values symbols;
   for (const value_id id : optimized->inputs()) {
     const value& v = optimized->value_at(id);
@@ -62,20 +71,14 @@ namespace detail {
     for (std::size_t k = 0; k < given->rank(); ++k)
       if (const auto symbol = (*v.facts.dims)[k].as_symbol()) symbols.bind(*symbol, given->dims()[k]);
   }
-  const device_info seen = with_form(where.info(), options.form);
-  codegen::lower_options lowering = codegen::default_lower_options(&seen);
-  if (!seen.prefers_vectors() && holds_halves(*optimized, options.precision))
-    lowering.steps = half_steps_of(*options.opened, options.matrix_steps);
-  if (seen.prefers_vectors() && holds_bytes(*optimized))
-    lowering.dot = integer_dot_of(*options.opened, options.integer_dots);
-  lowering.half_products = options.precision == precision::fp16_arithmetic && where.info().fp16;
-  if (stores_halves(options.precision)) optimized = narrow_storage(optimized, lowering).g;
-  const program made = make_program(optimized, lowering, options.require_device);
+  const detail::placed_graph placed(*options.opened, optimized, options, nullptr, options.require_device);
+  const program& made = placed.maker->placed();
   std::vector<codegen::block_view> blocks;
   for (const placed_node& step : made.steps)
-    if (step.where == placement::device && detail::sizes_known(made, step, symbols))
-      blocks.push_back({*optimized, step.members, step.outputs, step.anchor});
-  return kernel_tuner(where, search).tune(blocks, lowering, symbols, store.table_of(seen));
+    if (step.where == placement::device && detail::can_tune(made, step, symbols))
+      blocks.push_back({*made.g, step.members, step.outputs, step.anchor});
+  return kernel_tuner(where, search)
+      .tune(blocks, placed.maker->options(), symbols, store.table_of(*placed.lowering.seen));
 }
 
 }  // namespace dnnopt

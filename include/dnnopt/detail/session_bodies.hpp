@@ -16,16 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/measure/device_lowering.hpp>
-#include <dnnopt/backend/measure/opened_device.hpp>
-#include <dnnopt/backend/program/program.hpp>
 #include <dnnopt/backend/program/structural_inputs.hpp>
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/backend/run/list_bodies.hpp>
 #include <dnnopt/backend/run/refused_work_groups.hpp>
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/backend/storage/fit_program.hpp>
-#include <dnnopt/backend/storage/stored_program.hpp>
+#include <dnnopt/detail/placed_graph.hpp>
 #include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
 #include <dnnopt/passes/rdp.hpp>
@@ -63,7 +60,7 @@ struct session::state {
 
   /// The general program's executor. Errors: those of compile.
   [[nodiscard]] opencl_executor& general_executor() {
-    if (!general.executor) general.executor = make_executor(general.optimized, options.require_device);
+    if (!general.executor) general.executor = make_executor(place(general.optimized, options.require_device));
     return *general.executor;
   }
 
@@ -92,14 +89,21 @@ struct session::state {
   void check_lawful(const named_tensors& inputs) const;
   [[nodiscard]] compiled& program_for(const named_tensors& inputs);
   [[nodiscard]] compiled specialize(const named_tensors& inputs);
-  [[nodiscard]] std::unique_ptr<opencl_executor> make_executor(const std::shared_ptr<const graph>& g,
-                                                               bool require_device, bool is_body = false);
+  [[nodiscard]] std::unique_ptr<detail::placed_graph> place(const std::shared_ptr<const graph>& g,
+                                                            bool require_device) {
+    return std::make_unique<detail::placed_graph>(*device, g, options, options.tuned.get(), require_device);
+  }
+  [[nodiscard]] std::unique_ptr<opencl_executor> make_executor(std::unique_ptr<detail::placed_graph> of,
+                                                               bool is_body = false);
+  /// The same of what was placed without asking for the device. Errors: no_kernel where it is asked for and lacks some.
+  [[nodiscard]] std::unique_ptr<opencl_executor> make_placed(std::unique_ptr<detail::placed_graph> of,
+                                                             const std::shared_ptr<const graph>& g,
+                                                             bool is_body = false) {
+    if (options.require_device && of->maker->placed().host_count() != 0) of = place(g, true);
+    return make_executor(std::move(of), is_body);
+  }
   [[nodiscard]] body_program make_body(const graph& outer, node_id id, std::string_view key, const body_entry& entry,
                                        bool may_be_exact);
-  [[nodiscard]] device_lowering lowering_of(const graph& g) const {
-    return lowering_for(*device, g, options.memory_objects, options.tuned.get(), options.texels, options.form,
-                        options.precision, options.matrix_steps, options.integer_dots);
-  }
 };
 
 DNNOPT_BODY session::session(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
@@ -263,18 +267,15 @@ inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_option
 
 }  // namespace detail
 
-DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const std::shared_ptr<const graph>& g,
-                                                                           bool require_device, bool is_body) {
-  device_lowering lowering = lowering_of(*g);
-  report.form = lowering.seen->form;
-  std::map<node_id, std::size_t> limits;
-  lowering.options.work_group_limits = &limits;
+DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(std::unique_ptr<detail::placed_graph> of,
+                                                                           bool is_body) {
+  report.form = of->lowering.seen->form;
+  report.lower_seconds += of->seconds;
   const std::uint64_t built_before = device->programs.figures().builds;
   std::unique_ptr<opencl_executor> made;
   // What a compiled kernel allows is known only once it is compiled: what is refused is lowered again.
   while (!made) {
-    fitted_program fitted = fit_program(g, options.precision, lowering.options, require_device, options.memory,
-                                        options.memory_limit, options.texels);
+    fitted_program fitted = fit_program(*of->maker, options.memory, options.memory_limit);
     report.lower_seconds += fitted.lower_seconds;
     if (!is_body) {  // a body has its own in its executor
       report.memory = fitted.memory;
@@ -290,11 +291,13 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(const
             return make_body(outer, id, key, entry, may_be_exact);
           });
     } catch (const work_groups_refused& refused) {
-      if (!lower_limits(limits, refused, *placed->g, report.smaller_work_groups)) throw;
+      if (!lower_limits(of->limits, refused, *placed->g, report.smaller_work_groups)) throw;
+      of->maker->follow_limits();
     }
     report.build_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - building).count();
   }
-  if (!is_body) report.storage.notes.insert(report.storage.notes.end(), lowering.notes.begin(), lowering.notes.end());
+  const std::vector<std::string>& found = of->lowering.notes;
+  if (!is_body) report.storage.notes.insert(report.storage.notes.end(), found.begin(), found.end());
   if (options.memory_objects != memory_objects::automatic)
     report.memory_objects = options.memory_objects;
   else if (report.storage.packed_values > 0)
@@ -317,13 +320,11 @@ DNNOPT_BODY body_program session::state::make_body(const graph& outer, node_id i
     add_new_warnings(report.warnings, pass.warnings);
   report.pass_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const auto optimized = std::make_shared<const graph>(std::move(body.g));
-  if (may_be_exact && detail::has_symbols(*optimized)) {
-    const device_lowering lowering = lowering_of(*optimized);
-    if (make_stored_program(optimized, options.precision, lowering.options, false).placed.host_count() != 0)
-      return {nullptr, std::move(body.arguments)};
-  }
+  auto placed = place(optimized, false);
+  if (may_be_exact && detail::has_symbols(*optimized) && placed->maker->placed().host_count() != 0)
+    return {nullptr, std::move(body.arguments)};
   ++report.body_programs;
-  return {make_executor(optimized, options.require_device, true), std::move(body.arguments)};
+  return {make_placed(std::move(placed), optimized, true), std::move(body.arguments)};
 }
 
 /// Checks the guards of the general graph and the ranges of its symbols, so that an error names symbols whatever
@@ -384,6 +385,7 @@ DNNOPT_BODY session::state::compiled session::state::specialize(const named_tens
         made.shapes[source->main.value_at(in).name] = given->dims();
   for (const auto& [name, dims] : made.shapes) bound.shapes[name] = dims;
   std::vector<std::string> wanted = report.specialized_inputs;
+  std::unique_ptr<detail::placed_graph> placed;
   while (true) {
     for (const std::string& name : wanted) made.fixed.emplace_back(name, inputs[name]);
     compile_report own;
@@ -391,15 +393,14 @@ DNNOPT_BODY session::state::compiled session::state::specialize(const named_tens
         detail::optimize_bound(detail::bound_graph(*source, bound, made.fixed), *source, bound, own));
     report.pass_seconds += own.pass_seconds;
     add_new_warnings(report.warnings, own.warnings);
-    const device_lowering lowering = lowering_of(*made.optimized);
-    wanted = structural_inputs_of_fallbacks(
-        make_stored_program(made.optimized, options.precision, lowering.options, false, options.texels).placed);
+    placed = place(made.optimized, false);
+    wanted = structural_inputs_of_fallbacks(placed->maker->placed());
     if (wanted.empty()) break;
     for (const std::string& name : wanted)
       if (std::ranges::find(report.specialized_inputs, name) == report.specialized_inputs.end())
         report.specialized_inputs.push_back(name);
   }
-  made.executor = make_executor(made.optimized, options.require_device);
+  made.executor = make_placed(std::move(placed), made.optimized);
   return made;
 }
 
@@ -431,15 +432,14 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   // a node that has a kernel for numbers alone gets one for the dims of a run.
   const bool open_dims = options.require_device && detail::has_symbols(*result->general.optimized);
   if (open_dims || !structural_inputs_of(*result->general.optimized, [](node_id) { return true; }).empty()) {
-    const device_lowering lowering = result->lowering_of(*result->general.optimized);
-    auto generally = std::make_shared<const program>(
-        make_stored_program(result->general.optimized, options.precision, lowering.options, false, options.texels)
-            .placed);
-    report.specialized_inputs = structural_inputs_of_fallbacks(*generally);
-    result->specializes_dims = open_dims && generally->host_count() > 0;
+    auto generally = result->place(result->general.optimized, false);
+    report.specialized_inputs = structural_inputs_of_fallbacks(generally->maker->placed());
+    result->specializes_dims = open_dims && generally->maker->placed().host_count() > 0;
     if (!report.specialized_inputs.empty() || result->specializes_dims) {
-      result->generally = std::move(generally);
+      result->generally = std::make_shared<const program>(generally->maker->placed());
       result->source = std::make_unique<model>(source);
+    } else {
+      result->general.executor = result->make_placed(std::move(generally), result->general.optimized);
     }
   }
   if (!result->specializes()) (void)result->general_executor();

@@ -12,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/builder/shared_text.hpp>
 #include <dnnopt/backend/codegen/lower.hpp>
 #include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/ops/state_view.hpp>
 #include <dnnopt/passes/enter_body.hpp>
@@ -61,6 +63,17 @@ namespace dnnopt::detail {
     ++walked;
   }
   return walked == members.size() ? std::optional<value_id>(at) : std::nullopt;
+}
+
+/// Whether lowering ended so because there is no kernel: other errors are of the graph or the device.
+[[nodiscard]] inline bool has_no_kernel(const error& e) noexcept {
+  return e.code() == errc::unsupported || e.code() == errc::shape_mismatch || e.code() == errc::unbound_symbol;
+}
+
+/// Sources would be most of a large program's memory, were equal ones not shared.
+inline void share_sources(codegen::lowered_node& made, codegen::text_pool& sources) {
+  for (auto* plans : {&made.prepare, &made.kernels})
+    for (codegen::kernel_plan& plan : *plans) plan.source = sources.shared(plan.source);
 }
 
 /// The kernels of a unit, in work-groups as large as its kernels were found to allow. Errors: those of codegen::lower.
@@ -121,11 +134,9 @@ class placer {
     return unit;
   }
 
-  /// The kernels of a unit. Sources would be most of a large program's memory, were equal ones not shared.
   [[nodiscard]] codegen::lowered_node lowered(const placed_node& unit) {
     codegen::lowered_node made = lower_unit(g_, unit, options_);
-    for (auto* plans : {&made.prepare, &made.kernels})
-      for (codegen::kernel_plan& plan : *plans) plan.source = sources_.shared(plan.source);
+    share_sources(made, sources_);
     return made;
   }
 
@@ -164,8 +175,7 @@ class placer {
           unit.lowered = lowered(unit);
           unit.where = placement::device;
         } catch (const error& e) {
-          if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol)
-            throw;
+          if (!has_no_kernel(e)) throw;
           failed_[b] = true;
           why_split_[v] = e.what();
           if (!block.before.empty() || !block.after.empty()) split(block, e.what());
@@ -258,7 +268,7 @@ class placer {
     try {
       unit.lowered = lowered(unit);
     } catch (const error& e) {
-      if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
+      if (!has_no_kernel(e)) throw;
       return false;
     }
     if (!unit.lowered.size) {
@@ -306,7 +316,7 @@ class placer {
       unit.lowered = lowered(unit);
       unit.where = placement::device;
     } catch (const error& e) {
-      if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
+      if (!has_no_kernel(e)) throw;
       unit.where = placement::host;
       unit.reason = e.what();
       refused += "\n  node '" + n.name + "' (" + std::string(n.op->name) + "): " + e.what();

@@ -3,7 +3,6 @@
 #ifndef DNNOPT_BACKEND_STORAGE_FIT_PROGRAM_HPP
 #define DNNOPT_BACKEND_STORAGE_FIT_PROGRAM_HPP
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -31,14 +30,12 @@ struct fitted_program {
 /// twice the memory of the weights, then none that takes more.
 inline constexpr std::array<double, 3> weight_growths{std::numeric_limits<double>::infinity(), 2, 1};
 
-/// make_stored_program and arrange_memory, for `limit` bytes of device memory (0: no limit). What does not fit is
-/// lowered again with smaller forms of its packed weights; the figures' notes name each step that took one.
-/// `how.weight_growth` bounds all attempts. Precondition: `how.device` is not null. Errors: theirs; memory_limit is
-/// that of the smallest forms.
-[[nodiscard]] inline fitted_program fit_program(const std::shared_ptr<const graph>& g, precision wanted,
-                                                const codegen::lower_options& how, bool require_device,
-                                                const memory_options& arranging, std::uint64_t limit,
-                                                const std::map<std::string, texel_layout>& exchanged = {}) {
+/// `maker`'s program with its memory arranged, for `limit` bytes of device memory (0: no limit). Where it does not fit,
+/// what packs weights is lowered again with smaller forms of them; the figures' notes name each step that took one. The
+/// maker's own options bound all attempts. Precondition: its device is not null. Errors: those of the maker and of
+/// arrange_memory; memory_limit is that of the smallest forms.
+[[nodiscard]] inline fitted_program fit_program(const stored_program_maker& maker, const memory_options& arranging,
+                                                std::uint64_t limit) {
   using clock = std::chrono::steady_clock;
   const auto packed_bytes = [](const program& p) {
     std::map<node_id, std::uint64_t> bytes;
@@ -51,17 +48,15 @@ inline constexpr std::array<double, 3> weight_growths{std::numeric_limits<double
   std::map<node_id, std::uint64_t> usual;  // packed bytes of the first attempt
   std::map<node_id, std::uint64_t> tried;  // of the last one
   for (const double growth : weight_growths) {
-    codegen::lower_options options = how;
-    options.weight_growth = std::min(how.weight_growth, growth);
     const clock::time_point begin = clock::now();
-    fitted_program made{make_stored_program(g, wanted, options, require_device, exchanged), {}, 0};
+    fitted_program made{refused ? maker.with_growth(growth) : maker.usual(), {}, 0};
     program& p = made.stored.placed;
     seconds += std::chrono::duration<double>(clock::now() - begin).count();
     std::map<node_id, std::uint64_t> bytes = packed_bytes(p);
     if (refused && bytes == tried) continue;
     try {
-      made.memory =
-          arrange_memory(p, how.device->base_address_alignment_bytes, arranging, static_cast<std::int64_t>(limit));
+      made.memory = arrange_memory(p, maker.options().device->base_address_alignment_bytes, arranging,
+                                   static_cast<std::int64_t>(limit));
     } catch (const error& e) {
       if (e.code() != errc::memory_limit) throw;
       if (!refused) usual = bytes;
@@ -80,6 +75,19 @@ inline constexpr std::array<double, 3> weight_growths{std::numeric_limits<double
     return made;
   }
   std::rethrow_exception(refused);
+}
+
+/// The same of a program that is made for it. Errors: those of make_stored_program too.
+[[nodiscard]] inline fitted_program fit_program(const std::shared_ptr<const graph>& g, precision wanted,
+                                                const codegen::lower_options& how, bool require_device,
+                                                const memory_options& arranging, std::uint64_t limit,
+                                                const std::map<std::string, texel_layout>& exchanged = {}) {
+  const auto begin = std::chrono::steady_clock::now();
+  const stored_program_maker maker(g, wanted, how, require_device, exchanged);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  fitted_program made = fit_program(maker, arranging, limit);
+  made.lower_seconds += seconds;
+  return made;
 }
 
 }  // namespace dnnopt

@@ -126,9 +126,8 @@ struct seen_outside {
 /// with elements beyond fp16's range, and products of two computed tensors. Intermediates beyond the range are stored
 /// as its end, +-65504, not as infinities. Precondition: the graph has its final form (its fusion plan stays). Errors:
 /// those of make_program. Complexity: one lowering of the graph, O(bytes of constants).
-[[nodiscard]] inline narrowed_graph narrow_storage(const std::shared_ptr<const graph>& g,
-                                                   const codegen::lower_options& options) {
-  const program wide = make_program(g, options, false);
+[[nodiscard]] inline narrowed_graph narrow_storage(const program& wide) {
+  const std::shared_ptr<const graph>& g = wide.g;
   detail::seen_outside seen = detail::roots_seen_outside(wide);
   std::vector<std::size_t> writers(g->value_count(), 0);
   for (const placed_node& step : wide.steps)
@@ -165,6 +164,12 @@ struct seen_outside {
   }
   result.g = std::move(copy);
   return result;
+}
+
+/// The same of a graph, which it lowers first.
+[[nodiscard]] inline narrowed_graph narrow_storage(const std::shared_ptr<const graph>& g,
+                                                   const codegen::lower_options& options) {
+  return narrow_storage(make_program(g, options, false));
 }
 
 }  // namespace dnnopt
