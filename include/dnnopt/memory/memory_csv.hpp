@@ -53,7 +53,7 @@ namespace detail {
 
 /// Reads `id,lower,upper,size[,alignment][,gaps][,offset][,hint]`: a header that names the columns in any order, then
 /// one row per buffer, lifetimes half-open (MiniMalloc, README). `start`/`end` are accepted for lower/upper and
-/// `buffer`/`buffer_id` for id. Hints are ignored: they do not change what a plan may be. Throws error(bad_file)
+/// `buffer`/`buffer_id` for id. Hints are ignored: they do not change what a plan may be. Errors: bad_file
 /// naming the line for a missing column, a non-integer, a row of another length, or a row with gaps (a buffer that is
 /// not needed for part of its lifetime; records here have none); records are validated.
 [[nodiscard]] inline named_usages read_usages_csv(std::string_view text) {

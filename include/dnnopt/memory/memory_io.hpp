@@ -19,7 +19,7 @@ namespace dnnopt::memory {
 
 /// Reads usage records: an array of records or an object with the array under `usage_records` (and an optional
 /// `alignment` of all). A record is `{"size", "first_task", "last_task"}` with both tasks inclusive (TensorFlow Lite)
-/// or `{"size", "lower", "upper"}` half-open; `id`, `alignment` and `offset` are optional. Throws error(bad_file)
+/// or `{"size", "lower", "upper"}` half-open; `id`, `alignment` and `offset` are optional. Errors: bad_file
 /// naming the record; records are validated.
 [[nodiscard]] inline named_usages usages_from_json(const nlohmann::json& document) {
   named_usages result;
@@ -74,7 +74,7 @@ namespace dnnopt::memory {
 }
 
 /// Reads records from the text of a file: JSON when its first character other than white space is `{` or `[`, else
-/// CSV. Throws error(bad_file).
+/// CSV. Errors: bad_file.
 [[nodiscard]] inline named_usages read_usages(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) throw error(errc::bad_file, "usage records: the file is empty");
@@ -131,7 +131,7 @@ namespace dnnopt::memory {
   return document;
 }
 
-/// Adds plans as plans_to_json writes them. Whether one fits is checked when it is looked up. Throws error(bad_file).
+/// Adds plans as plans_to_json writes them. Whether one fits is checked when it is looked up. Errors: bad_file.
 inline void plans_from_json(const nlohmann::json& document, plan_store& store) {
   try {
     for (const auto& [key, plan] : document.at("offsets").items())

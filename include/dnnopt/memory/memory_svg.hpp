@@ -94,7 +94,7 @@ namespace detail {
 
 /// Draws a plan. Buffers alive at the peak (the first time of the largest live sum) are dark and listed by name and
 /// size under the drawing, largest first; every rectangle has a tooltip with name, lifetime, offset and size, and its
-/// name where there is room. Precondition: `plan` belongs to `usages`. Throws error(invalid_argument) when the lengths
+/// name where there is room. Precondition: `plan` belongs to `usages`. Errors: invalid_argument when the lengths
 /// differ. O(n log n).
 [[nodiscard]] inline std::string draw_memory_plan(std::span<const buffer_usage> usages, const offset_plan& plan,
                                                   const svg_options& options = {}) {

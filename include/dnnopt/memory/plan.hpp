@@ -83,7 +83,7 @@ inline constexpr std::pair<offset_strategy, std::string_view> offset_strategies[
 }
 
 /// Shares objects by the name of a strategy: those of find_object_strategy and "objects_search"; nothing for an unknown
-/// name. ("objects_min_cost_flow" is plan_objects_by_flow, whose header needs Boost.) Throws from validate.
+/// name. ("objects_min_cost_flow" is plan_objects_by_flow, whose header needs Boost.) Errors: those of validate.
 [[nodiscard]] inline std::optional<object_plan> plan_objects_named(std::span<const buffer_usage> usages,
                                                                    std::string_view name) {
   if (name == "objects_search") return plan_objects_by_search(usages);
@@ -103,7 +103,7 @@ struct offset_options {
 
 /// Gives every buffer an offset by one strategy. The plan's `lower_bound` holds for the given alignment and `proved`
 /// says that no plan needs fewer bytes; a plan above `capacity` is returned all the same and judged by the caller.
-/// Throws error(invalid_argument) or error(overflow) from validate. Cost: see the strategies; all but quick and exact
+/// Errors: invalid_argument or overflow from validate. Cost: see the strategies; all but quick and exact
 /// are O(n^2).
 [[nodiscard]] inline offset_plan plan_offsets(std::span<const buffer_usage> usages,
                                               const offset_options& options = {}) {

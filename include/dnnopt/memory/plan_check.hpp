@@ -94,7 +94,7 @@ namespace dnnopt::memory {
   return std::nullopt;
 }
 
-/// Throws error(verification_failed) with the text of find_offset_fault when a plan does not hold or its bytes differ
+/// Errors: verification_failed with the text of find_offset_fault when a plan does not hold or its bytes differ
 /// from what its offsets need.
 inline void check_plan(std::span<const buffer_usage> usages, const offset_plan& plan) {
   if (const auto fault = find_offset_fault(usages, plan.offsets, plan.bytes)) {
@@ -107,7 +107,7 @@ inline void check_plan(std::span<const buffer_usage> usages, const offset_plan& 
   }
 }
 
-/// Throws error(verification_failed) with the text of find_object_fault when a plan does not hold.
+/// Errors: verification_failed with the text of find_object_fault when a plan does not hold.
 inline void check_plan(std::span<const buffer_usage> usages, const object_plan& plan) {
   if (const auto fault = find_object_fault(usages, plan.object_ids, plan.object_sizes)) {
     throw error(errc::verification_failed, "object plan (" + plan.strategy + "): " + *fault);

@@ -62,7 +62,7 @@ struct object_plan {
 };
 
 /// Checks every record: lower < upper, size >= 0, alignment >= 1, and a sum of aligned sizes that fits std::int64_t.
-/// Throws error(invalid_argument) or error(overflow) naming the record. O(n).
+/// Errors: invalid_argument or overflow naming the record. O(n).
 inline void validate(std::span<const buffer_usage> usages) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < usages.size(); ++i) {

@@ -36,7 +36,7 @@ struct copy_slope {
 /// Time of one more copy: least squares through the medians of end-to-end time over 0, 1, ..., most_copies copies
 /// (nnPerf section 5.2 takes one copy; a line over many divides the noise). Inferences are measured in random order, so
 /// that a drift of the device's clock does not lean on the slope. The first point is left out: between zero and one
-/// copy the device may still hide launches. Throws errc::invalid_argument for fewer than three copies or no round.
+/// copy the device may still hide launches. Errors: invalid_argument for fewer than three copies or no round.
 [[nodiscard]] inline copy_slope measure_copy_slope(const copied_inference& run, const copy_options& options = {}) {
   if (options.most_copies < 3 || options.rounds == 0)
     throw error(errc::invalid_argument, "a slope needs at least 3 copies and 1 round, not " +
@@ -76,7 +76,7 @@ struct copy_slope {
 /// that all pairs weigh the same, and each number from 1 to most_copies comes as often. Pairs come in random order, and
 /// so do the two of a pair; what changes slowly is in both alike. Appends most_copies / 2 slopes; `pseudo_median` of
 /// many is the time of one more copy, and its interval needs no assumption on the noise but that pairs are independent.
-/// Throws errc::invalid_argument for an odd number of copies or none.
+/// Errors: invalid_argument for an odd number of copies or none.
 template <class Random>
 void measure_pair_slopes(const copied_inference& run, std::size_t most_copies, Random& random,
                          std::vector<double>& slopes) {

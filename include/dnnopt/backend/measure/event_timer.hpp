@@ -29,7 +29,7 @@ enum class event_collection : std::uint8_t {
   callback,  ///< the driver's completion callback reads them on a thread of the driver
 };
 
-/// Reads the four stamps of a finished event of a profiling queue. Throws errc::opencl_call when the driver has none.
+/// Reads the four stamps of a finished event of a profiling queue. Errors: opencl_call when the driver has none.
 inline void read_event_stamps(const cl::Event& event, raw_event& into) {
   const auto stamp = [&](cl_profiling_info what) {
     cl_ulong value = 0;
@@ -106,7 +106,7 @@ class command_timer final : public opencl::event_sink {
   }
 
   /// Hands over the times of finished commands; to be called after the queue is finished. With callbacks the driver
-  /// hands them over, and this does nothing. Throws errc::opencl_call when a command has no times.
+  /// hands them over, and this does nothing. Errors: opencl_call when a command has no times.
   void collect() {
     for (timed_command& command : pending_) read_event_stamps(command.event, command.raw);
     std::size_t last = 0;

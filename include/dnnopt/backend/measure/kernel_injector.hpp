@@ -28,7 +28,7 @@ namespace dnnopt::profile {
 /// An empty kernel on a profiling queue: nnPerf's injector, and the measure of what an event costs.
 class kernel_injector {
  public:
-  /// Builds the kernel. Throws errc::opencl_call.
+  /// Builds the kernel. Errors: opencl_call.
   kernel_injector(cl_context context, cl_device_id device) {
     const char* source =
         "__kernel void dnnopt_empty(void) {}\n"

@@ -41,8 +41,8 @@ class command_queue {
   [[nodiscard]] bool profiling() const noexcept { return profiling_; }
   [[nodiscard]] const command_counts& counts() const noexcept { return counts_; }
 
-  /// Enqueues a kernel whose arguments are set. `name` is for errors and the sink. Throws errc::out_of_device_memory or
-  /// errc::opencl_call with name and sizes. No work-items enqueue nothing.
+  /// Enqueues a kernel whose arguments are set. `name` is for errors and the sink. Errors: out_of_device_memory or
+  /// opencl_call with name and sizes. No work-items enqueue nothing.
   void launch(cl_kernel kernel, const launch_size& size, std::string_view name = {}, event_sink* sink = nullptr,
               std::uint64_t tag = 0) {
     if (size.empty()) return;
@@ -67,8 +67,8 @@ class command_queue {
     enqueued();
   }
 
-  /// Host memory to `target` from byte `offset`. Not blocking: the bytes must stay until finish(). Throws
-  /// errc::invalid_argument when the range does not fit. Zero bytes enqueue nothing.
+  /// Host memory to `target` from byte `offset`. Not blocking: the bytes must stay until finish(). Errors:
+  /// invalid_argument when the range does not fit. Zero bytes enqueue nothing.
   void upload(const device_buffer& target, std::span<const std::byte> bytes, std::size_t offset = 0,
               bool blocking = false, event_sink* sink = nullptr) {
     within(target, offset, bytes.size(), "upload");
@@ -120,7 +120,7 @@ class command_queue {
     ++counts_.downloads;
   }
 
-  /// Copies bytes between buffers on the device. Ranges of one buffer must not overlap. Throws errc::unsupported
+  /// Copies bytes between buffers on the device. Ranges of one buffer must not overlap. Errors: unsupported
   /// between addressed memory and a memory object: OpenCL has no such copy.
   void copy(const device_buffer& source, std::size_t source_offset, const device_buffer& target,
             std::size_t target_offset, std::size_t bytes, event_sink* sink = nullptr) {
@@ -225,7 +225,7 @@ class command_queue {
   }
 
   /// Maps [offset, offset + bytes) into host memory after what was enqueued before, and waits for it. `write` promises
-  /// to write every byte, so that nothing is read. Throws errc::out_of_device_memory or errc::opencl_call.
+  /// to write every byte, so that nothing is read. Errors: out_of_device_memory or opencl_call.
   [[nodiscard]] mapped_region map(const device_buffer& buffer, map_access access, std::size_t offset, std::size_t bytes,
                                   event_sink* sink = nullptr) {
     within(buffer, offset, bytes, "map");
@@ -255,7 +255,7 @@ class command_queue {
     since_flush_ = 0;
   }
 
-  /// Waits until everything enqueued is done. Spinning costs one event (counted). Throws errc::opencl_call when a
+  /// Waits until everything enqueued is done. Spinning costs one event (counted). Errors: opencl_call when a
   /// command failed.
   void finish(wait_mode mode = wait_mode::blocking) {
     ++counts_.waits;

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include <dnnopt/backend/opencl/memory_objects.hpp>
 #include <dnnopt/backend/opencl/loader.hpp>
+#include <dnnopt/backend/opencl/memory_objects.hpp>
 #include <dnnopt/backend/opencl/status.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/wait_mode.hpp>
@@ -99,7 +99,7 @@ class mapped_region {
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
 
-  /// Enqueues the unmap now. Throws errc::opencl_call when the driver refuses.
+  /// Enqueues the unmap now. Errors: opencl_call when the driver refuses.
   void unmap() { check(release(), "clEnqueueUnmapMemObject"); }
 
  private:

@@ -30,7 +30,7 @@ struct queue_options {
 
 class context {
  public:
-  /// A context on `chosen` alone. Throws errc::opencl_call or errc::out_of_device_memory.
+  /// A context on `chosen` alone. Errors: opencl_call or out_of_device_memory.
   explicit context(device chosen) : device_(std::move(chosen)) {
     const cl_device_id id = device_.handle();
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
@@ -58,7 +58,7 @@ class context {
   [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
   [[nodiscard]] const device_memory& memory() const noexcept { return *memory_; }
 
-  /// A new in-order queue. Throws errc::unsupported when profiling is asked of a device that lacks it.
+  /// A new in-order queue. Errors: unsupported when profiling is asked of a device that lacks it.
   [[nodiscard]] command_queue make_queue(const queue_options& options = {}) const {
     if (options.profiling && !device_.info.profiling) {
       throw error(errc::unsupported, "device '" + device_.info.name + "' has no profiling queues");
@@ -145,7 +145,7 @@ class session_queues {
   explicit session_queues(const context& where, const queue_options& options = {})
       : where_(&where), options_(options), plain_(where.make_queue({false, options.flush_interval})) {}
 
-  /// The plain queue, or the profiling one. Throws errc::unsupported when the device has no profiling. `where` of the
+  /// The plain queue, or the profiling one. Errors: unsupported when the device has no profiling. `where` of the
   /// constructor must still be alive.
   [[nodiscard]] command_queue& use(bool profiling) {
     if (profiling != profiling_in_use_) {

@@ -200,7 +200,7 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
   return info;
 }
 
-/// Every available device of every platform, in the order of the platforms. Throws errc::opencl_unavailable when there
+/// Every available device of every platform, in the order of the platforms. Errors: opencl_unavailable when there
 /// is no OpenCL library or no platform; a platform without devices adds nothing. Can return an empty list.
 [[nodiscard]] inline std::vector<device> list_devices() {
   require_library();
@@ -236,8 +236,8 @@ inline image_limits query_images(cl_device_id device, const device_info& info) {
 }
 
 /// Index of the device that `spec` names: "opencl" is the first, "opencl:N" the N-th, "opencl:TEXT" the first whose
-/// name, vendor or platform holds TEXT without regard to case (the name is looked at first in all devices). Throws
-/// errc::opencl_unavailable for an empty list and errc::unknown_device, with the list, when none fits.
+/// name, vendor or platform holds TEXT without regard to case (the name is looked at first in all devices). Errors:
+/// opencl_unavailable for an empty list and unknown_device, with the list, when none fits.
 [[nodiscard]] inline std::size_t match_device(const std::vector<device_info>& infos, std::string_view spec) {
   const auto listing = [&] {
     std::string text;

@@ -38,9 +38,9 @@ class device_memory {
         largest_bytes_(info.max_allocation_bytes),
         account_(std::make_shared<detail::memory_account>()) {}
 
-  /// A new buffer of uninitialized bytes; `bytes` 0 gives an empty buffer. `name` appears in errors alone. Throws
-  /// errc::out_of_device_memory with the sizes when the device refuses and errc::memory_limit past set_limit(), and
-  /// errc::unsupported for addressed memory on a device without it. Addressed memory is given back at once when its
+  /// A new buffer of uninitialized bytes; `bytes` 0 gives an empty buffer. `name` appears in errors alone. Errors:
+  /// out_of_device_memory with the sizes when the device refuses and memory_limit past set_limit(), and
+  /// unsupported for addressed memory on a device without it. Addressed memory is given back at once when its
   /// last holder ends: commands that use it must be done by then.
   [[nodiscard]] device_buffer allocate(std::size_t bytes, std::string_view name = {},
                                        memory_access access = memory_access::read_write,
@@ -65,7 +65,7 @@ class device_memory {
     return make_buffer(detail::access_flags(access) | CL_MEM_USE_HOST_PTR, memory, bytes, name, true);
   }
 
-  /// The caller's own buffer; it is retained, not copied, and counts nothing. Throws errc::invalid_argument when it is
+  /// The caller's own buffer; it is retained, not copied, and counts nothing. Errors: invalid_argument when it is
   /// no buffer or belongs to another context, with `name`.
   [[nodiscard]] device_buffer wrap(cl_mem memory, std::string_view name = {}) const {
     belongs_here(memory, {CL_MEM_OBJECT_BUFFER}, "buffer", name);
@@ -125,9 +125,9 @@ class device_memory {
     return result;
   }
 
-  /// A new image of uninitialized texels. An image1d_buffer gets a buffer of its own. Throws
-  /// errc::out_of_device_memory with the sizes when `shape` exceeds the device's limits or its memory, and
-  /// errc::unsupported when the device has no images or not that texel.
+  /// A new image of uninitialized texels. An image1d_buffer gets a buffer of its own. Errors:
+  /// out_of_device_memory with the sizes when `shape` exceeds the device's limits or its memory, and
+  /// unsupported when the device has no images or not that texel.
   [[nodiscard]] device_image allocate_image(const image_shape& shape, std::string_view name = {},
                                             memory_access access = memory_access::read_write) {
     require_image(shape, name);
@@ -153,8 +153,8 @@ class device_memory {
   }
 
   /// An image over the bytes of `buffer` (an arena's part is a sub_buffer()), without memory of its own. It keeps the
-  /// buffer alive. `row_pitch_bytes` is for image2d, 0 means rows without gaps. Throws errc::unsupported where
-  /// shares_buffer() is false and errc::invalid_argument when the buffer is too small.
+  /// buffer alive. `row_pitch_bytes` is for image2d, 0 means rows without gaps. Errors: unsupported where
+  /// shares_buffer() is false and invalid_argument when the buffer is too small.
   [[nodiscard]] device_image image_over(const device_buffer& buffer, const image_shape& shape,
                                         std::size_t row_pitch_bytes = 0, std::string_view name = {}) {
     require_image(shape, name);

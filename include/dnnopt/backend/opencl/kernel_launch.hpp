@@ -71,7 +71,7 @@ class prepared_launch {
   prepared_launch& operator=(prepared_launch&&) noexcept = default;
 
   /// The kernel `entry` of a built program. `name` is for the profile, the entry's own when empty; `tag` is the
-  /// caller's number, handed to event sinks. Throws errc::kernel_build, with the kernels that there are, when there is
+  /// caller's number, handed to event sinks. Errors: kernel_build, with the kernels that there are, when there is
   /// no such kernel. Mali compiles here.
   prepared_launch(const cl::Program& program, const device& where, std::string_view entry, std::string_view name = {},
                   std::uint64_t tag = 0)
@@ -102,7 +102,7 @@ class prepared_launch {
   [[nodiscard]] const launch_size& size() const noexcept { return size_; }
   [[nodiscard]] const cl::Kernel& kernel() const noexcept { return kernel_; }
 
-  /// Sets argument `index`; a value equal to the one set before costs no call. Throws errc::opencl_call with kernel
+  /// Sets argument `index`; a value equal to the one set before costs no call. Errors: opencl_call with kernel
   /// name and index when the driver refuses it.
   void set(cl_uint index, const device_buffer& buffer) {
     if (buffer.address() == nullptr) return set_object(index, buffer.handle());
@@ -126,7 +126,7 @@ class prepared_launch {
     set_argument(index, nullptr, bytes);
   }
 
-  /// Sets the sizes of the launch. Throws errc::invalid_argument when the work-group is larger than the kernel object
+  /// Sets the sizes of the launch. Errors: invalid_argument when the work-group is larger than the kernel object
   /// allows, is not the one that its source requires, or does not divide the global size, which may be zero.
   void set_size(const launch_size& size) {
     check_size(size);

@@ -333,7 +333,7 @@ struct library_info {
 #endif
 }
 
-/// Throws errc::opencl_unavailable with every name tried when the machine has no OpenCL library.
+/// Errors: opencl_unavailable with every name tried when the machine has no OpenCL library.
 inline void require_library() {
   const library_info found = library();
   if (!found.found) {

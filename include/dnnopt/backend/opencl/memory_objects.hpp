@@ -171,7 +171,7 @@ class device_buffer {
 
   /// The part [offset, offset + bytes) as a buffer of its own; it keeps the memory alive and counts no new bytes.
   /// `offset` (plus the offset of this, for a part of a part) must be a multiple of the device's
-  /// base_address_alignment_bytes. Throws errc::invalid_argument on a wrong range or alignment. Parts that overlap are
+  /// base_address_alignment_bytes. Errors: invalid_argument on a wrong range or alignment. Parts that overlap are
   /// to be released in the reverse order of their creation; opencl::arena sees to it, and says why.
   [[nodiscard]] device_buffer sub_buffer(std::size_t offset, std::size_t bytes) const {
     if (empty() || bytes == 0 || offset > bytes_ || bytes > bytes_ - offset) {

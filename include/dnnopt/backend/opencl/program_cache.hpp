@@ -78,7 +78,7 @@ class program_cache {
   }
 
   /// The built program: from memory, else from disk, else compiled. A program that another thread is building is waited
-  /// for. Throws errc::kernel_build with name, options and the compiler's log.
+  /// for. Errors: kernel_build with name, options and the compiler's log.
   [[nodiscard]] cl::Program build(const program_request& request) {
     const program_key key = key_of(request.source, request.options);
     {
@@ -114,7 +114,7 @@ class program_cache {
     }
   }
 
-  /// build() of every request, in as many threads as the options say; results in the order of the requests. Throws the
+  /// build() of every request, in as many threads as the options say; results in the order of the requests. Errors: the
   /// first failure by that order, after all are done, or what the options' progress threw.
   [[nodiscard]] std::vector<cl::Program> build_all(std::span<const program_request> requests) {
     std::vector<cl::Program> programs(requests.size());

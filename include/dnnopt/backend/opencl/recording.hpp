@@ -301,7 +301,7 @@ class command_recorder {
   }
 
   /// Makes the recording for `queue` and leaves this empty. Runs of fewer than `shortest_run` kernels are not worth
-  /// recording. Throws errc::unsupported when the device lacks the method, and what OpenCL refuses. `find` is for
+  /// recording. Errors: unsupported when the device lacks the method, and what OpenCL refuses. `find` is for
   /// tests.
   [[nodiscard]] recording finish(const context& where, const command_queue& queue, recording_method method,
                                  std::size_t shortest_run = 2, recording_driver driver = {}) {

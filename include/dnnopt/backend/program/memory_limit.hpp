@@ -47,7 +47,7 @@ struct device_share {
   return names;
 }
 
-/// Throws errc::memory_limit with all shares, the arena, and the tensors alive at its peak by name and size.
+/// Errors: memory_limit with all shares, the arena, and the tensors alive at its peak by name and size.
 /// `least` is a proved lower bound of the arena over all orders, or 0.
 [[noreturn]] inline void refuse_memory(const program& p, const run_memory& memory, const device_share& share,
                                        std::uint64_t limit, std::int64_t least = 0) {
@@ -78,7 +78,7 @@ struct device_share {
   throw error(errc::memory_limit, text);
 }
 
-/// Throws errc::memory_limit where weights alone are beyond the limit: for programs whose other sizes only a run tells.
+/// Errors: memory_limit where weights alone are beyond the limit: for programs whose other sizes only a run tells.
 /// 0 is no limit.
 inline void require_weights(const program& p, std::uint64_t limit) {
   const std::uint64_t bytes = limit == 0 ? 0 : plan_weight_packing(p).peak_bytes;

@@ -37,7 +37,7 @@ using flow_graph = boost::adjacency_list<
 /// large as its largest buffer. The flow charges growth along a chain against the previous buffer and not against the
 /// largest so far, so its cost bounds the sum of the objects from above and the result need not be the least.
 /// Among flows of equal cost the one with the least sum of x * y wins, so that results do not depend on Boost's
-/// order of edges. Throws from validate. O(n * E log n) with E up to n^2: meant for up to some hundred buffers.
+/// order of edges. Errors: those of validate. O(n * E log n) with E up to n^2: meant for up to some hundred buffers.
 [[nodiscard]] inline object_plan plan_objects_by_flow(std::span<const buffer_usage> usages) {
   validate(usages);
   const auto start = std::chrono::steady_clock::now();

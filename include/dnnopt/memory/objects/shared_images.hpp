@@ -103,7 +103,7 @@ template <std::size_t Rank, class Choose>
 
 }  // namespace detail
 
-/// Shares objects of several dimensions. Throws error(invalid_argument) or error(overflow) from validate (the size of
+/// Shares objects of several dimensions. Errors: invalid_argument or overflow from validate (the size of
 /// a record being its number of elements). O(n * objects).
 template <std::size_t Rank>
 [[nodiscard]] image_plan<Rank> plan_images(std::span<const image_usage<Rank>> usages, image_strategy strategy) {

@@ -343,8 +343,8 @@ class dying_objects {
 }  // namespace detail
 
 /// Shares objects among buffers by one strategy. `reallocation`, used by greedy_in_order alone, restricts reuse for
-/// parallel execution. Alignment plays no part: objects are allocations of their own. Throws error(invalid_argument) or
-/// error(overflow) from validate. O(n log n) for naive, equality and greedy_in_order; O(n * objects * log n) for the
+/// parallel execution. Alignment plays no part: objects are allocations of their own. Errors: invalid_argument or
+/// overflow from validate. O(n log n) for naive, equality and greedy_in_order; O(n * objects * log n) for the
 /// rest, greedy_by_size_improved O(n^2 log n).
 [[nodiscard]] inline object_plan plan_objects(std::span<const buffer_usage> usages, object_strategy strategy,
                                               reallocation_rows reallocation = {}) {

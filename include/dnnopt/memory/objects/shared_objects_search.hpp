@@ -170,7 +170,7 @@ class object_beam {
 /// partial assignments are judged by the total that their objects and the positional maxima force, those at or above
 /// the best of the heuristics are dropped, and of the rest the `width` best are kept. `proved` when the result equals
 /// the sum of positional maxima or no assignment was ever dropped for the width. Equal partial assignments are told by
-/// a 64-bit hash. Throws from validate. O(n * width * objects^2) time, O(n * width) memory.
+/// a 64-bit hash. Errors: those of validate. O(n * width * objects^2) time, O(n * width) memory.
 [[nodiscard]] inline object_plan plan_objects_by_search(std::span<const buffer_usage> usages, std::size_t width = 512) {
   const auto start = std::chrono::steady_clock::now();
   object_plan plan = plan_objects(usages, object_strategy::best);

@@ -172,7 +172,7 @@ inline pool_plan climb(std::span<const conflicting_buffer> buffers, std::span<co
 }  // namespace detail
 
 /// Plans buffers with explicit conflicts into pools of given capacities, tried in order (a fast and small one first).
-/// Throws error(memory_limit) naming the buffer when one fits no pool, error(invalid_argument) for a conflict that
+/// Errors: memory_limit naming the buffer when one fits no pool, invalid_argument for a conflict that
 /// names no buffer. Greedy: O(n log n + conflicts log); hill climbing: 500 such placements as in TVM, deterministic
 /// for a seed. `desired` ends the climb early when that few bytes suffice.
 [[nodiscard]] inline pool_plan plan_pools(std::span<const conflicting_buffer> buffers,

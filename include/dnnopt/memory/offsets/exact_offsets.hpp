@@ -298,7 +298,8 @@ inline constexpr std::size_t most_searched_buffers = 4096;
 
 /// Minimises the arena and is never told its size: the quick planner's orders, then exact searches until the plan meets
 /// the proved bound, the capacity or the budget. The result has the least bytes found; `proved` says that no
-/// plan has fewer, `lower_bound` is the largest live sum or what the searches refuted beyond it. Throws from validate.
+/// plan has fewer, `lower_bound` is the largest live sum or what the searches refuted beyond it. Errors: those of
+/// validate.
 [[nodiscard]] inline offset_plan plan_offsets_exactly(std::span<const buffer_usage> usages,
                                                       const exact_options& options = {}) {
   validate(usages);

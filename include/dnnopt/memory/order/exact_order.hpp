@@ -383,8 +383,8 @@ class order_search {
 /// The order of least peak. The graph is cut where an operation is comparable with all others; in each run executed
 /// sets are searched best-first by the peak that they need (those within the threshold last in, first out), sets are
 /// remembered, and chains that end with no more live bytes than they began with are run at once. The result is the best
-/// known when the limits end the search, with the threshold reached as its bound. Throws from validate. Exponential in
-/// the worst case, in the number of parallel branches; memory: the states.
+/// known when the limits end the search, with the threshold reached as its bound. Errors: those of validate.
+/// Exponential in the worst case, in the number of parallel branches; memory: the states.
 [[nodiscard]] inline order_plan plan_order(const order_graph& graph, const order_options& options = {}) {
   const auto start = std::chrono::steady_clock::now();
   order_plan plan = plan_order_quickly(graph);

@@ -49,8 +49,8 @@ struct order_usages {
   std::vector<std::uint32_t> record_of_storage;  ///< per storage; storages of 0 bytes or never touched have records too
 };
 
-/// Checks indices, storages named once per operation, sizes and acyclicity. Throws error(invalid_argument) or
-/// error(graph_cycle), naming the operation. O(nodes + edges).
+/// Checks indices, storages named once per operation, sizes and acyclicity. Errors: invalid_argument or
+/// graph_cycle, naming the operation. O(nodes + edges).
 inline void validate(const order_graph& graph) {
   const std::size_t count = graph.operations.size();
   std::int64_t sum = 0;
@@ -223,7 +223,7 @@ struct simple_operation {
 };
 
 /// The order graph of operations with one output each. The outputs of operations without inputs (graph inputs) and
-/// without consumers (graph outputs) belong to the caller and are not counted. Throws error(invalid_argument).
+/// without consumers (graph outputs) belong to the caller and are not counted. Errors: invalid_argument.
 [[nodiscard]] inline order_graph make_order_graph(std::span<const simple_operation> operations) {
   order_graph graph;
   std::vector<char> consumed(operations.size(), 0);

@@ -37,7 +37,7 @@ struct schedule_plan {
 
 /// Orders the operations for the least peak and packs that order; while the packing misses the peak, other orders of
 /// the same peak are drawn and packed until the budget ends. The arena is never above what the best heuristic order
-/// and the quick planner give. Throws from validate. `proved` when the arena equals the proved least peak.
+/// and the quick planner give. Errors: those of validate. `proved` when the arena equals the proved least peak.
 [[nodiscard]] inline schedule_plan plan_schedule(const order_graph& graph, const schedule_options& options = {}) {
   const auto start = std::chrono::steady_clock::now();
   const auto left = [&] {
@@ -79,8 +79,8 @@ struct schedule_plan {
 
 /// One order for several sizes of the storages, for sizes that are expressions over symbols: each scenario holds the
 /// bytes of every storage under one binding. Every scenario's own best order is judged under all of them; the one whose
-/// worst ratio of peak to the scenario's best peak is least wins. The budget is shared evenly. Throws
-/// error(invalid_argument) when no scenario is given or one has another number of storages.
+/// worst ratio of peak to the scenario's best peak is least wins. The budget is shared evenly. Errors:
+/// invalid_argument when no scenario is given or one has another number of storages.
 [[nodiscard]] inline order_plan plan_order_for_scenarios(const order_graph& graph,
                                                          std::span<const std::vector<std::int64_t>> scenarios,
                                                          const order_options& options = {}) {

@@ -29,7 +29,7 @@ struct saved_profile {
   std::vector<statistic_row> kernels;
 };
 
-/// Reads a saved profile. Throws errc::bad_file where the JSON is none.
+/// Reads a saved profile. Errors: bad_file where the JSON is none.
 [[nodiscard]] inline saved_profile saved_profile_from_json(const nlohmann::json& json) {
   const auto row = [](const nlohmann::json& from) {
     statistic_row r;

@@ -257,7 +257,7 @@ inline constexpr std::string_view latency_csv_header =
   return out;
 }
 
-/// Reads a table's CSV. Throws errc::bad_file, with the line, for a wrong header, field count, number or level.
+/// Reads a table's CSV. Errors: bad_file, with the line, for a wrong header, field count, number or level.
 [[nodiscard]] inline latency_table latency_table_from_csv(std::string_view csv) {
   const auto records = text::csv_records(csv);
   const auto header = text::csv_records(latency_csv_header).front();

@@ -35,7 +35,7 @@ namespace dnnopt::profile {
   return result;
 }
 
-/// Reads what `to_json` wrote. Throws errc::bad_file for missing members or wrong types.
+/// Reads what `to_json` wrote. Errors: bad_file for missing members or wrong types.
 [[nodiscard]] inline latency_table latency_table_from_json(const nlohmann::json& json) {
   try {
     latency_table table;
