@@ -1,9 +1,9 @@
 // The worked figures of SmartMem (ASPLOS 2024): index comprehension in Fig. 3, layouts by reduction dimensions in Fig.
 // 4 and 5, and what remains between a normalization and a product in Fig. 6.
 #include "figure.hpp"
+#include "support/layout_table.hpp"
 
 #include <dnnopt/backend/storage/select_layouts.hpp>
-#include <dnnopt/ops/layout_table.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
 
 #include <catch2/catch.hpp>

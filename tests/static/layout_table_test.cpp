@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <dnnopt/ops/layout_table.hpp>
+#include "support/layout_table.hpp"
 
 namespace {
 

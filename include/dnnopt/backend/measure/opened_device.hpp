@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include <dnnopt/backend/measure/stored_facts.hpp>
 #include <dnnopt/backend/measure/dot_facts.hpp>
 #include <dnnopt/backend/measure/step_facts.hpp>
+#include <dnnopt/backend/measure/stored_facts.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/backend/opencl/program_cache.hpp>

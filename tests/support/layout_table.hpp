@@ -1,7 +1,7 @@
 // Owns SmartMem's tables of operator pairs: what to do with two layout classes, what results, and where to search
 // layouts.
-#ifndef DNNOPT_OPS_LAYOUT_TABLE_HPP
-#define DNNOPT_OPS_LAYOUT_TABLE_HPP
+#ifndef DNNOPT_TESTS_SUPPORT_LAYOUT_TABLE_HPP
+#define DNNOPT_TESTS_SUPPORT_LAYOUT_TABLE_HPP
 
 #include <array>
 #include <cstddef>
@@ -87,4 +87,4 @@ inline constexpr auto layout_table = [] {
 
 }  // namespace dnnopt
 
-#endif  // DNNOPT_OPS_LAYOUT_TABLE_HPP
+#endif  // DNNOPT_TESTS_SUPPORT_LAYOUT_TABLE_HPP
