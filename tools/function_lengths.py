@@ -21,7 +21,7 @@ LONG = {
     "backend/codegen/frames/selection/emit_selection.hpp: emit_unique": 83,
     "backend/codegen/frames/selection/emit_suppression.hpp: emit_suppression": 83,
     "backend/measure/tuner.hpp: tune_shape": 85,
-    "backend/program/run_memory.hpp: plan_run_memory": 95,
+    "backend/program/run_memory.hpp: plan_run_memory": 98,
     "backend/program/schedule.hpp: schedule_program": 118,
     "backend/program/storages.hpp: storages_of": 98,
     "backend/program/subgraphs.hpp: subgraphs_of": 90,
