@@ -514,3 +514,16 @@ TEST_CASE("a rule's text is checked") {
   CHECK_THROWS_AS(compile("Nonsense(x)", "x"), error);
   CHECK_THROWS_AS(compile("x", "x"), error);
 }
+
+TEST_CASE("a constant that a type holds is that number alone") {
+  using dnnopt::dtype;
+  using dnnopt::rewriting::is_rounded;
+  const auto single = [](float v) { return static_cast<double>(v); };
+  CHECK(is_rounded(1, 1, dtype::float32));
+  CHECK_FALSE(is_rounded(single(0.99999905F), 1, dtype::float32));
+  CHECK_FALSE(is_rounded(single(0.50000006F), 0.5, dtype::float32));
+  CHECK_FALSE(is_rounded(0.9995117, 1, dtype::float16));
+  CHECK(is_rounded(single(0.7071068F), 0.70710678118654752, dtype::float32));
+  CHECK(is_rounded(single(0.70710671F), 0.70710678118654752, dtype::float32));
+  CHECK(is_rounded(0.70703125, 0.70710678118654752, dtype::float16));
+}

@@ -61,11 +61,18 @@ inline constexpr std::int64_t largest_uniform_constant = 63;
   return numbers->front();
 }
 
-/// Whether `number` is what a constant of `type` holds where the exact value is `exact`.
+/// Whether `number` is what a constant of `type` holds where the exact value is `exact`: that value itself where the
+/// type holds it, as it holds 1 and 0.5 (a power of nearly 1 has no result for negative numbers), else one near to it,
+/// for exporters round in different ways.
 [[nodiscard]] inline bool is_rounded(double number, double exact, dtype type) {
   if (number == exact) return true;
+  if (!is_floating(type) || !std::isfinite(exact)) return false;
+  const int digits = type == dtype::float64 ? 53 : type == dtype::float32 ? 24 : type == dtype::float16 ? 11 : 8;
+  int exponent = 0;
+  const double digits_of_exact = std::ldexp(std::frexp(exact, &exponent), digits);
+  if (digits_of_exact == std::floor(digits_of_exact)) return false;
   const double step = type == dtype::float64 ? 1e-7 : type == dtype::float32 ? 1e-6 : 4e-3;
-  return is_floating(type) && std::isfinite(exact) && std::abs(number - exact) <= step * std::abs(exact);
+  return std::abs(number - exact) <= step * std::abs(exact);
 }
 
 /// Whether two values hold the same: one value, or small constants of equal type, dims and bytes.
