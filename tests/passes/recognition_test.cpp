@@ -276,6 +276,35 @@ TEST_CASE("Gemms of one input become one where they transpose alike") {
   CHECK(b.count("Split") == 4);
 }
 
+TEST_CASE("products by codes become one where scales differ along the columns") {
+  builder b;
+  const value_id x = b.input("x", {3, 8});
+  const auto codes = [&](dim_list dims, dtype type, std::uint64_t seed) {
+    tensor t(type, dims);
+    for (std::byte& one : t.mutable_bytes()) one = static_cast<std::byte>(seed = (seed * 5 + 3) % 16);
+    return b.constant(std::move(t));
+  };
+  using attributes = std::vector<std::pair<const char*, attribute>>;
+  const auto branch = [&](std::int64_t n, dtype type, const dim_list& scales, const attributes& along) {
+    std::vector<value_id> in{codes({8, n}, type, static_cast<std::uint64_t>(n)), b.constant(scales, 7),
+                             codes(scales, type, 3)};
+    b.g.add_output(b.node("MatMul", {x, b.node("DequantizeLinear", std::move(in), along)}));
+  };
+  const attributes columns{{"axis", std::int64_t{1}}};
+  const attributes blocks{{"axis", std::int64_t{0}}, {"block_size", std::int64_t{4}}};
+  branch(4, dtype::uint4, {2, 4}, blocks);
+  branch(6, dtype::uint4, {2, 6}, blocks);
+  branch(4, dtype::uint8, {4}, columns);
+  branch(5, dtype::uint8, {5}, columns);
+  // One scale for all, and other codes, stay by themselves.
+  branch(4, dtype::uint8, {}, {});
+  branch(4, dtype::int8, {4}, columns);
+  CHECK(run_and_compare(b, merge_siblings{}) == 2);
+  CHECK(b.count("MatMul") == 4);
+  CHECK(b.count("DequantizeLinear") == 4);
+  CHECK(b.count("Split") == 2);
+}
+
 TEST_CASE("convolutions of one input become one where windows are single elements and activations are alike") {
   builder b;
   const value_id x = b.input("x", {1, 4, 5, 6});

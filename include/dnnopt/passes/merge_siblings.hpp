@@ -28,6 +28,8 @@ namespace dnnopt {
 /// Before: y_i = x W_i + b_i for several constant matrices W_i [size, n_i] (or Gemms, or 1x1 convolutions of x with
 /// weights [n_i, channels, 1, ...]), each followed by the same activation or by none.
 /// After:  Split(activation(x [W_1 W_2 ...] + [b_1 b_2 ...])): one product, whose parts are views.
+/// Weights may be dequantized from constant codes, of matrix products by scales for each column or for blocks along the
+/// other dim: codes, scales and zero points are joined, and one node dequantizes them.
 /// Conditions: equal attributes; a bias has one element per output channel; the product has no other reader.
 struct merge_siblings {
   static constexpr std::string_view name = "merge_siblings";
@@ -57,9 +59,10 @@ struct merge_siblings {
  private:
   struct branch {
     node_id product = no_node;
-    node_id sum = no_node;         ///< an Add of a constant bias behind a matrix product
-    node_id activation = no_node;  ///< a unary element-wise operator behind
-    value_id weights = no_value;
+    node_id sum = no_node;          ///< an Add of a constant bias behind a matrix product
+    node_id activation = no_node;   ///< a unary element-wise operator behind
+    value_id weights = no_value;    ///< constant, or codes
+    node_id dequantizer = no_node;  ///< makes the weights of codes
     value_id bias = no_value;
     value_id last = no_value;  ///< what readers of the branch read
     bool convolves = false;
@@ -93,6 +96,12 @@ struct merge_siblings {
     b.takes_bias = b.convolves || adds;
     if (!b.takes_bias && n.op != &op_row<ops::matmul_op>) return std::nullopt;
     b.weights = n.inputs[1];
+    const dtype type = g.facts(b.weights).type;
+    const node_id producer = g.value_at(b.weights).producer;
+    if (producer != no_node && g.node_at(producer).op->dequantizes) {
+      b.dequantizer = producer;
+      b.weights = g.node_at(producer).inputs[0];
+    }
     const tensor& w = g.facts(b.weights).constant;
     if (w.empty() || !g.facts(n.inputs[0]).dims) return std::nullopt;
     b.last = n.outputs[0];
@@ -110,8 +119,7 @@ struct merge_siblings {
     b.count = w.dims()[b.axis];
     if (b.takes_bias) {
       if (n.inputs.size() > 2 && n.inputs[2] != no_value) {
-        if (!is_vector(g, n.inputs[2], b.count, w.type()) || g.facts(n.inputs[2]).constant.rank() != 1)
-          return std::nullopt;
+        if (!is_vector(g, n.inputs[2], b.count, type) || g.facts(n.inputs[2]).constant.rank() != 1) return std::nullopt;
         b.bias = n.inputs[2];
       }
     } else {
@@ -120,7 +128,7 @@ struct merge_siblings {
         const node& sum = g.node_at(reader);
         if (sum.op == &op_row<ops::add_op>) {
           const value_id other = sum.inputs[sum.inputs[0] == b.last ? 1 : 0];
-          if (is_vector(g, other, b.count, w.type()) && g.facts(other).constant.rank() == 1) {
+          if (is_vector(g, other, b.count, type) && g.facts(other).constant.rank() == 1) {
             b.sum = reader;
             b.bias = other;
             b.last = sum.outputs[0];
@@ -134,14 +142,57 @@ struct merge_siblings {
       const node_id reader = g.value_at(b.last).uses[0].node;
       const node& next = g.node_at(reader);
       if (next.op->kind == computation_kind::element_wise && next.inputs.size() == 1 && next.outputs.size() == 1 &&
-          g.facts(next.outputs[0]).type == w.type()) {
+          g.facts(next.outputs[0]).type == type) {
         b.activation = reader;
         after = std::string(next.op->name) + "{" + text_of(next.attributes) + "}";
         b.last = next.outputs[0];
       }
     }
-    b.key = std::string(n.op->name) + " " + text_of(n.attributes) + std::string(name_of(w.type())) + after;
+    b.key = std::string(n.op->name) + " " + text_of(n.attributes) + std::string(name_of(type)) + after;
+    if (b.dequantizer != no_node && !add_codes(g, b)) return std::nullopt;
     return b;
+  }
+
+  /// Adds what is equal for codes that can be joined to a branch's key. Returns whether they can be at all: constants
+  /// whose scales differ along the output channels.
+  static bool add_codes(const graph& g, branch& b) {
+    const node& n = g.node_at(b.dequantizer);
+    const tensor& codes = g.facts(b.weights).constant;
+    const std::int64_t axis = n.attributes.get_int("axis", 1);
+    const std::int64_t block = n.attributes.get_int("block_size", 0);
+    const auto own = static_cast<std::int64_t>(b.axis);
+    if (b.convolves || codes.rank() != 2 || axis < 0 || axis > 1 || (block > 0) == (axis == own)) return false;
+    b.key += " " + std::string(name_of(codes.type())) + text_of(n.attributes);
+    for (std::size_t slot = 1; slot < n.inputs.size(); ++slot) {
+      if (n.inputs[slot] == no_value) continue;
+      const tensor& each = g.facts(n.inputs[slot]).constant;
+      const std::size_t rank = block > 0 ? 2 : 1;
+      if (each.empty() || each.rank() != rank || each.dims()[block > 0 ? b.axis : 0] != b.count) return false;
+      b.key += " " + std::to_string(slot) + std::string(name_of(each.type()));
+    }
+    return true;
+  }
+
+  /// The node's weights, joined; codes with what dequantizes them.
+  static value_id join_weights(graph& g, const std::vector<branch>& branches, const std::vector<std::int64_t>& counts,
+                               joined_tensors& known) {
+    const branch& first = branches.front();
+    const auto join_all = [&](auto&& part_of) {
+      std::vector<value_id> parts;
+      for (const branch& b : branches) parts.push_back(part_of(b));
+      const tensor& one = g.facts(parts.front()).constant;
+      return join(g, parts, counts, one.rank() == 1 ? 0 : first.axis, one.type(), known);
+    };
+    const value_id weights = join_all([](const branch& b) { return b.weights; });
+    if (first.dequantizer == no_node) return weights;
+    const node dequantizer = g.node_at(first.dequantizer);
+    std::vector<value_id> inputs{weights};
+    for (std::size_t slot = 1; slot < dequantizer.inputs.size(); ++slot)
+      inputs.push_back(dequantizer.inputs[slot] == no_value ? no_value : join_all([&](const branch& b) {
+        return g.node_at(b.dequantizer).inputs[slot];
+      }));
+    return rewriting::append(g, *dequantizer.op, g.value_at(dequantizer.outputs[0]).name, std::move(inputs),
+                             dequantizer.attributes);
   }
 
   /// Constants joined along `axis`, once for each list. Where one is absent, zeros of its count stand in.
@@ -183,19 +234,17 @@ struct merge_siblings {
 
   static void merge(graph& g, value_id x, const std::vector<branch>& branches, joined_tensors& known) {
     const branch& first = branches.front();
-    const dtype type = g.facts(first.weights).type;
-    std::vector<value_id> weights;
+    const dtype type = g.facts(g.node_at(first.product).inputs[1]).type;
     std::vector<value_id> biases;
     std::vector<std::int64_t> counts;
     bool has_bias = false;
     for (const branch& b : branches) {
-      weights.push_back(b.weights);
       biases.push_back(b.bias);
       counts.push_back(b.count);
       has_bias = has_bias || b.bias != no_value;
     }
     const std::string prefix = g.value_at(first.last).name;
-    const value_id all_weights = join(g, weights, counts, first.axis, type, known);
+    const value_id all_weights = join_weights(g, branches, counts, known);
     const value_id all_biases = has_bias ? join(g, biases, counts, 0, type, known) : no_value;
     const node product = g.node_at(first.product);
     std::vector<value_id> inputs{x, all_weights};
@@ -210,6 +259,10 @@ struct merge_siblings {
     for (const branch& b : branches) {
       for (const node_id id : {b.activation, b.sum, b.product})
         if (id != no_node) g.remove_node(id);
+      if (b.dequantizer != no_node) {
+        const value_id read_before = g.node_at(b.dequantizer).outputs[0];
+        if (g.value_at(read_before).uses.empty() && !g.is_output(read_before)) g.remove_node(b.dequantizer);
+      }
       outputs.push_back(b.last);
     }
     attribute_map attributes;

@@ -20,7 +20,8 @@ namespace dnnopt {
 /// Before: a node whose inputs are all constants, or whose integer outputs RDP knows element by element.
 /// After: the outputs are constants, the node is gone, readers are unchanged.
 /// Conditions: the node is deterministic; its outputs are not larger than `growth_limit` bytes unless they are no
-/// larger than its inputs (an Expand of a scalar stays). A node that the evaluator refuses stays, with a remark.
+/// larger than its inputs (an Expand of a scalar stays); codes that matrix products read, which take them as they are,
+/// become floats up to a 64th of it. A node that the evaluator refuses stays, with a remark.
 struct fold_constants {
   static constexpr std::string_view name = "fold_constants";
   node_evaluator evaluate = nullptr;
@@ -80,7 +81,19 @@ struct fold_constants {
       }
       output_bytes += most;
     }
-    return output_bytes > static_cast<double>(std::max(growth_limit, input_bytes));
+    const std::size_t limit = feeds_products(g, n) ? growth_limit / 64 : growth_limit;
+    return output_bytes > static_cast<double>(std::max(limit, input_bytes));
+  }
+
+  /// Whether a node dequantizes matrices of codes for matrix products alone.
+  static bool feeds_products(const graph& g, const node& n) {
+    if (!n.op->dequantizes || g.is_output(n.outputs[0])) return false;
+    const value_facts& codes = g.facts(n.inputs[0]);
+    if (row_of(codes.type).packed_bits > 8 || !codes.dims || codes.dims->size() != 2) return false;
+    const auto& uses = g.value_at(n.outputs[0]).uses;
+    return std::all_of(uses.begin(), uses.end(), [&](const value_use& use) {
+      return g.node_at(use.node).op->kind == computation_kind::matrix_product;
+    });
   }
 
   static bool fold_known_elements(graph& g, node_id id) {

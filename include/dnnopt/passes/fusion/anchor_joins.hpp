@@ -61,11 +61,21 @@ class anchor_joins {
         continue;
       if (moved_from(product.inputs[0]) != n.outputs[0]) continue;
       const shape& rows = *g.facts(product.inputs[0]).dims;
-      if (rows.empty() || !(rows.back() == dims.back()) || !g.facts(product.inputs[1]).is_constant()) continue;
+      if (rows.empty() || !(rows.back() == dims.back()) || !is_constant_weight(product.inputs[1])) continue;
       for (const value_id out : n.outputs) derived.erase(out);
       p.merge(b, to);
       ++joins;
     }
+  }
+
+  /// Whether a value is constant, or dequantized from what is.
+  [[nodiscard]] bool is_constant_weight(value_id id) const {
+    if (g.facts(id).is_constant()) return true;
+    const node_id producer = g.value_at(id).producer;
+    if (producer == no_node || !g.node_at(producer).op->dequantizes) return false;
+    const std::vector<value_id>& from = g.node_at(producer).inputs;
+    return std::all_of(from.begin(), from.end(),
+                       [&](value_id in) { return in == no_value || g.facts(in).is_constant(); });
   }
 
   /// A reduction of whole planes joins the convolution that computes them: each plane is finished by one work-group,
