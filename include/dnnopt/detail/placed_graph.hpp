@@ -13,8 +13,8 @@
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/measure/tuning_store.hpp>
 #include <dnnopt/backend/storage/stored_program.hpp>
+#include <dnnopt/compile_options.hpp>
 #include <dnnopt/graph.hpp>
-#include <dnnopt/session.hpp>
 
 namespace dnnopt::detail {
 
