@@ -24,6 +24,13 @@ namespace dnnopt::codegen {
 inline constexpr std::int64_t most_gemv_rows = 8;
 inline constexpr std::int64_t most_real_gemv_rows = 2;
 
+/// Words that a work-item fetches at a time at most: 64 bytes in flight. A column is filled up to so many, whatever a
+/// version fetches, so that all versions read the same words.
+inline constexpr std::int64_t gemv_words_at_once = 4;
+[[nodiscard]] inline std::int64_t words_of_gemv(const coded_operand& o, std::int64_t inner) {
+  return o.words(inner, gemv_words_at_once * o.per_word());
+}
+
 namespace detail {
 
 /// Why the product of a site is none of few rows with a constant matrix, whatever its extents; empty where it may be.
@@ -41,27 +48,32 @@ namespace detail {
 /// no more than inner elements keep busy.
 [[nodiscard]] inline choice gemv_of_rows(const lowering_site& site, const framed_product& p, const coded_operand& o,
                                          std::int64_t rows) {
-  constexpr std::int64_t words_at_once = 4;   // 64 bytes in flight for each work-item
   constexpr std::int64_t most_bytes = 32768;  // of rows in local memory
   constexpr std::int64_t most_items = 512;
   const std::int64_t columns = p.e.columns.constant();
   const std::int64_t inner = p.e.inner.constant();
   const std::int64_t units = site.compute_units();
-  const std::int64_t unit = std::gcd(o.block, words_at_once * o.per_word());
+  std::int64_t unit = std::gcd(o.block, gemv_words_at_once * o.per_word());
   std::int64_t lanes = 8;
   while (lanes > 2 && blocks_of(columns, 4 * lanes) < units) lanes /= 2;
   const auto largest = static_cast<std::int64_t>(std::bit_floor(std::max<std::size_t>(site.work_group(), 1)));
   std::int64_t items = std::min(largest, blocks_of(columns, 4 * lanes) < 2 * units ? most_items : most_items / 2);
   const auto local = std::min<std::int64_t>(most_bytes, static_cast<std::int64_t>(site.local_memory()) / 2);
   const std::int64_t held = local / 4 / rows;
-  while (items > 4 * lanes && items / lanes * unit > std::min(inner, held)) items /= 2;
+  // Fewer words at a time leave more work-items, which bring the rows to local memory sooner.
+  const auto too_many = [&] { return items / lanes * unit > std::min(inner, held); };
+  while (too_many() && unit % 8 == 0 && unit / 2 % o.per_word() == 0) unit /= 2;
+  while (items > 4 * lanes && too_many()) items /= 2;
   const std::int64_t share = items / lanes * unit;
   const std::int64_t chunk = inner <= held ? round_up(inner, unit) : held / share * share;
   choice made("gemv");
+  const std::int64_t at_once = std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(local / (16 * items)))), 1, rows);
   made.with("rows", rows).with("lanes", lanes).with("items", items).with("unit", unit).with("chunk", chunk);
-  made.local_bytes = static_cast<std::uint64_t>(std::max(4 * rows * chunk, 16 * items));
+  made.with("rows_at_once", at_once);
+  made.local_bytes = static_cast<std::uint64_t>(std::max(4 * rows * chunk, 16 * items * at_once));
   made.taken.push_back({p.c.slots[1], operand_form::packed});
-  made.kept_bytes = static_cast<std::uint64_t>(bytes_of_words(columns, o.words(inner, unit), 4 * lanes));
+  made.kept_bytes = static_cast<std::uint64_t>(bytes_of_words(columns, words_of_gemv(o, inner), 4 * lanes));
   return made;
 }
 

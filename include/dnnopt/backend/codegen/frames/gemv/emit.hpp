@@ -25,7 +25,7 @@ namespace dnnopt::codegen {
   const coded_operand o = coded_operand_of(site, p, true).value();
   const std::int64_t columns = p.e.columns.constant();
   const std::int64_t inner = p.e.inner.constant();
-  const std::int64_t words = o.words(inner, chosen["unit"]);
+  const std::int64_t words = words_of_gemv(o, inner);
   const std::int64_t width = 4 * chosen["lanes"];
   const index_expr z = b.index("z", p.e.batch);
   const index_expr m = b.index("m", p.e.rows);

@@ -48,6 +48,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_CHUNK
 #define DNNOPT_CHUNK 1024
 #endif
+#ifndef DNNOPT_ROWS_AT_ONCE
+#define DNNOPT_ROWS_AT_ONCE 1
+#endif
 #ifndef DNNOPT_ZEROS
 #define DNNOPT_ZEROS 0
 #endif
@@ -102,7 +105,7 @@ static inline float dnnopt_real(const ushort bits) { return vload_half(0, (const
 #endif
 
 __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
-  __local float4 held[DNNOPT_ROWS * DNNOPT_CHUNK / 4 > DNNOPT_ITEMS ? DNNOPT_ROWS * DNNOPT_CHUNK / 4 : DNNOPT_ITEMS];
+  __local float4 held[DNNOPT_ROWS * DNNOPT_CHUNK / 4 > DNNOPT_ROWS_AT_ONCE * DNNOPT_ITEMS ? DNNOPT_ROWS * DNNOPT_CHUNK / 4 : DNNOPT_ROWS_AT_ONCE * DNNOPT_ITEMS];
   __local float* rows = (__local float*)held;
   const int item = (int)get_local_id(0);
   const int lane = item % DNNOPT_LANES;
@@ -166,17 +169,22 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
 #endif
     }
   }
-  // The shares of each row meet, one row after the other.
-  _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r) {
+  // The shares of as many rows as local memory holds meet at once.
+  _Pragma("unroll") for (int first = 0; first < DNNOPT_ROWS; first += DNNOPT_ROWS_AT_ONCE) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    held[item] = total[r];
+    _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS_AT_ONCE; ++r) held[r * DNNOPT_ITEMS + item] = total[first + r];
     for (int apart = DNNOPT_SHARES / 2; apart > 0; apart /= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      if (share < apart) held[item] += held[item + apart * DNNOPT_LANES];
+      if (share < apart) {
+        _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS_AT_ONCE; ++r) held[r * DNNOPT_ITEMS + item] += held[r * DNNOPT_ITEMS + item + apart * DNNOPT_LANES];
+      }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const int n = n_begin + item;
-    if (item < DNNOPT_PANEL && n < (int)(DNNOPT_N) && m_begin + r < all_rows) dnnopt_store(DNNOPT_ARGUMENTS, 0, m_begin + r, n, rows[item]);
+    for (int i = item; i < DNNOPT_ROWS_AT_ONCE * DNNOPT_PANEL; i += DNNOPT_ITEMS) {
+      const int m = m_begin + first + i / DNNOPT_PANEL;
+      const int n = n_begin + i % DNNOPT_PANEL;
+      if (n < (int)(DNNOPT_N) && m < all_rows) dnnopt_store(DNNOPT_ARGUMENTS, 0, m, n, rows[i / DNNOPT_PANEL * (4 * DNNOPT_ITEMS) + i % DNNOPT_PANEL]);
+    }
   }
 }
 #ifdef __cplusplus

@@ -35,6 +35,7 @@ inline constexpr std::array gemv_parameters{
     chosen_number("DNNOPT_ITEMS", 1, 1024, "work-items of a work-group, a power of two"),
     chosen_number("DNNOPT_UNIT", 4, 64, "inner elements that a work-item multiplies at a time"),
     chosen_number("DNNOPT_CHUNK", 4, no_bound, "inner elements of rows that are in local memory at a time"),
+    chosen_number("DNNOPT_ROWS_AT_ONCE", 1, 8, "rows whose shares meet in local memory at once; it divides the rows"),
 };
 
 inline constexpr kernel_frame gemv_frame{"gemv", kernels::gemv, gemv_parameters};
