@@ -18,10 +18,11 @@
 namespace dnnopt::testing {
 namespace {
 
-/// A convolution, a product and a softmax: kinds that have kernels of both forms.
+/// A convolution, a product of more rows than a matrix is read once for, and a softmax: kinds that have kernels of both
+/// forms.
 model convolution_and_product() {
   network n;
-  const value_id x = n.input("x", {index_expr(2), index_expr(3), index_expr(9), index_expr(9)});
+  const value_id x = n.input("x", {index_expr(3), index_expr(3), index_expr(9), index_expr(9)});
   const value_id y = n.node("Conv", {x, n.weights({8, 3, 3, 3}, 0.2F)});
   attribute_map flat;
   flat.set("axis", std::int64_t{1});
@@ -47,7 +48,7 @@ compile_options in_form(kernel_form form) {
 
 TEST_CASE("sessions of one device have the form of kernels that each asks for") {
   const model m = convolution_and_product();
-  const tensor x = ramp({2, 3, 9, 9});
+  const tensor x = ramp({3, 3, 9, 9});
   compile_options reference;
   reference.device = "reference";
   const tensor want = compile(m, reference).run({{"x", x}})[0];
@@ -109,7 +110,7 @@ TEST_CASE("programs of the provider that others are held against are not kept on
     options.matrix_steps = kept ? "none" : "plain";
     {
       session s = compile(m, options);
-      (void)s.run({{"x", ramp({2, 3, 9, 9})}});
+      (void)s.run({{"x", ramp({3, 3, 9, 9})}});
     }
     CHECK(std::filesystem::exists(options.opened->programs.file()) == kept);
   }
