@@ -181,7 +181,7 @@ inline void define_scales(kernel_builder& b, const framed_product& p, const code
 }
 
 /// Packs codes in panels of `width` columns, and defines dnnopt_pack_b of matrix_panels.cl, which dequantizes them.
-/// Precondition: the sizes of panels are defined.
+/// Preconditions: the sizes of panels are defined, and elements are not rounded.
 inline void define_unpacked_codes(lowered_node& result, kernel_builder& b, const lowering_site& site,
                                   const framed_product& p, const coded_operand& o, std::int64_t width) {
   const std::int64_t columns = p.e.columns.constant();
@@ -199,7 +199,6 @@ inline void define_unpacked_codes(lowered_node& result, kernel_builder& b, const
   define("BLOCK", o.block == 0 ? inner : o.block);
   define("MIDDLE", o.middle);
   define("ZEROS", o.has_zeros ? 1 : 0);
-  if (o.rounds) text += "#define DNNOPT_CODE_ROUND(x) dnnopt_rounded_half(x)\n";
   b.add_function(text + std::string(kernels::unpack_codes));
   b.define("DNNOPT_B_CODES", 1);
 }

@@ -27,10 +27,6 @@ static inline float dnnopt_scale(DNNOPT_PARAMETERS, const int k, const int n) { 
 #ifndef DNNOPT_CODE_ZEROS
 #define DNNOPT_CODE_ZEROS 0
 #endif
-// What the type of elements rounds them to.
-#ifndef DNNOPT_CODE_ROUND
-#define DNNOPT_CODE_ROUND(x) (x)
-#endif
 
 #define DNNOPT_CODE_COLUMNS (DNNOPT_VECTOR * DNNOPT_VECTORS)
 #define DNNOPT_CODES_OF_WORD (32 / DNNOPT_CODE_BITS)
@@ -55,7 +51,7 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local float* packed, const
       for (; k < end; ++k) {
         __global const uint* row = words + k / DNNOPT_CODES_OF_WORD * DNNOPT_CODE_COLUMNS;
         const int shift = k % DNNOPT_CODES_OF_WORD * DNNOPT_CODE_BITS;
-        for (int j = 0; j < DNNOPT_CODE_COLUMNS; ++j) to[j] = DNNOPT_CODE_ROUND(((float)(int)(row[j] >> shift & ((1u << DNNOPT_CODE_BITS) - 1u)) - zero[j]) * scale[j]);
+        for (int j = 0; j < DNNOPT_CODE_COLUMNS; ++j) to[j] = ((float)(int)(row[j] >> shift & ((1u << DNNOPT_CODE_BITS) - 1u)) - zero[j]) * scale[j];
         to += DNNOPT_CODE_COLUMNS;
       }
     }

@@ -20,7 +20,7 @@
 namespace dnnopt::codegen {
 
 /// The rows up to which a product waits for its matrix and not for its sums: of codes, and of reals, of which tiles and
-/// matrix steps read as many bytes in less time from a few rows on (docs/measurements/kernels.md).
+/// matrix steps read as many bytes in less time from a few rows on (docs/measurements/quantized_models.md).
 inline constexpr std::int64_t most_gemv_rows = 8;
 inline constexpr std::int64_t most_real_gemv_rows = 2;
 

@@ -100,7 +100,9 @@ inline void add_version_of_few_rows(choice& made, const panel_sizes& sizes, cons
   const auto packable = [&](std::size_t which, const index_expr& extent) {
     return packs_constant(site.block, p.operand(n, which)) && extent.is_constant() && p.e.inner.is_constant();
   };
-  const std::optional<coded_operand> codes = coded_operand_of(site, p, false);
+  std::optional<coded_operand> codes = coded_operand_of(site, p, false);
+  // What each element is rounded to, it is rounded to once, for that takes longer than to read it.
+  if (codes && codes->rounds) codes.reset();
   const bool a_packed = packable(0, p.e.rows) && p.batch_of(0).is_constant() && !packable(1, p.e.columns);
   const bool b_packed = !codes && packable(1, p.e.columns) && p.batch_of(1).is_constant();
   if (a_packed && row_normalization_in(site.block) != no_node) return "constants are normalized before execution";
