@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <string>
@@ -83,6 +84,9 @@ struct coded_products : blocks {
     check(form, {kernel});
   }
 };
+
+/// Whether kernels run under Oclgrind (tests/oclgrind.sh).
+bool is_simulated() { return std::getenv("DNNOPT_TEST_SIMULATED") != nullptr; }
 
 constexpr std::array all_code_types{dtype::int8, dtype::uint8, dtype::int4, dtype::uint4, dtype::int2, dtype::uint2};
 
