@@ -85,11 +85,12 @@ struct fold_constants {
     return output_bytes > static_cast<double>(std::max(limit, input_bytes));
   }
 
-  /// Whether a node dequantizes matrices of codes for matrix products alone.
+  /// Whether a node dequantizes matrices of integer codes for matrix products alone.
   static bool feeds_products(const graph& g, const node& n) {
     if (!n.op->dequantizes || g.is_output(n.outputs[0])) return false;
     const value_facts& codes = g.facts(n.inputs[0]);
-    if (row_of(codes.type).packed_bits > 8 || !codes.dims || codes.dims->size() != 2) return false;
+    if (!is_integer(codes.type) || row_of(codes.type).packed_bits > 8 || !codes.dims || codes.dims->size() != 2)
+      return false;
     const auto& uses = g.value_at(n.outputs[0]).uses;
     return std::all_of(uses.begin(), uses.end(), [&](const value_use& use) {
       return g.node_at(use.node).op->kind == computation_kind::matrix_product;

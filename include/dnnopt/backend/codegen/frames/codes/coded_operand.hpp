@@ -137,11 +137,11 @@ inline void define_scales(kernel_builder& b, const framed_product& p, const code
   if (o.has_zeros) define("dnnopt_zero", 2);
 }
 
-/// The kernel that writes the words of an operand once into scratch buffer `scratch`, in panels of `width` columns;
+/// The kernel that writes the words of an operand once into the first scratch buffer, in panels of `width` columns;
 /// what lies beyond the matrix is 0. O(inner * columns).
 [[nodiscard]] inline kernel_plan pack_words_kernel(const lowering_site& site, const coded_operand& o,
-                                                   std::size_t scratch, std::int64_t columns, std::int64_t inner,
-                                                   std::int64_t words, std::int64_t width) {
+                                                   std::int64_t columns, std::int64_t inner, std::int64_t words,
+                                                   std::int64_t width) {
   kernel_builder b(site.block, site.options.emitters);
   const std::int64_t per_word = o.per_word();
   const std::int64_t panels = blocks_of(columns, width);
@@ -169,7 +169,7 @@ inline void define_scales(kernel_builder& b, const framed_product& p, const code
       });
     });
   }
-  const std::string buffer = b.scratch(scratch, o.stored(), true);
+  const std::string buffer = b.scratch(0, o.stored(), true);
   b.line(fill_pattern(c_type_of(o.stored()).store, buffer, "i", element));
   const std::string statements = b.take();
   return b.finish_items(kernels::prelude, statements, i, count, "pack");
@@ -188,7 +188,7 @@ inline void define_unpacked_codes(lowered_node& result, kernel_builder& b, const
   const std::int64_t inner = p.e.inner.constant();
   const std::int64_t words = o.words(inner, o.per_word());
   result.scratch.push_back({bytes_of_words(columns, words, width), true});
-  result.prepare.push_back(pack_words_kernel(site, o, 0, columns, inner, words, width));
+  result.prepare.push_back(pack_words_kernel(site, o, columns, inner, words, width));
   define_scales(b, p, o);
   std::string text = "#define DNNOPT_CODES " + b.scratch(0, o.stored(), false) + "\n";
   const auto define = [&](std::string_view name, std::int64_t value) {

@@ -95,8 +95,7 @@ namespace detail {
     return "it has more than " + std::to_string(most_real_gemv_rows) + " rows";
   const auto fits = [&](const choice& made) {
     return made["chunk"] >= made["unit"] && made.local_bytes <= site.local_memory() &&
-           made["items"] <= static_cast<std::int64_t>(site.work_group()) && made["items"] >= 4 * made["lanes"] &&
-           made["chunk"] > 0;
+           made["items"] >= 4 * made["lanes"];
   };
   const auto rows_of = [](std::int64_t rows) {
     return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows)));

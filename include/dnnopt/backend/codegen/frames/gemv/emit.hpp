@@ -32,7 +32,7 @@ namespace dnnopt::codegen {
   const index_expr k = b.index("k", p.e.inner);
   lowered_node result;
   result.scratch.push_back({bytes_of_words(columns, words, width), true});
-  result.prepare.push_back(pack_words_kernel(site, o, 0, columns, inner, words, width));
+  result.prepare.push_back(pack_words_kernel(site, o, columns, inner, words, width));
   b.define("DNNOPT_M", p.e.rows);
   b.define("DNNOPT_N", p.e.columns);
   b.define("DNNOPT_K", p.e.inner);
