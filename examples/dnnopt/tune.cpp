@@ -38,7 +38,12 @@ int tune(const options& o) {
       std::fprintf(stderr, "%zu of %zu  %-44s %9.1f us -> %9.1f us\n", progress.done, progress.all,
                    progress.shape.c_str(), progress.before_us, progress.after_us);
     json row = {{"shape", progress.shape}, {"before_us", progress.before_us}, {"after_us", progress.after_us}};
-    if (const auto* values = store.table_of(info).find(progress.shape)) row["values"] = *values;
+    if (const auto* values = store.table_of(info).find(progress.shape)) {
+      row["values"] = *values;
+      const std::string family = progress.shape.substr(0, progress.shape.find(' '));
+      for (const auto& parameter : dnnopt::codegen::find_tuning_space(family)->choices())
+        row["parameters"].push_back(parameter.name);
+    }
     shapes.push_back(std::move(row));
   };
   if (o.cache.empty()) note(o, "without --cache FILE the result is printed and kept nowhere");
