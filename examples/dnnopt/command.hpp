@@ -73,6 +73,7 @@ struct options {
   std::string walk;  ///< a file of shapes
   // tune, plan-memory
   double budget = 60;
+  double gain = 0.03;
   std::string strategy = "exact";
   unsigned threads = 1;
   std::int64_t capacity = 0;

@@ -425,6 +425,9 @@ int main(int count, char** arguments) {
   add_model(*command, o);
   add_common(*command, o);
   command->add_option("--budget", o.budget, "seconds")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--gain", o.gain, "share of the time that a choice must save to replace the default")
+      ->check(CLI::Range(-1e6, 1.0))
+      ->capture_default_str();
   add_inputs(*command, o);
 
   command = add("plan-memory", "the memory planner alone, on id,lower,upper,size records", &tool::plan_memory);

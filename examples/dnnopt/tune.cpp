@@ -31,6 +31,7 @@ int tune(const options& o) {
   dnnopt::tuning_store store = *compiling.tuned;
   dnnopt::tuner_options search;
   search.seconds = o.budget;
+  search.gain = o.gain;
   search.seed = static_cast<std::uint32_t>(o.seed);
   json shapes = json::array();
   search.progress = [&](const dnnopt::tuning_progress& progress) {

@@ -34,7 +34,7 @@ struct tuner_options {
   double seconds = 60;  ///< for all blocks; a measurement under way is finished
   std::uint32_t seed = 0;
   std::size_t population = 10;
-  double gain = 0.03;  ///< share of the time that a choice must save to replace the default
+  double gain = 0.03;  ///< share of the time that a choice must save to replace the default; below 0 slower ones do too
   std::function<void(const tuning_progress&)> progress{};
 };
 
