@@ -176,6 +176,51 @@ TEST_CASE("an epilogue reads a row before it is written over", "[memory]") {
   CHECK(halves >= 1);
 }
 
+TEST_CASE("an epilogue of bytes reads a row before it is written over", "[memory]") {
+  const bool convolved = GENERATE(false, true);
+  const bool ends_in_floats = GENERATE(false, true);
+  CAPTURE(convolved, ends_in_floats);
+  network n;
+  // Powers of two: sums in integers and in floats are equal to the bit.
+  const auto number = [&](auto held, dtype type) {
+    tensor t(type, {});
+    t.mutable_data<decltype(held)>()[0] = held;
+    return n.g.add_constant("n" + std::to_string(n.g.value_count()), std::move(t));
+  };
+  const value_id scale = number(1.0F / 64, dtype::float32);
+  const value_id zero = number(std::uint8_t{100}, dtype::uint8);
+  const auto quantized = [&](value_id v) { return n.node("QuantizeLinear", {v, scale, zero}); };
+  const auto real = [&](value_id v) { return n.node("DequantizeLinear", {v, scale, zero}); };
+  const dim_list dims = convolved ? dim_list{2, 19, 9, 11} : dim_list{33, 70};
+  tensor bytes(dtype::int8, convolved ? dim_list{19, 19, 3, 3} : dim_list{70, 70});
+  std::mt19937 random(7);
+  for (std::int8_t& one : bytes.mutable_data<std::int8_t>()) one = static_cast<std::int8_t>(random() % 13U) - 6;
+  const value_id weights = n.node("DequantizeLinear", {n.g.add_constant("bytes", std::move(bytes)), scale});
+  const value_id x = n.input("x", shape(dims.begin(), dims.end()));
+  const value_id first = quantized(x);
+  const value_id residual = ends_in_floats ? n.node("Tanh", {real(first)}) : quantized(n.node("Tanh", {real(first)}));
+  attribute_map same;
+  same.set("pads", std::vector<std::int64_t>(4, 1));
+  const value_id product =
+      convolved ? n.node("Conv", {real(first), weights}, same) : n.node("MatMul", {real(first), weights});
+  const value_id sum = n.node("Add", {real(quantized(product)), ends_in_floats ? residual : real(residual)});
+  const model m = n.finish(n.node("Softmax", {ends_in_floats ? sum : real(quantized(sum))}));
+  compile_options options = plain("recognize_integer_products,fuse");
+  options.integer_dots = "plain";
+  options.form = kernel_form::vectors;
+  const session s = check_runs(m, options, {random_input(dims, 8), random_input(dims, 9)});
+  std::size_t halves = 0;
+  for (const placed_node& step : s.executor()->executed().steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      if (plan.version.find("dot_") == 0 &&
+          plan.source.str().find("#define DNNOPT_EPILOGUE 1\n") != std::string::npos) {
+        ++halves;
+        CHECK_FALSE(plan.overwrites.empty());
+        CHECK((plan.source.str().find("#define DNNOPT_EPILOGUE_REAL 1\n") != std::string::npos) == ends_in_floats);
+      }
+  CHECK(halves == 1);
+}
+
 TEST_CASE("several shapes share one arena, and plans of the run are quick", "[memory]") {
   network n;
   const model m = residual(n, n.g.expressions().symbol("rows"));

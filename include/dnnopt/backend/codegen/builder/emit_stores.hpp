@@ -48,18 +48,25 @@ void kernel_builder::define_sole_store(std::string_view name, value_id anchor, s
   std::string whole;
   std::string finished;
   std::string put;
+  compute_type made = type;
   for_each_output(anchor, index, [&](value_id out, const std::vector<index_expr>& at) {
     refuse_texels(out);
     const index_expr offset = offset_of(out, at);
     finished = emit(out, at);
     const std::string buffer = access(out, true, offset);
     whole = store_statement(out, buffer, offset, finished);
-    if (computed_as(out) == type && type == compute_type::real && named_outside(offset, names) &&
-        !accesses_.overwrites(pointers_).empty())
+    const bool held = computed_as(out) == compute_type::real ||
+                      (computed_as(out) == compute_type::integer && size_of(block_.g.facts(out).type) <= 4);
+    if (held && (type == compute_type::integer || (type == compute_type::real && computed_as(out) == type)) &&
+        named_outside(offset, names) && !accesses_.overwrites(pointers_).empty()) {
       put = store_statement(out, buffer, offset, "value");
+      made = computed_as(out);
+    }
   });
-  const std::string c_type(name_of(type));
-  const std::string parameters = "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + c_type + " value)";
+  const auto parameters_with = [&](compute_type of) {
+    return "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + std::string(name_of(of)) + " value)";
+  };
+  const std::string parameters = parameters_with(type);
   if (put.empty()) {
     if (!whole.empty()) line(whole);
     add_store_function("void " + std::string(name) + parameters, take());
@@ -69,8 +76,9 @@ void kernel_builder::define_sole_store(std::string_view name, value_id anchor, s
   std::string site = "(DNNOPT_ARGUMENTS";
   for (const std::string& each : names) site += ", " + each;
   functions_ += "#define DNNOPT_EPILOGUE 1\n";
-  add_store_function(c_type + " dnnopt_epilogue" + parameters, take());
-  add_store_function("void dnnopt_put" + parameters, "  " + put + "\n");
+  if (made == compute_type::real) functions_ += "#define DNNOPT_EPILOGUE_REAL 1\n";
+  add_store_function(std::string(name_of(made)) + " dnnopt_epilogue" + parameters, take());
+  add_store_function("void dnnopt_put" + parameters_with(made), "  " + put + "\n");
   add_store_function("void " + std::string(name) + parameters,
                      "  dnnopt_put" + site + ", dnnopt_epilogue" + site + ", value));\n");
 }

@@ -567,6 +567,8 @@ class kernel_builder {
   /// With `total` the function returns the element of `planes`, which the frame reduces to elements of `total`.
   /// Where the only output may be given the memory of what its epilogue reads, the function's halves are defined too:
   /// `float dnnopt_epilogue(..., value)` computes what `void dnnopt_put(..., value)` stores, and DNNOPT_EPILOGUE is 1.
+  /// Where `type` is that of integers, it may be a float or an integer of at most 32 bits that is stored, and
+  /// DNNOPT_EPILOGUE_REAL is 1 where it is a float.
   /// A frame that calls the one for several elements before the other leaves no store between loads of the same memory,
   /// which would keep compilers from taking the elements as a vector.
   template <class Finish>

@@ -71,12 +71,14 @@ inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t outp
   const std::int64_t low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
   const std::int64_t high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;
   // Of few bits, what rounds is a sum in whose last place ones stand (1.5 * 2^23): no call of a function, which would
-  // keep compilers from vectors, and ints all the way. Beyond a million every such type is at its bound.
-  if (bits <= 16)
-    return s.b.let(s.compute(), "(long)clamp(as_int(clamp((float)(" + std::string(value) +
-                                    "), -1000000.0f, 1000000.0f) + 12582912.0f) - 1262485504 + (int)(" +
-                                    std::string(zero_point) + "), " + std::to_string(low) + ", " +
-                                    std::to_string(high) + ")");
+  // keep compilers from vectors, and ints all the way. It is floats that are clamped: of clamped ints compilers make
+  // branches, and no vectors where several stand in a loop. Bounds are integers, so either order gives the same.
+  if (bits <= 16) {
+    const std::string zero = "(int)(" + std::string(zero_point) + ")";
+    const auto bound = [&](std::int64_t of) { return "(float)(" + std::to_string(of) + " - " + zero + ")"; };
+    return s.b.let(s.compute(), "(long)(as_int(clamp((float)(" + std::string(value) + "), " + bound(low) + ", " +
+                                    bound(high) + ") + 12582912.0f) - 1262485504 + " + zero + ")");
+  }
   return s.b.let(s.compute(), "clamp((long)rint(clamp((float)(" + std::string(value) +
                                   "), -2147483000.0f, 2147483000.0f)) + " + std::string(zero_point) + ", (long)(" +
                                   std::to_string(low) + "), (long)" + std::to_string(high) + ")");

@@ -114,6 +114,25 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_DOT(sums, a, b) DNNOPT_JOIN(dnnopt_dot, DNNOPT_VECTOR)(sums, b, a)
 #define DNNOPT_TOTAL_A(sums, a) dnnopt_dot16(sums, (int16)(DNNOPT_ONES), a)
 #endif
+// Stores `count` elements of row m from column n on.
+#if DNNOPT_EPILOGUE
+#if DNNOPT_EPILOGUE_REAL
+#define DNNOPT_KEPT(value) as_int(value)
+#define DNNOPT_FROM_KEPT(value) as_float(value)
+#else
+#define DNNOPT_KEPT(value) (int)(value)
+#define DNNOPT_FROM_KEPT(value) (value)
+#endif
+// What is read of the memory that is written is read before: a loop that does both is not taken as vectors.
+#define DNNOPT_STORE_RUN(z, m, n, count, values) \
+  do { \
+    for (int lane = 0; lane < (count); ++lane) (values)[lane] = DNNOPT_KEPT(dnnopt_epilogue(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane])); \
+    for (int lane = 0; lane < (count); ++lane) dnnopt_put(DNNOPT_ARGUMENTS, z, m, (n) + lane, DNNOPT_FROM_KEPT((values)[lane])); \
+  } while (0)
+#else
+#define DNNOPT_STORE_RUN(z, m, n, count, values) \
+  for (int lane = 0; lane < (count); ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m, (n) + lane, (values)[lane])
+#endif
 #define DNNOPT_TOTAL_B(sums, b) DNNOPT_DOT(sums, (DNNOPT_INTS)(DNNOPT_ONES), b)
 
 #if !DNNOPT_A_PACKED
@@ -363,11 +382,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
           _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) DNNOPT_STORE_INTS(sum[r][v], r * DNNOPT_VECTORS + v, tile);
         const int height = min(DNNOPT_ROWS, m_end - m);
         if (DNNOPT_WHOLE_PANELS || n + DNNOPT_COLUMNS <= n_end) {
-          for (int r = 0; r < height; ++r)
-            for (int lane = 0; lane < DNNOPT_COLUMNS; ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m + r, n + lane, tile[r * DNNOPT_COLUMNS + lane]);
+          for (int r = 0; r < height; ++r) DNNOPT_STORE_RUN(z, m + r, n, DNNOPT_COLUMNS, tile + r * DNNOPT_COLUMNS);
         } else {
-          for (int r = 0; r < height; ++r)
-            for (int lane = 0; lane < n_end - n; ++lane) dnnopt_store(DNNOPT_ARGUMENTS, z, m + r, n + lane, tile[r * DNNOPT_COLUMNS + lane]);
+          for (int r = 0; r < height; ++r) DNNOPT_STORE_RUN(z, m + r, n, n_end - n, tile + r * DNNOPT_COLUMNS);
         }
       }
     }
