@@ -69,6 +69,33 @@ namespace dnnopt::codegen {
   return {c.batch * c.group, c.outputs, c.positions(), ceildiv(c.channels, quad_width) * c.window()};
 }
 
+/// Rows of an image that a work-item keeps as quads for all its positions, and quads of a row.
+struct kept_image {
+  std::int64_t rows = 0;  ///< 0: none, patches are read from the image
+  std::int64_t width = 0;
+
+  /// Bytes of local memory, with what vectors read and write beyond the end of rows and panels.
+  [[nodiscard]] std::uint64_t bytes(const convolution_shape& c) const {
+    const std::int64_t quads = (c.channels.constant() + quad_width - 1) / quad_width;
+    return static_cast<std::uint64_t>(quad_width * (quads * rows * width + 16 * c.axes[2].stride + 16));
+  }
+};
+
+/// Where windows of two dims overlap and their extents are known: an element of the image is in several patches then.
+[[nodiscard]] inline kept_image kept_image_of(const convolution_shape& c, const panel_sizes& p) {
+  const window_axis& high = c.axes[1];
+  const window_axis& wide = c.axes[2];
+  if (c.rank > 2 || high.kernel * wide.kernel == 1 || !c.channels.is_constant()) return {};
+  for (const window_axis* axis : {&high, &wide})
+    if (!axis->pad_begin.is_constant() || !axis->input.is_constant() || !axis->output.is_constant()) return {};
+  const std::int64_t run = std::max<std::int64_t>(wide.output.constant(), 1);
+  const std::int64_t above = std::min((p.block_columns + run - 2) / run, high.output.constant() - 1);
+  const auto reach = [](const window_axis& axis, std::int64_t last) {
+    return last * axis.stride + (axis.kernel - 1) * axis.dilation + 1;
+  };
+  return {reach(high, std::max<std::int64_t>(above, 0)), reach(wide, run - 1)};
+}
+
 /// Blocks of a convolution of bytes for processors. Weights are packed once.
 [[nodiscard]] inline choice_or_reason choose_dot_convolution(const lowering_site& site) {
   if (!site.prefers_vectors()) return "the device does not prefer wide vectors";
@@ -84,9 +111,14 @@ namespace dnnopt::codegen {
   if (std::string why = reject_large_result(e); !why.empty()) return why;
   panel_sizes p = choose_panels(site, e, true, false);
   share_patches(p, site, e, c);
-  if (fit_quads(p, site, e, true, false) > site.local_memory()) return "patches take more than the local memory";
+  const std::uint64_t bytes = fit_quads(p, site, e, true, false);
+  if (bytes > site.local_memory()) return "patches take more than the local memory";
   choice made("dot_convolution");
   settle_panels(made, p, e, true, false);
+  if (const kept_image kept = kept_image_of(c, p); kept.rows > 0 && bytes + kept.bytes(c) <= site.local_memory()) {
+    made.with("image_rows", kept.rows).with("image_width", kept.width);
+    made.local_bytes = bytes + kept.bytes(c);
+  }
   const std::int64_t outputs = c.outputs.constant();
   made.taken.push_back({1, operand_form::packed});
   settle_kept(made, c.group * e.inner.constant(), outputs, round_up(outputs, p.rows));

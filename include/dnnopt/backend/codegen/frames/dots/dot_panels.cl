@@ -71,6 +71,10 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_CONVOLUTION
 #define DNNOPT_CONVOLUTION 0
 #endif
+// Rows of the image that a work-item keeps as quads, and their width; 0: patches are read from the image.
+#ifndef DNNOPT_IMAGE_ROWS
+#define DNNOPT_IMAGE_ROWS 0
+#endif
 // Whether all columns are in whole panels.
 #ifndef DNNOPT_WHOLE_PANELS
 #define DNNOPT_WHOLE_PANELS 0
@@ -202,6 +206,80 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local int* packed, const i
 // Quads of channels in each window element.
 #define DNNOPT_CHANNEL_QUADS ((DNNOPT_CHANNELS + 3) / 4)
 
+#if DNNOPT_IMAGE_ROWS
+// The image's rows that positions n_begin .. n_end - 1 read, with what lies in the padding, as quads of channels:
+// [quad][row][DNNOPT_IMAGE_WIDTH]. So four channels of an element become a quad once, however many windows hold it.
+static inline void dnnopt_keep_image(DNNOPT_PARAMETERS, __local int* kept, const int z, const int n_begin, const int n_end) {
+#if DNNOPT_B_ZERO
+  const int padding = (int)(uchar)dnnopt_zero_b(DNNOPT_ARGUMENTS, z, 0) * DNNOPT_ONES;
+#else
+  const int padding = 0;
+#endif
+  const int top = n_begin / DNNOPT_OW * DNNOPT_SH - DNNOPT_PH;
+  const int rows = (n_end - 1) / DNNOPT_OW * DNNOPT_SH - DNNOPT_PH + (DNNOPT_KH - 1) * DNNOPT_DH + 1 - top;
+  for (int q = 0; q < DNNOPT_CHANNEL_QUADS; ++q) {
+    const int c = q * 4;
+    const int channels = min(4, DNNOPT_CHANNELS - c);
+    const int there = (int)(0xffffffffu >> (32 - 8 * channels));
+    for (int row = 0; row < rows; ++row) {
+      const int h = top + row;
+      const bool within = h >= 0 && h < DNNOPT_IH;
+      const int first = within ? clamp(DNNOPT_PW, 0, DNNOPT_IMAGE_WIDTH) : DNNOPT_IMAGE_WIDTH;
+      const int last = within ? clamp(DNNOPT_IW + DNNOPT_PW, first, DNNOPT_IMAGE_WIDTH) : DNNOPT_IMAGE_WIDTH;
+      __local int* to = kept + (q * DNNOPT_IMAGE_ROWS + row) * DNNOPT_IMAGE_WIDTH;
+      for (int j = 0; j < first; ++j) to[j] = padding & there;
+      for (int j = last; j < DNNOPT_IMAGE_WIDTH; ++j) to[j] = padding & there;
+      if (channels == 4) {
+        for (int j = first; j < last; ++j)
+          to[j] = DNNOPT_QUAD(dnnopt_load_x(DNNOPT_ARGUMENTS, z, c, 0, h, j - DNNOPT_PW), dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + 1, 0, h, j - DNNOPT_PW), dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + 2, 0, h, j - DNNOPT_PW), dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + 3, 0, h, j - DNNOPT_PW)) ^ (DNNOPT_B_FLIP * DNNOPT_ONES);
+      } else {
+        for (int j = first; j < last; ++j) to[j] = 0;
+        for (int r = 0; r < channels; ++r)
+          for (int j = first; j < last; ++j) to[j] |= (int)((uint)(uchar)(dnnopt_load_x(DNNOPT_ARGUMENTS, z, c + r, 0, h, j - DNNOPT_PW) ^ DNNOPT_B_FLIP) << (8 * r));
+      }
+    }
+  }
+}
+
+// Sixteen quads of a row, from one on, by the stride; those beyond what is asked for are anything.
+static inline int16 dnnopt_kept_quads(__local const int* from) {
+  if (DNNOPT_SW == 1) return vload16(0, from);
+  if (DNNOPT_SW == 2) return (int16)(vload16(0, from).even, vload16(1, from).even);
+  int16 quads;
+  for (int j = 0; j < 16; ++j) ((int*)&quads)[j] = from[j * DNNOPT_SW];
+  return quads;
+}
+
+// Patches as columns: quads count (window element, four channels), n counts output positions. Sixteen quads are written
+// at once, those beyond a run of positions in one output row over what follows in the order of writing.
+static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local int* packed, __local const int* kept, const int n_begin, const int n_end, const int q_begin, const int count) {
+  int from[DNNOPT_COLUMNS];
+  int at[DNNOPT_COLUMNS];
+  int length[DNNOPT_COLUMNS];
+  for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
+    const int n_last = min(n + DNNOPT_COLUMNS, n_end);
+    int runs = 0;
+    for (int position = n; position < n_last; position += length[runs - 1]) {
+      const int ow = position % DNNOPT_OW;
+      from[runs] = (position / DNNOPT_OW - n_begin / DNNOPT_OW) * DNNOPT_SH * DNNOPT_IMAGE_WIDTH + ow * DNNOPT_SW;
+      at[runs] = position - n;
+      length[runs] = min(DNNOPT_OW - ow, n_last - position);
+      ++runs;
+    }
+    __local int* panel = packed + (n - n_begin) * count;
+    for (int q = q_begin; q < q_begin + count; ++q) {
+      const int element = q / DNNOPT_CHANNEL_QUADS;
+      const int channel = q - element * DNNOPT_CHANNEL_QUADS;
+      __local const int* row = kept + (channel * DNNOPT_IMAGE_ROWS + element / DNNOPT_KW * DNNOPT_DH) * DNNOPT_IMAGE_WIDTH + element % DNNOPT_KW * DNNOPT_DW;
+      __local int* to = panel + (q - q_begin) * DNNOPT_COLUMNS;
+      for (int r = 0; r < runs; ++r)
+        for (int j = 0; j < length[r]; j += 16) vstore16(dnnopt_kept_quads(row + from[r] + j * DNNOPT_SW), 0, to + at[r] + j);
+    }
+    for (int q = 0; n_last - n < DNNOPT_COLUMNS && q < count; ++q)
+      for (int j = n_last - n; j < DNNOPT_COLUMNS; ++j) panel[q * DNNOPT_COLUMNS + j] = 0;
+  }
+}
+#else
 // Image patches as columns: quads count (window element, four channels), n counts output positions. Runs of positions in
 // one output row read the image one after the other; what lies in the padding is the image's zero point.
 static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local int* packed, const int z, const int n_begin, const int n_end, const int q_begin, const int count) {
@@ -267,6 +345,7 @@ static inline void dnnopt_pack_b(DNNOPT_PARAMETERS, __local int* packed, const i
     for (int j = filled; j < DNNOPT_COLUMNS; ++j) packed[(columns / DNNOPT_COLUMNS * count + q) * DNNOPT_COLUMNS + j] = 0;
 }
 #endif
+#endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
   const int z = (int)get_global_id(2);
@@ -282,7 +361,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   __local int a_block[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_BLOCK_INNER + 16];
 #endif
 #if !DNNOPT_B_PACKED
-  __local int b_block[DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS * DNNOPT_BLOCK_INNER];
+  __local int b_block[DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS * DNNOPT_BLOCK_INNER + (DNNOPT_IMAGE_ROWS ? 16 : 0)];
+#endif
+#if DNNOPT_IMAGE_ROWS
+  __local int kept[DNNOPT_CHANNEL_QUADS * DNNOPT_IMAGE_ROWS * DNNOPT_IMAGE_WIDTH + 16 * DNNOPT_SW];
+  dnnopt_keep_image(DNNOPT_ARGUMENTS, kept, z, n_begin, n_end);
 #endif
 #if !DNNOPT_ONE_INNER_BLOCK
   __local int partial[DNNOPT_ROW_PANELS * DNNOPT_ROWS * DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS];
@@ -294,7 +377,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
 #if !DNNOPT_A_PACKED
     dnnopt_pack_a(DNNOPT_ARGUMENTS, a_block, z, m_begin, m_end, q_begin, count);
 #endif
-#if !DNNOPT_B_PACKED
+#if DNNOPT_IMAGE_ROWS
+    dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block, kept, n_begin, n_end, q_begin, count);
+#elif !DNNOPT_B_PACKED
     dnnopt_pack_b(DNNOPT_ARGUMENTS, b_block, z, n_begin, n_end, q_begin, count);
 #endif
     for (int n = n_begin; n < n_end; n += DNNOPT_COLUMNS) {
@@ -367,14 +452,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         }
 #endif
 #if !DNNOPT_ONE_INNER_BLOCK
-        __local int* kept = partial + (m - m_begin) * (DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS) + (n - n_begin) * DNNOPT_ROWS;
+        __local int* sums = partial + (m - m_begin) * (DNNOPT_COLUMN_PANELS * DNNOPT_COLUMNS) + (n - n_begin) * DNNOPT_ROWS;
         if (q_begin != 0) {
           _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
-            _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] += DNNOPT_LOAD_INTS(r * DNNOPT_VECTORS + v, kept);
+            _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) sum[r][v] += DNNOPT_LOAD_INTS(r * DNNOPT_VECTORS + v, sums);
         }
         if (q_begin + count < quads) {
           _Pragma("unroll") for (int r = 0; r < DNNOPT_ROWS; ++r)
-            _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) DNNOPT_STORE_INTS(sum[r][v], r * DNNOPT_VECTORS + v, kept);
+            _Pragma("unroll") for (int v = 0; v < DNNOPT_VECTORS; ++v) DNNOPT_STORE_INTS(sum[r][v], r * DNNOPT_VECTORS + v, sums);
           continue;
         }
 #endif

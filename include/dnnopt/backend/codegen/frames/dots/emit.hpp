@@ -128,6 +128,10 @@ void define_zero(kernel_builder& b, const lowering_site& site, const byte_operan
   lowered_node result;
   b.define("DNNOPT_CONVOLUTION", 1);
   b.define("DNNOPT_CHANNELS", c.channels);
+  if (const auto rows = chosen.find("image_rows")) {
+    b.define("DNNOPT_IMAGE_ROWS", *rows);
+    b.define("DNNOPT_IMAGE_WIDTH", chosen["image_width"]);
+  }
   detail::define_dot_panels(b, p, e, signs);
   const panel_steps steps = steps_of_panels(site, p, e, true);
   define_steps(b, steps, p);

@@ -43,6 +43,10 @@ inline constexpr std::array dot_panels_parameters = joined(
         site_flag("DNNOPT_B_INNER_FIRST", "whether neighbours of the second operand are inner elements"),
         site_flag("DNNOPT_WHOLE_PANELS", "whether all columns are in whole panels"),
         site_flag("DNNOPT_CONVOLUTION", "whether the second operand is patches of an image"),
+        chosen_number("DNNOPT_IMAGE_ROWS", 0, no_bound,
+                      "rows of the image that a work-item keeps as quads; 0: patches are read from the image")
+            .otherwise("0"),
+        chosen_number("DNNOPT_IMAGE_WIDTH", 0, no_bound, "quads of such a row").otherwise(""),
         site_number("DNNOPT_A_NATURAL", 0, 1, "whether the first operand's bytes count as 0 .. 255"),
         site_number("DNNOPT_A_FLIP", 0, 128, "bits that turn bytes of the first operand over: 0 or 128"),
         site_number("DNNOPT_B_FLIP", 0, 128, "the same of the second one"),
