@@ -10,10 +10,13 @@ two disagree the specification's text decides (docs/reference/reference_backend.
 import argparse
 import collections
 import json
+import os
 import pathlib
+import pickle
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -30,6 +33,7 @@ from draw_core import DRAWS
 
 # What ONNX Runtime refuses though the specification allows it.
 JUDGED_BY_ONNX = ("OneHot",)
+CASES_OF_A_PROCESS = 100
 FAMILIES = (draw_arithmetic, draw_layers, draw_resampling, draw_structure)
 
 
@@ -90,6 +94,48 @@ def same(a, b):
         np.allclose(np.asarray(x, np.float64), np.asarray(y, np.float64), rtol=1e-3, atol=1e-6, equal_nan=True) for x, y in zip(a, b))
 
 
+def drawn(seed, names, number):
+    name = names[number % len(names)]
+    r = np.random.default_rng([seed, list(DRAWS).index(name), number])
+    with np.errstate(all="ignore"):
+        case = DRAWS[name](r)
+    case.inputs = [None if x is None else np.asarray(x) for x in case.inputs]
+    return case
+
+
+def judged(seed, names, number):
+    """(number, judge, outputs), or (number, "", why no judge takes the case)."""
+    case = drawn(seed, names, number)
+    model = model_of(case)
+    try:
+        return number, "ONNX Runtime", [np.asarray(y) for y in by_runtime(case, model)]
+    except Exception as problem:  # noqa: BLE001: whatever ONNX Runtime refuses
+        if "NOT_IMPLEMENTED" not in str(problem) and case.op not in JUDGED_BY_ONNX:
+            return number, "", str(problem)[:160]
+    try:
+        return number, "onnx.reference", [np.asarray(y) for y in by_onnx(case, model)]
+    except Exception as other:  # noqa: BLE001
+        return number, "", f"onnx.reference: {str(other)[:160]}"
+
+
+def judged_apart(seed, names, numbers):
+    """The judged cases, from a process of their own, for ONNX Runtime aborts on some; None where it does."""
+    with tempfile.TemporaryFile() as file:
+        process = os.fork()
+        if process == 0:
+            try:
+                pickle.dump([judged(seed, names, n) for n in numbers], file)
+                file.flush()
+            finally:
+                os._exit(0)
+        os.waitpid(process, 0)
+        file.seek(0)
+        try:
+            return pickle.load(file)
+        except (EOFError, pickle.UnpicklingError):
+            return None
+
+
 def describe(case):
     inputs = [None if x is None else f"{np.asarray(x).dtype}{list(np.shape(x))}" + (f"={np.asarray(x).tolist()}" if np.size(x) <= 6 else "") for x in case.inputs]
     return f"{case.op}-{case.opset} {case.attributes} {inputs} constant {case.constant}"
@@ -110,29 +156,20 @@ def main():
     folder.mkdir(parents=True)
     names = [n for n in DRAWS if not arguments.only or n in arguments.only.split(",")]
     cases, refused, judges = {}, collections.Counter(), {}
-    for number in range(arguments.count):
-        name = names[number % len(names)]
-        r = np.random.default_rng([arguments.seed, list(DRAWS).index(name), number])
-        with np.errstate(all="ignore"):
-            case = DRAWS[name](r)
-        case.inputs = [None if x is None else np.asarray(x) for x in case.inputs]
-        model = model_of(case)
-        key = f"{name}_{number}"
-        try:
-            results = by_runtime(case, model)
-            judges[key] = "ONNX Runtime"
-        except Exception as problem:  # noqa: BLE001: whatever ONNX Runtime refuses
-            if "NOT_IMPLEMENTED" not in str(problem) and case.op not in JUDGED_BY_ONNX:
-                refused[f"{case.op}: {str(problem)[:160]}"] += 1
+    for at in range(0, arguments.count, CASES_OF_A_PROCESS):
+        numbers = range(at, min(arguments.count, at + CASES_OF_A_PROCESS))
+        answers = judged_apart(arguments.seed, names, numbers)
+        if answers is None:  # one of them ends the judge's process
+            answers = [a for n in numbers for a in judged_apart(arguments.seed, names, [n]) or [(n, "", "the judge's process ended")]]
+        for number, judge, results in answers:
+            case = drawn(arguments.seed, names, number)
+            if not judge:
+                refused[f"{case.op}: {results}"] += 1
                 continue
-            try:
-                results = by_onnx(case, model)
-                judges[key] = "onnx.reference"
-            except Exception as other:  # noqa: BLE001
-                refused[f"{case.op}: onnx.reference: {str(other)[:160]}"] += 1
-                continue
-        cases[key] = (case, model, [np.asarray(y) for y in results])
-        write(case, model, cases[key][2], folder / key)
+            key = f"{names[number % len(names)]}_{number}"
+            judges[key] = judge
+            cases[key] = (case, model_of(case), results)
+            write(case, cases[key][1], results, folder / key)
     command = [arguments.tool, "conformance", str(folder), "--device", *arguments.device.split()]
     output = subprocess.run(command, capture_output=True, text=True, check=False)
     shown, failed, unsupported = collections.Counter(), collections.Counter(), collections.Counter()

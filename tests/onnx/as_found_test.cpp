@@ -111,6 +111,38 @@ TEST_CASE("declared dims that propagation contradicts only later are stale too",
   CHECK(dnnopt::to_string(*session.run({{"x", floats({2}, {1, 2})}}).find("y")) == "float32 2 [-1, -2]");
 }
 
+TEST_CASE("dims that only the file tells are not relied on", "[as found]") {
+  // What Squeeze without axes leaves follows from the run; Shape of it must not be the constant that is declared, and
+  // what is declared of the last output must not reach back.
+  const message m = model(graph({node("Squeeze", {"x"}, {"s"}), node("Shape", {"s"}, {"d"}), node("Neg", {"s"}, {"n"}),
+                                 node("Relu", {"n"}, {"y"}), node("Squeeze", {"x"}, {"z"})},
+                                {info("x", 1, {"a", "b"})},
+                                {info("d", int64_type, {"2"}), info("y", 1, {"2", "3"}), info("z", 1, {"7"})}, {},
+                                {info("s", 1, {"2", "3"})}));
+  check_runs(m, {floats({2, 2}, {1, -1, 2, -2})},
+             {"d int64 2 [2, 2]", "y float32 2x2 [0, 1, 0, 2]", "z float32 2x2 [1, -1, 2, -2]"});
+  check_runs(m, {floats({1, 2}, {1, -1})}, {"d int64 1 [2]", "y float32 2 [0, 1]", "z float32 2 [1, -1]"});
+}
+
+TEST_CASE("constants declared of a sequence's element are not relied on either", "[as found]") {
+  const message m = model(graph({node("SequenceConstruct", {"x", "x"}, {"s"}), node("SequenceAt", {"s", "i"}, {"e"}),
+                                 node("Shape", {"e"}, {"d"}), node("Neg", {"e"}, {"y"})},
+                                {info("x", 1, {"a", "b"})}, {untyped("d"), info("y", 1, {"2", "3"})},
+                                {int_tensor("i", {1})}, {info("e", 1, {"2", "3"})}));
+  check_runs(m, {floats({1, 2}, {1, -1})}, {"d int64 2 [1, 2]", "y float32 1x2 [-1, 1]"});
+}
+
+TEST_CASE("branches of other ranks than declared are taken as they are", "[as found]") {
+  const message taken = graph({node("Squeeze", {"x"}, {"r"})}, {}, {info("r", 1, {"n"})});
+  const message other = graph({node("Relu", {"x"}, {"r"})}, {}, {info("r", 1, {"n"})});
+  const message m = model(
+      graph({node("If", {"c"}, {"y"}, {graph_attribute("then_branch", taken), graph_attribute("else_branch", other)})},
+            {info("x", 1, {"a", "b"}), info("c", bool_type, {})}, {info("y", 1, {"n"})}));
+  const auto condition = [](bool value) { return tensor::scalar(value); };
+  check_runs(m, {floats({1, 1}, {3}), condition(true)}, {"y float32 scalar [3]"});
+  check_runs(m, {floats({1, 1}, {3}), condition(false)}, {"y float32 1x1 [3]"});
+}
+
 TEST_CASE("a negative dim is an unknown one", "[as found]") {
   const message m = model(graph({node("Relu", {"x"}, {"y"})}, {info("x", 1, {"-1", "2"})}, {untyped("y")}));
   check_warning(import(m).warnings, warning_code::negative_dim, "x", "dim of -1");

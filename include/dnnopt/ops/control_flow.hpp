@@ -72,8 +72,10 @@ struct sequence_map_op : control_flow_traits {
   static constexpr int since = 17;
   static constexpr op_arity arity{1, variadic, 1, variadic};
 
-  // The element type comes from the body; kind and type are stated together.
-  static void infer(const node_facts&, std::span<value_facts>) {}
+  // The element type comes from the body.
+  static void infer(const node_facts&, std::span<value_facts> outputs) {
+    for (value_facts& output : outputs) output.kind = value_kind::sequence;
+  }
 };
 
 }  // namespace dnnopt::ops

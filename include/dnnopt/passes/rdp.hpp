@@ -32,7 +32,8 @@ namespace detail {
 ///
 /// Lattice per dim: nothing known (no shape, or a symbol only execution binds), then known, symbolic and
 /// operator-inferred expressions. Forward transfer is each operator's `infer`, backward its `infer_backward`. Ends when
-/// no fact changes; at most `limit` sweeps. The first sweep visits every node forward, and backward those that read
+/// no fact changes; at most `limit` sweeps. Dims that only the file declares, and what follows from them, are forgotten
+/// then, and sweeps begin again from the rest. The first sweep visits every node forward, and backward those that read
 /// something unknown; later ones only the neighbours of what changed. Linear in nodes; acyclic graphs settle in two or
 /// three sweeps.
 class rdp {
@@ -45,12 +46,9 @@ class rdp {
   pass_result run(graph& g) const {
     pass_result result;
     sweeps state{g.topological_order(), std::vector<bool>(g.node_limit(), true), {}};
-    for (std::size_t sweep = 0; sweep < limit; ++sweep) {
-      const std::size_t changed =
-          forward(g, state, sweep == 0, result.warnings) + (sweep + 1 < limit ? backward(g, state) : 0);
-      result.edits += changed;
-      if (changed == 0) break;
-    }
+    settle(g, state, result);
+    // What only the file says may be another export's: a run that finds otherwise must not have relied on it.
+    if (forget_declared(g, state)) settle(g, state, result);
     return result;
   }
 
@@ -62,6 +60,57 @@ class rdp {
     std::vector<bool> due;         ///< nodes to visit forward: what they read or compute changed since their visit
     std::vector<node_id> lacking;  ///< nodes to visit backward, producers first: those that read something unknown
   };
+
+  void settle(graph& g, sweeps& state, pass_result& result) const {
+    for (std::size_t sweep = 0; sweep < limit; ++sweep) {
+      const std::size_t changed =
+          forward(g, state, sweep == 0, result.warnings) + (sweep + 1 < limit ? backward(g, state) : 0);
+      result.edits += changed;
+      if (changed == 0) break;
+    }
+  }
+
+  /// Forgets dims that no operator told, and what follows from them; whether there were any. Where they are of an
+  /// element of a sequence or an optional, no operator ever tells more: there the rank and the symbols stay.
+  static bool forget_declared(graph& g, sweeps& state) {
+    bool forgot = false;
+    for (const node_id id : state.order)
+      for (const auto& [slot, out] : views::present_slots(g.node_at(id).outputs))
+        forgot = forget_declared_of(g, id, slot, out) || forgot;
+    if (!forgot) return false;
+    for (const node_id id : state.order)
+      for (const auto& [slot, out] : views::present_slots(g.node_at(id).outputs)) {
+        value_facts& known = g.facts(out);
+        if (known.origin == dims_origin::from_declared && !known.is_constant()) forget(known);
+        make_due(g, out, state);
+      }
+    return true;
+  }
+
+  static void forget(value_facts& known) {
+    known.dims.reset();
+    known.elements.reset();
+    known.origin = dims_origin::computed;
+  }
+
+  static bool forget_declared_of(graph& g, node_id id, std::size_t slot, value_id out) {
+    value_facts& known = g.facts(out);
+    if (known.origin != dims_origin::declared || known.is_constant()) return false;
+    const std::vector<value_id>& read = g.node_at(id).inputs;
+    if (std::none_of(read.begin(), read.end(),
+                     [&](value_id in) { return in != no_value && g.facts(in).kind != value_kind::tensor; })) {
+      forget(known);
+      return true;
+    }
+    const facts_of_node facts(g, id);
+    bool changed = false;
+    for (std::size_t k = 0; known.dims && k < known.dims->size(); ++k)
+      if ((*known.dims)[k].is_constant()) {
+        (*known.dims)[k] = facts->data_dim(slot, k);
+        changed = true;
+      }
+    return changed;
+  }
 
   static void make_due(const graph& g, value_id changed, sweeps& state) {
     const value& v = g.value_at(changed);
@@ -236,7 +285,11 @@ class rdp {
       const node& n = g.node_at(*at);
       if (!lacks_facts(g, n)) continue;
       std::vector<value_facts> outputs;
-      for (const value_id out : n.outputs) outputs.push_back(out == no_value ? value_facts{} : g.facts(out));
+      for (const value_id out : n.outputs) {
+        outputs.push_back(out == no_value ? value_facts{} : g.facts(out));
+        // What only the file says of an output tells nothing of inputs.
+        if (outputs.back().origin != dims_origin::computed) outputs.back().dims.reset();
+      }
       std::vector<value_facts> inputs;
       for (const value_id in : n.inputs) inputs.push_back(in == no_value ? value_facts{} : g.facts(in));
       const facts_of_node facts(g, *at);
