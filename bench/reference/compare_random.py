@@ -26,7 +26,9 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import draw_arithmetic
+import draw_contrib
 import draw_layers
+import draw_programs
 import draw_resampling
 import draw_structure
 from draw_core import DRAWS
@@ -34,7 +36,7 @@ from draw_core import DRAWS
 # What ONNX Runtime refuses though the specification allows it.
 JUDGED_BY_ONNX = ("OneHot",)
 CASES_OF_A_PROCESS = 100
-FAMILIES = (draw_arithmetic, draw_layers, draw_resampling, draw_structure)
+FAMILIES = (draw_arithmetic, draw_contrib, draw_layers, draw_programs, draw_resampling, draw_structure)
 
 
 def model_of(case):
@@ -43,7 +45,7 @@ def model_of(case):
         names.pop()
     outputs = [f"y{k}" for k in range(case.outputs)]
     if case.nodes:
-        nodes = [helper.make_node(op, list(ins), list(outs), **attributes) for op, ins, outs, attributes in case.nodes]
+        nodes = [n if isinstance(n, onnx.NodeProto) else helper.make_node(n[0], list(n[1]), list(n[2]), **n[3]) for n in case.nodes]
     else:
         nodes = [helper.make_node(case.op, names, outputs, name="node", **case.attributes)]
     graph = helper.make_graph(
@@ -52,7 +54,7 @@ def model_of(case):
          for k, x in enumerate(case.inputs) if x is not None and k not in case.constant],
         [helper.make_empty_tensor_value_info(n) for n in outputs],
         [numpy_helper.from_array(x, f"x{k}") for k, x in enumerate(case.inputs) if x is not None and k in case.constant])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset)], ir_version=10 if case.opset < 23 else 11)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10 if case.opset < 23 else 11)
 
 
 def feeds_of(case):

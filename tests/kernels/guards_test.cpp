@@ -60,7 +60,7 @@ void agree(const model& m, const std::vector<std::vector<std::pair<std::string, 
     for (const auto& [name, t] : inputs) given.add(name, t);
     const named_tensors right = host.run(given);
     const named_tensors got = device.run(given);
-    CAPTURE(to_string(inputs[0].second.dims()), to_string(inputs[1].second.dims()));
+    CAPTURE(to_string(inputs.front().second.dims()), to_string(inputs.back().second.dims()));
     REQUIRE(got[0].dims() == right[0].dims());
     const auto a = got[0].data<float>();
     const auto b = right[0].data<float>();
@@ -263,4 +263,18 @@ TEST_CASE("conditions on sizes that data decide outlive the nodes that decided t
       CHECK(three_and(m, 3).find("length = 4") != std::string::npos);
     }
   }
+}
+
+TEST_CASE("an axis whose length a run finds unchanged is not interpolated", "[guard][opencl]") {
+  // tf_half_pixel_for_nn is the one mode whose coordinate of an unchanged length is another element's.
+  network n;
+  const value_id x = symbolic(n, "x", {"a", "b", "c", "d"});
+  const value_id sizes = n.g.add_constant("sizes", tensor::of<std::int64_t>({4}, {2, 2, 2, 3}));
+  attribute_map how;
+  how.set("mode", std::string("linear"));
+  how.set("coordinate_transformation_mode", std::string("tf_half_pixel_for_nn"));
+  agree(n.finish(n.node("Resize", {x, no_value, no_value, sizes}, how)), {{{"x", ramp({2, 2, 1, 1})}},
+                                                                          {{"x", ramp({2, 2, 2, 3})}},
+                                                                          {{"x", ramp({2, 2, 2, 2})}},
+                                                                          {{"x", ramp({2, 2, 4, 3})}}});
 }

@@ -194,8 +194,8 @@ inline void draw_resize(operator_drawer& d) {
     d.settings(sizes);
   }
   d.set("mode", mode);
-  d.maybe("coordinate_transformation_mode",
-          d.name_of({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"}));
+  d.maybe("coordinate_transformation_mode", d.name_of({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                                                       "align_corners", "asymmetric", "tf_half_pixel_for_nn"}));
   if (mode == "nearest")
     d.maybe("nearest_mode", d.name_of({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
   if (mode == "cubic") d.maybe("cubic_coeff_a", -0.5F);

@@ -30,6 +30,7 @@
 #include "property/indexed_operator_rows.hpp"
 #include "property/operator_rows.hpp"
 #include "property/quantized_operator_rows.hpp"
+#include "property/rare_operator_rows.hpp"
 
 namespace testing {
 
@@ -97,6 +98,8 @@ inline bool is_real(dtype t) {
   for (const operator_row& row : indexed_operator_rows)
     if (row.name.find(part) != std::string_view::npos) found.push_back(&row);
   for (const operator_row& row : quantized_operator_rows)
+    if (row.name.find(part) != std::string_view::npos) found.push_back(&row);
+  for (const operator_row& row : rare_operator_rows)
     if (row.name.find(part) != std::string_view::npos) found.push_back(&row);
   return found;
 }

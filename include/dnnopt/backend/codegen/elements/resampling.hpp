@@ -136,7 +136,8 @@ inline constexpr std::int64_t most_written_taps = 16;
   } else if (mode == "align_corners") {
     text = "(" + out + " == 1.0f ? 0.0f : dnnopt_quotient(" + x + " * (" + in + " - 1.0f), " + out + " - 1.0f))";
   } else if (mode == "tf_half_pixel_for_nn") {
-    text = centre;
+    // The one mode that moves an axis of unchanged length; where only the run tells the lengths, it tells that too.
+    text = a.scale ? centre : "(" + out + " == " + in + " ? " + x + " : " + centre + ")";
   } else if (mode == "tf_crop_and_resize") {
     const std::string low = literal(compute_type::real, a.crop_low);
     const std::string high = literal(compute_type::real, a.crop_high);
