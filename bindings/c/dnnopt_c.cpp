@@ -157,6 +157,8 @@ constexpr option_row option_table[] = {
                 const std::string& v) { o.compiling.form = named(name, v, dnnopt::find_kernel_form); }},
     {"wait", [](dnnopt_options& o, std::string_view name,
                 const std::string& v) { o.compiling.wait = named(name, v, dnnopt::find_wait_mode); }},
+    {"first_start", [](dnnopt_options& o, std::string_view name,
+                       const std::string& v) { o.compiling.first_start = named(name, v, dnnopt::find_first_start); }},
     {"passes", [](dnnopt_options& o, std::string_view, const std::string& v) { o.compiling.passes = v; }},
     {"memory_objects",
      [](dnnopt_options& o, std::string_view name, const std::string& v) {

@@ -20,6 +20,7 @@
 #include <dnnopt/bound_value.hpp>
 #include <dnnopt/compile_options.hpp>
 #include <dnnopt/detail/implementation.hpp>
+#include <dnnopt/first_start.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/kernel_form.hpp>
 #include <dnnopt/layout.hpp>
@@ -80,12 +81,20 @@ class session {
  public:
   session(session&& other) noexcept;
   session& operator=(session&& other) noexcept;
-  /// Keeps the programs that this session compiled for the next start; blocks while the driver hands out binaries.
+  /// Keeps the programs that this session compiled for the next start; blocks while the driver hands out binaries,
+  /// where it does not keep programs itself. Ends the making of optimized kernels (optimizing()) after the one it is
+  /// at.
   ~session();
 
   /// Writes compiled programs to the cache now instead of at the end. Some drivers compile at the first launch, so that
   /// a call before the first inference would miss their work. Whether nothing had to be written or it was written.
+  /// Optimized kernels that are still being made are written once they are there.
   bool save_programs() noexcept;
+
+  /// How far optimized kernels are where quick ones serve (compile_options::first_start): of all programs that this
+  /// session made so far. They are compiled from a moment behind the first inference on, and serve from the inference
+  /// on that begins when they are there.
+  [[nodiscard]] optimizing_state optimizing() const;
 
   /// One inference. Inputs are found by name, those that are bound must not be given; outputs that are bound are left
   /// out of the result. Compiles a program where inputs decide structure and their values are new

@@ -86,6 +86,8 @@ DNNOPT_API void dnnopt_options_release(dnnopt_options* options);
  *   precision         "fp32", "fp16" or "fp16-arithmetic"
  *   form              "native", "vectors" or "groups": which kernels the device gets
  *   wait              "blocking" or "spinning": how a run waits for the device
+ *   first_start       "optimized" or "quick": what kernels that are in no cache are compiled as; quick ones serve until
+ *                     optimized ones, which a thread compiles, take over between two runs
  *   passes            "default", "none", "epilogue", or names separated by commas
  *   memory_objects    "automatic", "buffers", "packed" or "images": what holds weights
  *   memory_limit      bytes of device memory; 0 is no limit

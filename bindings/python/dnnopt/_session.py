@@ -58,6 +58,8 @@ class SessionOptions:
     precision: ``"fp32"``, ``"fp16"`` or ``"fp16-arithmetic"``.
     form: ``"native"``, ``"vectors"`` or ``"groups"``: which kernels the device gets.
     wait: ``"blocking"`` or ``"spinning"``: how a run waits for the device.
+    first_start: ``"optimized"`` or ``"quick"``: what kernels that are in no cache are compiled as. Quick ones serve the
+    first runs, until optimized ones, which a thread compiles, take over.
     passes: ``"default"``, ``"none"``, ``"epilogue"``, or names separated by commas.
     memory_limit: bytes of device memory.
     program_folder: where compiled programs are kept; ``""`` keeps them in memory.
@@ -72,6 +74,7 @@ class SessionOptions:
     precision: Optional[str] = None
     form: Optional[str] = None
     wait: Optional[str] = None
+    first_start: Optional[str] = None
     passes: Optional[str] = None
     memory_objects: Optional[str] = None
     memory_limit: Optional[int] = None
@@ -84,7 +87,8 @@ class SessionOptions:
 
     def _pairs(self) -> list[tuple[str, str]]:
         """As names and texts of dnnopt_options_set."""
-        plain = ("device", "precision", "form", "wait", "passes", "memory_objects", "memory_limit", "program_folder")
+        plain = ("device", "precision", "form", "wait", "first_start", "passes", "memory_objects", "memory_limit",
+                 "program_folder")
         pairs = [(name, str(getattr(self, name))) for name in plain if getattr(self, name) is not None]
         if self.require_device is not None:
             pairs.append(("require_device", str(int(self.require_device))))

@@ -22,6 +22,7 @@
 #include <dnnopt/backend/run/refused_work_groups.hpp>
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/backend/storage/fit_program.hpp>
+#include <dnnopt/detail/bound_graph.hpp>
 #include <dnnopt/detail/placed_graph.hpp>
 #include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
@@ -54,7 +55,30 @@ struct session::state {
   bool saved = false;
 
   // Shared devices hold programs of several sessions; each writes what it brought in.
-  ~state() { (void)save_programs(); }
+  ~state() {
+    if (!optimizing().done) saved = true;  // nothing of it would serve alone
+    each_executor([](opencl_executor& one) { one.stop_optimizing(); });
+    (void)save_programs();
+  }
+
+  template <class Visit>
+  void each_executor(const Visit& visit) const {
+    if (general.executor) visit(*general.executor);
+    for (const compiled& one : specialized)
+      if (one.executor) visit(*one.executor);
+  }
+
+  [[nodiscard]] optimizing_state optimizing() const {
+    optimizing_state all;
+    each_executor([&](const opencl_executor& one) {
+      const optimizing_state state = one.optimizing();
+      all.ready += state.ready;
+      all.all += state.all;
+      all.done = all.done && state.done;
+      if (all.failure.empty()) all.failure = state.failure;
+    });
+    return all;
+  }
 
   [[nodiscard]] bool specializes() const noexcept { return source != nullptr; }
 
@@ -72,7 +96,7 @@ struct session::state {
   }
 
   bool save_programs() noexcept {
-    if (!device || report.builds == 0 || saved) return true;
+    if (!device || report.builds == 0 || saved || !optimizing().done) return true;
     // Nobody starts twice with what others are held against, and a driver that compiles anew for a binary, for all
     // sizes of work-groups, takes many minutes for its long kernels.
     const codegen::matrix_step* const named = codegen::find_matrix_step(options.matrix_steps);
@@ -112,6 +136,7 @@ DNNOPT_BODY session& session::operator=(session&& other) noexcept = default;
 DNNOPT_BODY session::~session() = default;
 
 DNNOPT_BODY bool session::save_programs() noexcept { return state_->save_programs(); }
+DNNOPT_BODY optimizing_state session::optimizing() const { return state_->optimizing(); }
 DNNOPT_BODY const graph& session::optimized() const noexcept {
   return state_->last != nullptr ? *state_->last->optimized : *state_->general.optimized;
 }
@@ -206,72 +231,16 @@ DNNOPT_BODY std::vector<bound_value> session::bindings() const {
   return state_->general.executor ? state_->general.executor->bound().rows() : std::vector<bound_value>();
 }
 
-namespace detail {
-
-/// The model's graph with what is bound: dims, shapes of inputs, and inputs that are constants.
-[[nodiscard]] inline graph bound_graph(const model& source, const compile_options& options,
-                                       const std::vector<std::pair<std::string, tensor>>& fixed) {
-  graph g = source.main;
-  require_in_ranges(options.dims, options.ranges);
-  bind_dims(g, options.dims);
-  for (const auto& [input, dims] : options.shapes) require_in_ranges(bind_input_shape(g, input, dims), options.ranges);
-  bind_values(g, options.values);
-  bind_ranges(g, options.ranges);
-  std::vector<value_id> left;
-  for (const value_id id : g.inputs()) {
-    const value& v = g.value_at(id);
-    const auto held = std::find_if(fixed.begin(), fixed.end(), [&](const auto& one) { return one.first == v.name; });
-    if (held == fixed.end()) {
-      left.push_back(id);
-      continue;
-    }
-    symbol_values symbols;
-    bind_symbols(v, held->second, symbols);
-    g.make_constant(id, held->second);
-  }
-  g.set_inputs(std::move(left));
-  return g;
-}
-
-/// Runs the passes that the options name; what they did. Conditions that showed only then become guards.
-inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_options& options) {
-  const bool hidden = hides_conditions(g);
-  const pass_environment environment{.evaluate = &reference::evaluate_node,
-                                     .integer_products = options.integer_products,
-                                     .judge = options.judge.get(),
-                                     .own = &options.own_passes};
-  std::vector<pass_report> passes =
-      run_passes(g, pass_names(options.passes, options.own_passes), environment, options.after_pass);
-  g.compact();
-  if (hidden) add_derived_guards(g);
-  return passes;
-}
-
-[[nodiscard]] inline graph optimize_bound(graph g, const model& source, const compile_options& options,
-                                          compile_report& report) {
-  report.nodes_imported = g.node_count() + source.constant_nodes;
-  const auto begin = std::chrono::steady_clock::now();
-  if (has_symbols(g)) {
-    (void)rdp{}.run(g);
-    g.set_guards(derive_guards(g));
-  }
-  report.passes = run_wanted_passes(g, options);
-  report.pass_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  report.warnings = source.warnings;
-  for (const pass_report& pass : report.passes) add_new_warnings(report.warnings, pass.warnings);
-  for (const pass_report& pass : report.passes)
-    if (pass.name == fold_constants::name) report.nodes_folded += pass.edits;
-  report.nodes_folded += source.constant_nodes;
-  return g;
-}
-
-}  // namespace detail
-
 DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(std::unique_ptr<detail::placed_graph> of,
                                                                            bool is_body) {
   report.form = of->lowering.seen->form;
   report.lower_seconds += of->seconds;
   const std::uint64_t built_before = device->programs.figures().builds;
+  quick_start quick;
+  if (options.first_start == first_start::quick && !is_body && options.memory_limit == 0) {
+    quick.allowed = [on = device.get()] { return on->quick_pays(); };
+    quick.learned = [on = device](double quickly, double optimized) { on->learn({quickly, optimized}); };
+  }
   std::unique_ptr<opencl_executor> made;
   // What a compiled kernel allows is known only once it is compiled: what is refused is lowered again.
   while (!made) {
@@ -289,7 +258,8 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(std::
           device->context, device->programs, placed, &reference::evaluate_values, planner_of(options.memory),
           [this](const graph& outer, node_id id, std::string_view key, const body_entry& entry, bool may_be_exact) {
             return make_body(outer, id, key, entry, may_be_exact);
-          });
+          },
+          quick);
     } catch (const work_groups_refused& refused) {
       if (!lower_limits(of->limits, refused, *placed->g, report.smaller_work_groups)) throw;
       of->maker->follow_limits();

@@ -42,9 +42,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_probe(__glob
 /// What the probe stores with a provider. Errors: those of building and running it.
 [[nodiscard]] inline std::vector<std::int32_t> probed_dots(context& where, program_cache& programs,
                                                            const codegen::integer_dot& dot) {
-  const cl::Program program =
-      programs.build({"integer dot " + std::string(dot.name),
-                      std::string(kernels::prelude) + std::string(dot.text) + std::string(dot_probe), ""});
+  const program_request request{"integer dot " + std::string(dot.name),
+                                std::string(kernels::prelude) + std::string(dot.text) + std::string(dot_probe), ""};
+  const cl::Program program = programs.build(request);
   std::vector<std::int32_t> from(48);
   for (std::size_t i = 0; i < from.size(); ++i)
     from[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(i) * 2654435761U + 12345U);
@@ -60,6 +60,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_probe(__glob
   launch.enqueue(queue);
   queue.download(target, std::as_writable_bytes(std::span(got)));
   queue.finish();
+  programs.served({&request, 1});
   return got;
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include <dnnopt/backend/measure/dot_facts.hpp>
+#include <dnnopt/backend/measure/starts/driver_programs.hpp>
+#include <dnnopt/backend/measure/starts/quick_facts.hpp>
 #include <dnnopt/backend/measure/step_facts.hpp>
 #include <dnnopt/backend/measure/stored_facts.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
@@ -22,7 +24,9 @@ struct opened_device {
   explicit opened_device(std::string_view spec, opencl::program_cache_options programs_options = {})
       : opened_device(opencl::select_device(spec), std::move(programs_options)) {}
   explicit opened_device(opencl::device chosen, opencl::program_cache_options programs_options = {})
-      : context(std::move(chosen)), programs(context, programs_options), facts_folder_(folder_of(programs_options)) {}
+      : context(std::move(chosen)),
+        programs(context, with_driver(programs_options)),
+        facts_folder_(folder_of(programs_options)) {}
 
   opencl::context context;
   opencl::program_cache programs;
@@ -56,6 +60,19 @@ struct opened_device {
     if (dot_ == nullptr) dot_ = &opencl::measure_integer_dot(context, programs);
     return *dot_;
   }
+  /// Whether kernels that are in no cache are worth compiling without the driver's optimizer at first: as the last
+  /// quick start on this device found (quick_facts.hpp); yes before there was one. Several threads may call it.
+  [[nodiscard]] bool quick_pays() {
+    const std::lock_guard lock(mutex_);
+    if (!quick_) quick_ = opencl::read_quick_facts(context.info(), facts_folder_).value_or(opencl::quick_facts{0, 1});
+    return quick_->pays();
+  }
+  /// What a quick start found, for those to come. Several threads may call it.
+  void learn(const opencl::quick_facts& found) {
+    const std::lock_guard lock(mutex_);
+    quick_ = found;
+    opencl::write_quick_facts(context.info(), facts_folder_, found);
+  }
   /// Takes `known` for what would be measured. Precondition: nobody holds what facts() returned.
   void set_facts(const device_facts& known) {
     const std::lock_guard lock(mutex_);
@@ -63,14 +80,19 @@ struct opened_device {
   }
 
  private:
+  [[nodiscard]] opencl::program_cache_options with_driver(opencl::program_cache_options options) const {
+    if (!options.driver_keeps) options.driver_keeps = [this] { return opencl::driver_keeps_programs(context); };
+    return options;
+  }
   [[nodiscard]] static std::filesystem::path folder_of(const opencl::program_cache_options& options) {
     return options.on_disk ? options.folder : std::filesystem::path();
   }
 
-  std::mutex mutex_;  // guards facts_, steps_ and dot_
+  std::mutex mutex_;  // guards facts_, steps_, quick_ and dot_
   const codegen::integer_dot* dot_ = nullptr;
   std::optional<device_facts> facts_;
   std::optional<codegen::half_steps> steps_;
+  std::optional<opencl::quick_facts> quick_;
   std::filesystem::path facts_folder_;
 };
 

@@ -2,8 +2,10 @@
 //
 // Use: build() or build_all() at start-up; save() once the first inference is done. Not earlier: several drivers
 // compile when a kernel is created or first launched, and only then does the program's binary hold the result (PoCL
-// compiles per work-group size at the launch, Mali at clCreateKernel). On PoCL save() costs about as much as the build,
-// so it belongs behind the first output; it may run in a thread of its own.
+// compiles per work-group size at the launch, Mali at clCreateKernel). Where a driver keeps what it compiled and would
+// compile anew to give a binary (program_cache_options::driver_keeps; PoCL), the file has a note instead: that an
+// inference ran on the program's kernels, so that the driver has them. save() may take as long as the build where
+// neither holds, so it belongs behind the first output; it may run in a thread of its own.
 #ifndef DNNOPT_BACKEND_OPENCL_PROGRAM_CACHE_HPP
 #define DNNOPT_BACKEND_OPENCL_PROGRAM_CACHE_HPP
 
@@ -43,6 +45,7 @@ struct program_request {
   std::string name;
   std::string source;
   std::string options;
+  bool passing = false;  ///< soon replaced by another one: never written to disk
 };
 
 /// What a cache has done since it was made.
@@ -50,9 +53,11 @@ struct program_cache_figures {
   std::uint64_t builds = 0;  ///< compiled from source
   std::uint64_t memory_hits = 0;
   std::uint64_t disk_hits = 0;
-  std::uint64_t refused = 0;  ///< stored, but the driver did not take the binary: rebuilt
-  std::uint64_t damaged = 0;  ///< parts of the file that failed their checks: rebuilt
-  double build_seconds = 0;   ///< sum over the threads
+  std::uint64_t driver_hits = 0;  ///< given to the driver as text, which it had compiled, as the file notes
+  std::uint64_t lost = 0;         ///< the same, but it compiled anew: it lost what it had
+  std::uint64_t refused = 0;      ///< stored, but the driver did not take the binary: rebuilt
+  std::uint64_t damaged = 0;      ///< parts of the file that failed their checks: rebuilt
+  double build_seconds = 0;       ///< sum over the threads
   double load_seconds = 0;
 };
 
@@ -95,17 +100,14 @@ class program_cache {
     }
     // This thread owns the slot of `key` until it is ready or gone.
     try {
-      bool stored = false;
-      cl::Program program = load(key);
-      if (program() != nullptr) {
-        stored = true;
-      } else {
-        program = compile(request);
-      }
+      slot made = load(key);
+      if (made.program() == nullptr) compile(request, made);
+      made.ready = true;
+      made.passing = request.passing;
       const std::lock_guard lock(mutex_);
-      programs_[key] = {program, true, stored};
+      programs_[key] = made;
       changed_.notify_all();
-      return program;
+      return made.program;
     } catch (...) {
       const std::lock_guard lock(mutex_);
       programs_.erase(key);
@@ -160,31 +162,54 @@ class program_cache {
     return programs;
   }
 
+  /// Whether build() of the request makes nobody wait: an inference ran on its program in this process, its binary is
+  /// in the file, or the file notes that the driver keeps it, and it kept what it was asked for so far.
+  [[nodiscard]] bool has(const program_request& request) {
+    const program_key key = key_of(request.source, request.options);
+    const std::lock_guard lock(mutex_);
+    const auto place = programs_.find(key);
+    if (place != programs_.end() && place->second.ready) return place->second.stored || place->second.served;
+    return figures_.lost == 0 && file_ && file_->contains(key);
+  }
+
+  /// Tells that an inference ran on all kernels of these programs, so that the driver has compiled all of them.
+  void served(std::span<const program_request> requests) {
+    const std::lock_guard lock(mutex_);
+    for (const program_request& request : requests) {
+      const auto place = programs_.find(key_of(request.source, request.options));
+      if (place != programs_.end()) place->second.served = true;
+    }
+  }
+
   /// Writes the binaries of the programs compiled since the last save() to disk, in one replacement of the file. With
-  /// `all`, also those that came from disk, whose binaries may have grown by work-group sizes that are new. Does
-  /// nothing without a disk cache or without news. Problems of the file system are told in the result, never thrown.
+  /// `all`, also those that came from disk, whose binaries may have grown by work-group sizes that are new. Where the
+  /// driver keeps programs itself, writes a note on each that served(). Does nothing without a disk cache or without
+  /// news. Problems of the file system are told in the result, never thrown.
   program_file_result save(bool all = false) {
-    std::vector<std::pair<program_key, cl::Program>> news;
+    std::vector<std::pair<program_key, slot>> news;
     std::vector<program_key> used;
     {
       const std::lock_guard lock(mutex_);
       if (!file_) return {false, 0, 0, "the program cache is not kept on disk"};
       for (const auto& [key, one] : programs_) {
-        if (!one.ready) continue;
+        if (!one.ready || one.passing) continue;
         used.push_back(key);
-        if (all || !one.stored) news.emplace_back(key, one.program);
+        if (all || !one.stored) news.emplace_back(key, one);
       }
     }
     if (news.empty()) return {};
+    const bool notes = options_.driver_keeps && options_.driver_keeps();
+    if (notes) std::erase_if(news, [](const auto& one) { return !one.second.served; });
+    if (news.empty()) return {};
     std::vector<program_file::entry> entries;
-    for (const auto& [key, program] : news) {
-      std::string binary = binary_of(program);
-      if (!binary.empty()) entries.push_back({key, std::move(binary)});
+    for (const auto& [key, one] : news) {
+      std::string payload = notes ? note_of(one.seconds) : binary_of(one.program);
+      if (!payload.empty()) entries.push_back({key, std::move(payload)});
     }
     const std::lock_guard lock(mutex_);
     program_file_result result = file_->write(entries, used, options_.max_bytes);
     if (result.written) {
-      for (const auto& [key, program] : news) programs_[key].stored = true;
+      for (const auto& [key, one] : news) programs_[key].stored = true;
     }
     return result;
   }
@@ -207,33 +232,49 @@ class program_cache {
 
  private:
   struct slot {
-    cl::Program program;
+    cl::Program program{};
     bool ready = false;
-    bool stored = false;  ///< the file has it
+    bool stored = false;   ///< the file has it, or a note on it
+    bool served = false;   ///< an inference ran on its kernels
+    bool passing = false;  ///< program_request::passing
+    double seconds = 0;    ///< that building it took, now or when the note on it was written
   };
   using clock = std::chrono::steady_clock;
+  static constexpr double least_loss = 0.05;  // seconds, below which nobody cares whether the driver had the program
 
   static double seconds_since(clock::time_point start) {
     return std::chrono::duration<double>(clock::now() - start).count();
   }
 
-  /// The stored program, null when there is none or the driver refuses it.
-  cl::Program load(const program_key& key) {
+  static constexpr std::string_view note_start = "dnnopt: the driver keeps this program, which it built in seconds: ";
+
+  static std::string note_of(double seconds) { return std::string(note_start) + std::to_string(seconds); }
+
+  /// What the file has for a key: a program, or a note on one; neither when there is nothing or the driver refuses it.
+  slot load(const program_key& key) {
     const clock::time_point start = clock::now();
+    slot found;
     std::string binary;
     {
       const std::lock_guard lock(mutex_);
-      if (!file_ || !file_->find(key, binary)) return {};
+      if (!file_ || !file_->find(key, binary)) return found;
+    }
+    if (binary.starts_with(note_start)) {
+      found.stored = true;
+      found.seconds = std::strtod(binary.c_str() + note_start.size(), nullptr);
+      return found;
     }
     const auto [program, status] = from_binary(binary.data(), binary.size());
     const std::lock_guard lock(mutex_);
     if (status != CL_SUCCESS) {
       ++figures_.refused;
-      return {};
+      return found;
     }
     ++figures_.disk_hits;
     figures_.load_seconds += seconds_since(start);
-    return program;
+    found.program = program;
+    found.stored = true;
+    return found;
   }
 
   /// The program of a binary, and what creating and building it gave.
@@ -248,7 +289,8 @@ class program_cache {
     return {std::move(program), status};
   }
 
-  cl::Program compile(const program_request& request) {
+  /// Makes the program of `into` from its text. What a note says the driver has is there in a part of the time.
+  void compile(const program_request& request, slot& into) {
     const clock::time_point start = clock::now();
     const cl_device_id id = where_->where().handle();
     const char* text = request.source.data();
@@ -262,10 +304,19 @@ class program_cache {
     if (status != CL_SUCCESS) refuse(request, std::string(status_name(status)), status, log_of(program));
     if (const std::string_view target = revealed_target(request.options); !target.empty())
       program = reveal(request, program, target);
+    into.program = program;
+    const double seconds = seconds_since(start);
     const std::lock_guard lock(mutex_);
+    figures_.build_seconds += seconds;
+    if (into.stored && (seconds < least_loss || seconds < into.seconds / 2)) {
+      into.served = true;
+      ++figures_.driver_hits;
+      return;
+    }
+    figures_.lost += into.stored ? 1 : 0;
+    into.stored = false;
+    into.seconds = seconds;
     ++figures_.builds;
-    figures_.build_seconds += seconds_since(start);
-    return program;
   }
 
   [[noreturn]] void refuse(const program_request& request, const std::string& why, cl_int status,

@@ -36,6 +36,10 @@ struct program_cache_options {
   /// compile, one at a time. What it throws ends compiling, once the programs under way are done, and comes out of
   /// compile(): so a caller cancels.
   std::function<void(std::size_t ready, std::size_t all)> progress{};
+  /// Whether the driver keeps what it compiled by itself, asked when there is something to write: the file then notes
+  /// which programs it keeps, and holds no binaries of them. Without it: no; an opened_device finds it out
+  /// (backend/measure/starts/driver_programs.hpp).
+  std::function<bool()> driver_keeps{};
   /// Lets the driver's compiler warn about kernels, which some drivers print on standard error.
   bool driver_warnings = false;
 };

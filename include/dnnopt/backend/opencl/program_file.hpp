@@ -97,6 +97,11 @@ class program_file {
     return false;
   }
 
+  /// Whether there is an entry for `key`, whatever its payload is worth. O(entries).
+  [[nodiscard]] bool contains(const program_key& key) const noexcept {
+    return std::any_of(rows_.begin(), rows_.end(), [&](const row& one) { return one.key == key; });
+  }
+
   /// Entries and tails of the file that were found damaged so far.
   [[nodiscard]] std::size_t damaged() const noexcept { return damaged_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,42 +37,88 @@ struct built_kernel {
 struct built_kernels {
   std::vector<std::vector<built_kernel>> launched;  ///< as lowered_node::kernels
   std::vector<std::vector<built_kernel>> prepare;   ///< as lowered_node::prepare
+  std::vector<opencl::program_request> requests;    ///< what they were built from
+  bool quick = false;                               ///< some were built without the driver's optimizer
 };
 
-/// Builds all kernels of a program, joined into few programs and in parallel, from the cache where it has them. Where
-/// joined ones fail, kernels are built one by one, so that the error names the right one. Errors: kernel_build.
-[[nodiscard]] inline built_kernels build_kernels(opencl::program_cache& programs, const program& p) {
-  std::vector<const codegen::kernel_plan*> plans;
-  for (const placed_node& step : p.steps) {
-    for (const codegen::kernel_plan& plan : step.lowered.kernels) plans.push_back(&plan);
-    for (const codegen::kernel_plan& plan : step.lowered.prepare) plans.push_back(&plan);
-  }
-  const joined_programs joined = join_sources(plans);
+/// OpenCL's option that leaves the driver's optimizer out.
+inline constexpr std::string_view quick_build_option = " -cl-opt-disable";
+
+/// Makes the requests whose programs are in no cache quick ones, if `may_be_quick`; whether there are any. One that the
+/// driver is noted to have is built first, for where it lost one it lost all. Errors: kernel_build.
+[[nodiscard]] inline bool make_quick(opencl::program_cache& programs, std::vector<opencl::program_request>& requests,
+                                     const std::function<bool()>& may_be_quick) {
+  const auto has = [&](const opencl::program_request& request) { return programs.has(request); };
+  const auto first = std::find_if(requests.begin(), requests.end(), has);
+  if (first != requests.end()) (void)programs.build(*first);
+  if (std::all_of(requests.begin(), requests.end(), has) || !may_be_quick()) return false;
+  for (opencl::program_request& request : requests)
+    if (!has(request)) {
+      request.options += quick_build_option;
+      request.passing = true;
+    }
+  return true;
+}
+
+/// A program's kernels as the joined programs that hold them, before anything is built.
+struct kernels_to_build {
+  std::vector<const codegen::kernel_plan*> plans;  ///< of all steps, those launched before those that prepare
+  std::vector<joined_kernel> places;               ///< by plan
   std::vector<opencl::program_request> requests;
-  for (const joined_program& one : joined.programs)
-    requests.push_back({"kernels of " + p.g->name, one.source, one.options});
-  std::vector<cl::Program> built;
-  try {
-    built = programs.build_all(requests);
-  } catch (const error& e) {
-    if (e.code() != errc::kernel_build) throw;
-    std::vector<opencl::program_request> single;
-    for (const codegen::kernel_plan* plan : plans) single.push_back({plan->version, plan->source, plan->options});
-    (void)programs.build_all(single);
-    throw;
-  }
+};
+
+[[nodiscard]] inline kernels_to_build kernels_of(const program& p) {
+  kernels_to_build result;
+  for (const placed_node& step : p.steps)
+    for (const auto* plans : {&step.lowered.kernels, &step.lowered.prepare})
+      for (const codegen::kernel_plan& plan : *plans) result.plans.push_back(&plan);
+  joined_programs joined = join_sources(result.plans);
+  for (joined_program& one : joined.programs)
+    result.requests.push_back({"kernels of " + p.g->name, std::move(one.source), std::move(one.options)});
+  result.places = std::move(joined.kernels);
+  return result;
+}
+
+/// The kernels by step, out of the `built` programs of the requests.
+[[nodiscard]] inline built_kernels kernels_by_step(const program& p, kernels_to_build of,
+                                                   const std::vector<cl::Program>& built) {
   built_kernels result;
   std::size_t next = 0;
   const auto take = [&](std::size_t count) {
     std::vector<built_kernel> taken;
-    for (; count != 0; --count, ++next)
-      taken.push_back({built[joined.kernels[next].program], joined.kernels[next].entry});
+    for (; count != 0; --count, ++next) taken.push_back({built[of.places[next].program], of.places[next].entry});
     return taken;
   };
   for (const placed_node& step : p.steps) {
     result.launched.push_back(take(step.lowered.kernels.size()));
     result.prepare.push_back(take(step.lowered.prepare.size()));
   }
+  result.requests = std::move(of.requests);
+  return result;
+}
+
+/// Builds all kernels of a program, joined into few programs and in parallel, from the cache where it has them. Where
+/// `may_be_quick` (asked only if a program is in no cache; null: no) says so, programs that are in no cache are built
+/// without the driver's optimizer. Where joined ones fail, kernels are built one by one, so that the error names the
+/// right one. Errors: kernel_build.
+[[nodiscard]] inline built_kernels build_kernels(opencl::program_cache& programs, const program& p,
+                                                 const std::function<bool()>& may_be_quick = nullptr) {
+  kernels_to_build wanted = kernels_of(p);
+  bool quick = false;
+  std::vector<cl::Program> built;
+  try {
+    quick = may_be_quick && make_quick(programs, wanted.requests, may_be_quick);
+    built = programs.build_all(wanted.requests);
+  } catch (const error& e) {
+    if (e.code() != errc::kernel_build) throw;
+    std::vector<opencl::program_request> single;
+    for (const codegen::kernel_plan* plan : wanted.plans)
+      single.push_back({plan->version, plan->source, plan->options});
+    (void)programs.build_all(single);
+    throw;
+  }
+  built_kernels result = kernels_by_step(p, std::move(wanted), built);
+  result.quick = quick;
   return result;
 }
 

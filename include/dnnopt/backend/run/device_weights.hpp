@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -40,7 +41,7 @@ class device_weights {
       packed_.resize(p.steps.size());
       for (const packing_batch& batch : packing.batches) {
         for (const value_id v : batch.originals) upload(queue, originals, v);
-        for (const std::size_t s : batch.steps) pack(queue, s, symbols, originals, prepare[s]);
+        for (const std::size_t s : batch.steps) pack(queue, s, symbols, originals, prepare[s], packed_[s], [] {});
         queue.finish();
         originals.clear();
       }
@@ -53,8 +54,34 @@ class device_weights {
     }
   }
 
+  /// Launches `prepare`, other builds of the kernels that packed these weights, on a queue of the caller's; what they
+  /// write is dropped batch by batch. `before_launch` comes before each launch, when those before it are done; what it
+  /// throws ends this. Others may use the weights meanwhile. Errors: as of the constructor.
+  void rehearse(opencl::command_queue& queue, const std::vector<std::vector<built_kernel>>& prepare,
+                const std::function<void()>& before_launch) const {
+    const symbol_values symbols = symbols_of_packing(*program_->g);
+    std::map<value_id, opencl::device_buffer> originals;
+    std::vector<std::vector<packed_weights>> dropped;
+    try {
+      for (const packing_batch& batch : plan_weight_packing(*program_).batches) {
+        for (const value_id v : batch.originals) upload(queue, originals, v);
+        for (const std::size_t s : batch.steps)
+          pack(queue, s, symbols, originals, prepare[s], dropped.emplace_back(), [&] {
+            queue.finish();
+            before_launch();
+          });
+        queue.finish();
+        originals.clear();
+        dropped.clear();
+      }
+    } catch (...) {
+      (void)::clFinish(queue.handle());
+      throw;
+    }
+  }
+
   /// The buffer of a constant that kernels read as it is, or null.
-  [[nodiscard]] opencl::device_buffer* find(value_id constant) {
+  [[nodiscard]] const opencl::device_buffer* find(value_id constant) const {
     const auto same = same_as_.find(constant);
     const auto held = constants_.find(same == same_as_.end() ? constant : same->second);
     return held == constants_.end() ? nullptr : &held->second;
@@ -92,29 +119,33 @@ class device_weights {
     queue.upload(made.first->second, g.facts(v).constant.bytes());
   }
 
+  /// Packs the weights of step `s` into `packed`.
+  template <class BeforeLaunch>
   void pack(opencl::command_queue& queue, std::size_t s, const symbol_values& symbols,
-            const std::map<value_id, opencl::device_buffer>& originals, const std::vector<built_kernel>& prepare) {
+            const std::map<value_id, opencl::device_buffer>& originals, const std::vector<built_kernel>& prepare,
+            std::vector<packed_weights>& packed, const BeforeLaunch& before_launch) const {
     const codegen::lowered_node& lowered = program_->steps[s].lowered;
     const std::string& name = program_->g->node_at(program_->steps[s].id).name;
-    packed_[s].resize(lowered.scratch.size());
+    packed.resize(lowered.scratch.size());
     for (std::size_t j = 0; j < lowered.scratch.size(); ++j) {
       const codegen::scratch_buffer& scratch = lowered.scratch[j];
       if (!scratch.persistent) continue;
       if (scratch.image.object != memory_object::buffer)
-        packed_[s][j].image = where_->memory().allocate_image(image_shape_of(scratch.image, symbols), name);
+        packed[j].image = where_->memory().allocate_image(image_shape_of(scratch.image, symbols), name);
       else
-        packed_[s][j].buffer = where_->memory().allocate(
+        packed[j].buffer = where_->memory().allocate(
             static_cast<std::size_t>(std::max<std::int64_t>(scratch.bytes.evaluate(symbols), 1)), name);
     }
     for (std::size_t k = 0; k < lowered.prepare.size(); ++k) {
       const codegen::kernel_plan& plan = lowered.prepare[k];
       const cl::Kernel kernel = prepare[k].make();
       set_arguments(kernel, plan, name, symbols, [&](const codegen::pointer_argument& pointer) -> argument_memory {
-        if (pointer.held == no_value) return packed_[s].at(pointer.scratch).memory();
+        if (pointer.held == no_value) return packed.at(pointer.scratch).memory();
         const value_id root = program_->roots[pointer.held];
         const opencl::device_buffer* const kept = find(root);
         return kept != nullptr ? *kept : originals.at(root);
       });
+      before_launch();
       queue.launch(kernel(), work_size(plan, plan.bind(symbols), kernel(), where_->where().handle()), name);
     }
   }

@@ -35,6 +35,7 @@
 #include <dnnopt/backend/run/built_kernels.hpp>
 #include <dnnopt/backend/run/device_weights.hpp>
 #include <dnnopt/backend/run/image_memory.hpp>
+#include <dnnopt/backend/run/kernel_optimizer.hpp>
 #include <dnnopt/backend/run/observer.hpp>
 #include <dnnopt/backend/run/refused_work_groups.hpp>
 #include <dnnopt/backend/run/run_figures.hpp>
@@ -59,25 +60,26 @@ class opencl_executor {
   /// `bodies` makes the programs of control flow when they are first entered; without it, control flow runs on the
   /// host as one operator. Errors: kernel_build (work_groups_refused where a kernel object allows fewer work-items than
   /// it was lowered for); out_of_device_memory.
+  ///
+  /// Where `quick` allows it, kernels that are in no cache are quick ones at first; bodies of control flow have none,
+  /// and a program with such bodies does not either. Behind its first inference a thread makes the optimized ones.
   opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
-                  host_evaluator evaluate, offset_planner planner = plan_by_default, body_maker bodies = nullptr)
+                  host_evaluator evaluate, offset_planner planner = plan_by_default, body_maker bodies = nullptr,
+                  quick_start quick = {})
       : where_(&where),
+        programs_(&programs),
         program_(std::move(p)),
         storages_(storages_of(*program_)),
         evaluate_(evaluate),
         planner_(std::move(planner)),
         queues_(where),
-        kernels_(with_allowed_work_groups(build_kernels(programs, *program_), *program_, where.where().handle())),
-        weights_(where, queues_.use(false), *program_, kernels_.prepare),
+        quick_(std::move(quick)),
+        kernels_(with_allowed_work_groups(timed_build(), *program_, where.where().handle())),
+        weights_(std::make_shared<const device_weights>(where, queues_.use(false), *program_, kernels_.prepare)),
         placement_of_arena_(opencl::arena_placement(where.info())),
         bound_(where, *program_),
         bodies_(std::move(bodies)) {
-    find_device_values();
-    for (const value_id in : program_->g->inputs())
-      input_symbols_.merge(fusion::symbols_given_by(program_->g->facts(in)));
-    for (const placed_node& step : program_->steps)
-      if (step.where == placement::bodies) bodies_.add(*program_->g, step.id);
-    make_images();
+    find_what_runs();
   }
   opencl_executor(const opencl_executor&) = delete;
   opencl_executor& operator=(const opencl_executor&) = delete;
@@ -132,10 +134,15 @@ class opencl_executor {
   /// The bodies of control flow: what was made for them, and how often they were entered.
   [[nodiscard]] const body_programs& bodies() const noexcept { return bodies_; }
 
+  /// How far the optimized kernels are, where quick ones serve. Any thread may ask while no run begins or ends.
+  [[nodiscard]] optimizing_state optimizing() const;
+  /// Ends the making of optimized kernels, after the kernel that it is at; those that serve go on.
+  void stop_optimizing() { optimizer_.reset(); }
+
   /// What the last run enqueued.
   [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }
   /// Bytes on the device that stay from run to run: constants that kernels read, and packed weights.
-  [[nodiscard]] std::uint64_t weight_bytes() const { return weights_.bytes(); }
+  [[nodiscard]] std::uint64_t weight_bytes() const { return weights_->bytes(); }
   /// Bytes of the images that hold intermediate tensors; they stay from run to run, outside the arena.
   [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_memory_.bytes; }
   /// Bytes of buffers and images for the graph's inputs and outputs, which all values of the symbols share; bound
@@ -223,6 +230,20 @@ class opencl_executor {
   void run_steps(run_state& state);
 
   void take_host_input(run_state& state, value_id in, const tensor& content);
+
+  friend class kernel_optimizer;
+  /// The same program with other builds of its kernels, for an inference beside `of`, whose weights both use.
+  opencl_executor(const opencl_executor& of, built_kernels kernels);
+
+  [[nodiscard]] built_kernels timed_build();
+  void find_what_runs();
+
+  /// Inputs that stay as they are, whatever the caller does with memory; zeros for those that are bound.
+  [[nodiscard]] std::vector<tensor> copies_of(std::span<const tensor> inputs, const symbol_values& symbols) const;
+  /// An inference came to its end for the first time, after `seconds`.
+  void served(std::span<const tensor> inputs, double seconds);
+  /// Lets optimized kernels that are there take the place of quick ones. No command may be under way.
+  void take_optimized_kernels();
 
   static constexpr std::size_t kept_instances = 8;
   static constexpr std::size_t kept_regions = 16384;
@@ -376,13 +397,17 @@ class opencl_executor {
   static constexpr std::size_t small_waste = 4096;
 
   opencl::context* where_;
+  opencl::program_cache* programs_;
   std::shared_ptr<const program> program_;
   program_storages storages_;  // the same for all values of the symbols
   host_evaluator evaluate_;
   offset_planner planner_;
   opencl::session_queues queues_;
+  quick_start quick_;
+  double built_seconds_ = 0;
   built_kernels kernels_;
-  device_weights weights_;
+  bool served_ = false;  // an inference came to its end
+  std::shared_ptr<const device_weights> weights_;
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   image_memory image_memory_;
   std::vector<opencl::device_image> images_;                 // by object
@@ -403,6 +428,8 @@ class opencl_executor {
   wait_mode wait_ = wait_mode::blocking;
   run_parts parts_;  // of the run under way
   run_figures figures_;
+  std::string not_optimized_;                    // why no thread makes optimized kernels
+  std::unique_ptr<kernel_optimizer> optimizer_;  // last: its thread reads what stands above
 };
 
 }  // namespace dnnopt
@@ -412,6 +439,7 @@ class opencl_executor {
 #include <dnnopt/backend/run/executor/inference.hpp>
 #include <dnnopt/backend/run/executor/launches.hpp>
 #include <dnnopt/backend/run/executor/memory.hpp>
+#include <dnnopt/backend/run/executor/optimizing.hpp>
 #include <dnnopt/backend/run/executor/values.hpp>
 
 #endif  // DNNOPT_BACKEND_RUN_EXECUTOR_HPP

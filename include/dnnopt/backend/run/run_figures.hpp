@@ -39,6 +39,7 @@ struct run_figures {
   std::size_t uploads = 0;   ///< transfers from the host to the device
   std::size_t downloads = 0;
   run_parts parts;
+  bool quick_kernels = false;  ///< some kernels were built without the driver's optimizer
 };
 
 }  // namespace dnnopt

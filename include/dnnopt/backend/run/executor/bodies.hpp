@@ -44,6 +44,7 @@ inline std::vector<handed_value> opencl_executor::run_body(std::span<const hande
   // Uploads under way read these.
   for (auto& [v, content] : state.host) pending.tensors.push_back(std::move(content));
   host_ops_in_bodies_ = state.host_ops;
+  served({}, 0);
   return outputs;
 }
 
@@ -121,7 +122,7 @@ inline handed_value opencl_executor::hand(run_state& state, value_id v) {
   }
   handed_value given(facts.type, std::move(dims), lent(buffer_of(state, v)));
   const value_id root = program_->roots[v];
-  if (weights_.find(root) == nullptr && !program_->g->is_input(root)) given.lender = this;
+  if (weights_->find(root) == nullptr && !program_->g->is_input(root)) given.lender = this;
   return given;
 }
 

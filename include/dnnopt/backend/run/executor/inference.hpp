@@ -11,6 +11,7 @@ inline std::vector<tensor> opencl_executor::run_once(std::span<const tensor> inp
   const graph& g = *program_->g;
   const auto begin = std::chrono::steady_clock::now();
   parts_ = {};
+  take_optimized_kernels();
   symbol_values symbols;
   {
     const timed_part timed(parts_.evaluate);
@@ -50,9 +51,11 @@ inline std::vector<tensor> opencl_executor::run_once(std::span<const tensor> inp
               static_cast<std::size_t>(counted.events),
               static_cast<std::size_t>(counted.uploads),
               static_cast<std::size_t>(counted.downloads),
-              parts_};
+              parts_,
+              kernels_.quick};
   const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   run_parts& parts = figures_.parts;
+  served(inputs, all);
   parts.infer = all - parts.evaluate - parts.plan - parts.allocate - parts.bind;
   return outputs;
 }

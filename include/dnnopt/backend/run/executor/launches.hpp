@@ -65,7 +65,7 @@ inline argument_memory opencl_executor::memory_of(run_state& state, std::size_t 
                                                   const codegen::pointer_argument& pointer) {
   if (pointer.held == no_value) {
     const codegen::scratch_buffer& scratch = program_->steps[s].lowered.scratch.at(pointer.scratch);
-    if (scratch.persistent) return weights_.packed(s, pointer.scratch);
+    if (scratch.persistent) return weights_->packed(s, pointer.scratch);
     opencl::device_buffer& buffer = state.own.scratch[s].at(pointer.scratch);
     // What a failed run of a smaller size left behind is too small.
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(scratch.bytes.evaluate(state.symbols), 1));

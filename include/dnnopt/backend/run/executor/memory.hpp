@@ -191,7 +191,7 @@ inline opencl::device_buffer* opencl_executor::caller_buffer(run_state& state, v
 
 inline const opencl::device_buffer& opencl_executor::buffer_of(run_state& state, value_id v) {
   const value_id root = program_->roots[v];
-  if (opencl::device_buffer* const constant = weights_.find(root)) return *constant;
+  if (const opencl::device_buffer* const constant = weights_->find(root)) return *constant;
   if (const auto given = state.handed.find(root); given != state.handed.end()) return *given->second.memory;
   if (const opencl::device_buffer* const bound = bound_.of_root(root)) {
     bound_.check_late(root, state.symbols);
