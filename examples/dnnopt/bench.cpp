@@ -173,13 +173,14 @@ dnnopt::named_tensors first_run(const options& o, dnnopt::session& session, cons
   return session.run(inputs);
 }
 
-void keep_programs(const options& o, dnnopt::session& session) {
+bool keep_programs(const options& o, dnnopt::session& session) {
   progress_line busy(o);
   busy.show("keeping the compiled kernels for the next start");
-  if (session.save_programs()) return;
+  if (session.save_programs()) return true;
   busy.clear();
   note(o, "warning: compiled kernels cannot be kept in '" + dnnopt::opencl::default_cache_folder().string() +
               "', so that the next start compiles them again; XDG_CACHE_HOME names another place");
+  return false;
 }
 
 std::string smaller_work_groups_of(const dnnopt::session& session, json& result) {

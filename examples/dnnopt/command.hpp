@@ -52,6 +52,7 @@ struct options {
   std::vector<std::string> input_shapes;  ///< NAME=2x3x224x224, of generated inputs alone
   std::string output_dir;
   bool poison_freed = false;
+  std::string first_start;  ///< "quick", "optimized", or empty for what the command does by itself
   // verify
   std::string data;  ///< a test_data_set_* folder
   // bench, profile
@@ -108,6 +109,7 @@ int info(const options& o);
 int weights(const options& o);
 int optimize(const options& o);
 int run(const options& o);
+int build(const options& o);
 int verify(const options& o);
 int conformance(const options& o);
 int bench(const options& o);

@@ -37,7 +37,9 @@ void write_json(const options& o, const json& result) {
 }
 
 void say(const options& o, const std::string& text) {
-  if (!o.quiet) std::fputs(text.c_str(), o.json_target == "-" ? stderr : stdout);
+  if (o.quiet) return;
+  std::fputs(text.c_str(), o.json_target == "-" ? stderr : stdout);
+  std::fflush(stdout);  // what comes behind the result may take a while
 }
 
 void note(const options& o, const std::string& text) {
@@ -185,6 +187,17 @@ void add_wait(CLI::App& command, tool::options& o) {
                   "sleep until the device is done, or poll it (sooner on some drivers, one core busy)")
       ->check(one_of({"blocking", "spinning"}))
       ->capture_default_str();
+}
+
+/// Of the commands that may begin with kernels of which later starts have better ones.
+void add_first_start(CLI::App& command, tool::options& o, const std::string& own) {
+  command
+      .add_option(
+          "--first-start", o.first_start,
+          "what kernels in no cache are compiled as: optimized, or quick, without the driver's optimizer, which "
+          "takes over behind the first inference (" +
+              own + " unless told)")
+      ->check(one_of({"optimized", "quick"}));
 }
 
 /// Nothing for a file with one of these endings, else what is wrong.
@@ -350,9 +363,15 @@ int main(int count, char** arguments) {
   add_common(*command, o);
   add_inputs(*command, o);
   add_wait(*command, o);
+  add_first_start(*command, o, "quick");
   command->add_option("--output-dir", o.output_dir, "folder for one .npy per output");
   command->add_flag("--poison-freed", o.poison_freed,
                     "fill memory with 0xFF when nothing reads it any more: outputs must stay the same");
+
+  command = add("build", "all kernels of a model, compiled ahead for later starts", &tool::build);
+  add_model(*command, o);
+  add_common(*command, o);
+  add_inputs(*command, o);
 
   command = add("verify", "the device against the reference backend, or against stored outputs", &tool::verify);
   add_model(*command, o);
@@ -369,6 +388,7 @@ int main(int count, char** arguments) {
   add_common(*command, o);
   add_inputs(*command, o);
   add_wait(*command, o);
+  add_first_start(*command, o, "optimized");
   command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
   command->add_option("--runs", o.runs, "measured inferences")->check(positive())->capture_default_str();
 

@@ -91,10 +91,17 @@ int run(const options& o) {
             " nodes on the device, " + std::to_string(counts[1]) + " on the host, " + std::to_string(counts[2]) +
             " without computation, " + result["crossings"].dump() + " crossings" + form_text(o) + "\n";
   }
+  const bool quick = session.executor() != nullptr && session.executor()->figures().quick_kernels;
+  result["quick_kernels"] = quick;
   keep_plans(o, *compiling.memory.store);
   say(o, text);
   write_json(o, result);
-  keep_programs(o, session);
+  // Nobody waits behind the output for what the next start would have of it.
+  if (quick)
+    note(o, "the kernels were compiled quickly, without the driver's optimizer, and run slowly; `dnnopt build '" +
+                o.model + "'` with the same flags compiles optimized ones for later starts");
+  else
+    keep_programs(o, session);
   return 0;
 }
 

@@ -140,6 +140,11 @@ void keep_profiles(const options& o, const dnnopt::compile_options& compiling);
   result.precision = dnnopt::find_precision(o.precision).value_or(dnnopt::precision::fp32);
   result.memory_objects = dnnopt::find_memory_objects(o.memory_objects).value_or(dnnopt::memory_objects::automatic);
   result.wait = dnnopt::find_wait_mode(o.wait).value_or(dnnopt::wait_mode::blocking);
+  // Whoever runs once waits for the first output; what is measured or compared is what a later start runs.
+  const std::string_view start = !o.first_start.empty() ? std::string_view(o.first_start)
+                                 : o.command == "run"   ? dnnopt::name_of(dnnopt::first_start::quick)
+                                                        : dnnopt::name_of(dnnopt::first_start::optimized);
+  result.first_start = dnnopt::find_first_start(start).value_or(dnnopt::first_start::optimized);
   result.passes = o.passes;
   result.memory.strategy = o.memory_strategy;
   result.memory.budget = o.memory_budget;
@@ -231,8 +236,9 @@ inline void tell_warnings(const options& o, const dnnopt::model& m, const dnnopt
 /// A session's first inference, which may take long.
 [[nodiscard]] dnnopt::named_tensors first_run(const options& o, dnnopt::session& session,
                                               const dnnopt::named_tensors& inputs);
-/// Keeps the programs that the first inference compiled, as the session's end would, and says where it cannot.
-void keep_programs(const options& o, dnnopt::session& session);
+/// Keeps the programs that the first inference compiled, as the session's end would, and says where it cannot. Whether
+/// it could.
+bool keep_programs(const options& o, dnnopt::session& session);
 
 /// Lines on nodes whose kernels allow fewer work-items than planned, which also go to `result` where there are any.
 [[nodiscard]] std::string smaller_work_groups_of(const dnnopt::session& session, json& result);

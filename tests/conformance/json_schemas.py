@@ -46,6 +46,7 @@ def main(exe, device, source):
         profiling = ["profile", m, *on, "--runs", "2", "--warmup", "1"]
         calls = [["devices"], ["info", m], ["weights", m], ["optimize", m, *on, "--extended-graph"],
                  ["optimize", m, "--device", "reference"], ["run", m, *on], ["run", m, "--device", "reference"],
+                 *([["build", m, *on]] if device != "reference" else []),
                  ["verify", m, *on], ["conformance", folder / "conformance", "--device", "reference"], ["bench", m, *on, "--runs", "2"],
                  ["walk", m, *on, "--walk", folder / "walk.json"], profiling, [*profiling, "--mode", "monitor"],
                  ["compare", folder / "profile.json", folder / "profile.json"],
