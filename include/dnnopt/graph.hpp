@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -109,7 +110,7 @@ class graph {
   [[nodiscard]] expr_context& expressions() const noexcept { return *expressions_; }
   [[nodiscard]] const std::shared_ptr<expr_context>& shared_expressions() const noexcept { return expressions_; }
 
-  // --- values ---
+  // --- values: references to them, to their facts and to nodes hold until the graph is compacted or assigned ---
 
   /// A new value without producer. Names need not be unique here; the importer and the verifier see to it.
   value_id add_value(std::string value_name, dtype type = dtype::undefined, std::optional<shape> dims = std::nullopt);
@@ -216,8 +217,9 @@ class graph {
   void forget_plans() noexcept;
 
   std::shared_ptr<expr_context> expressions_;
-  std::vector<value> values_;
-  std::vector<node> nodes_;
+  // Deques, so that what is read of a value or a node stays in its place while others are added.
+  std::deque<value> values_;
+  std::deque<node> nodes_;
   std::size_t removed_ = 0;
   dependence_graph dependence_;
   std::vector<value_id> inputs_;

@@ -41,6 +41,23 @@ TEST_CASE("a sound graph passes", "[verify]") {
   CHECK(complaint(b.g) == "nothing");
 }
 
+TEST_CASE("what is told of a value and a node stays in its place while others are added", "[graph]") {
+  const dnnopt::op_set ops = dnnopt::standard_ops();
+  dnnopt::graph g;
+  const dnnopt::value_id x = g.add_input("x", dnnopt::dtype::float32, dnnopt::shape{2});
+  dnnopt::value_id last = g.add_value("y");
+  const dnnopt::node_id first = g.add_node(ops.at("", "Relu"), "first", {x}, {last});
+  const dnnopt::value_facts& facts = g.facts(x);
+  const dnnopt::node& n = g.node_at(first);
+  for (int k = 0; k < 1000; ++k) {
+    const dnnopt::value_id out = g.add_value("v" + std::to_string(k));
+    g.add_node(ops.at("", "Relu"), "n" + std::to_string(k), {last}, {out});
+    last = out;
+  }
+  CHECK(&facts == &g.facts(x));
+  CHECK(&n == &g.node_at(first));
+}
+
 TEST_CASE("each rule names what breaks it", "[verify]") {
   built b;
   graph& g = b.g;

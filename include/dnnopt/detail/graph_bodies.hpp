@@ -237,8 +237,6 @@ DNNOPT_BODY void graph::compact() {
   packed.opsets = std::move(opsets);
   packed.metadata = std::move(metadata);
   packed.producer_name = std::move(producer_name);
-  packed.values_.reserve(values_.size());
-  packed.nodes_.reserve(node_count());
   std::vector<value_id> moved(values_.size(), no_value);
   const auto keep = [&](value_id id) {
     if (id == no_value) return no_value;
