@@ -246,6 +246,23 @@ TEST_CASE("no inference fails while optimized kernels take over, in several thre
   CHECK(swapped == 3);
 }
 
+TEST_CASE("inferences and the kernels of the thread take turns") {
+  const temporary_folder folder;
+  const model m = some_model();
+  const named_tensors inputs = inputs_of(3);
+  session s = quick_session(m, started(folder));
+  (void)s.run(inputs);
+  std::size_t runs = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  for (; !s.optimizing().done && std::chrono::steady_clock::now() < end; ++runs) {
+    // Those before the thread begins are no turns.
+    if (s.optimizing().ready == 0) runs = 0;
+    (void)s.run(inputs);
+  }
+  // A launch may also come between two runs.
+  CHECK(2 * runs >= s.optimizing().all);
+}
+
 TEST_CASE("what is bound stays bound when optimized kernels take over") {
   const temporary_folder folder;
   const model m = some_model();

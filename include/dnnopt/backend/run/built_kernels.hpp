@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +17,7 @@
 #include <dnnopt/backend/opencl/program_cache.hpp>
 #include <dnnopt/backend/opencl/status.hpp>
 #include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/backend/program/weight_packing.hpp>
 #include <dnnopt/backend/run/combine_sources.hpp>
 
 namespace dnnopt {
@@ -44,9 +47,9 @@ struct built_kernels {
 /// OpenCL's option that leaves the driver's optimizer out.
 inline constexpr std::string_view quick_build_option = " -cl-opt-disable";
 
-/// Makes the requests whose programs are in no cache quick ones, if `may_be_quick`; whether there are any. One that the
-/// driver is noted to have is built first, for where it lost one it lost all. Errors: kernel_build.
-[[nodiscard]] inline bool make_quick(opencl::program_cache& programs, std::vector<opencl::program_request>& requests,
+/// Makes those of the requests whose programs are in no cache quick ones, if `may_be_quick`; whether there are any. One
+/// that the driver is noted to have is built first, for where it lost one it lost all. Errors: kernel_build.
+[[nodiscard]] inline bool make_quick(opencl::program_cache& programs, std::span<opencl::program_request> requests,
                                      const std::function<bool()>& may_be_quick) {
   const auto has = [&](const opencl::program_request& request) { return programs.has(request); };
   const auto first = std::find_if(requests.begin(), requests.end(), has);
@@ -65,17 +68,44 @@ struct kernels_to_build {
   std::vector<const codegen::kernel_plan*> plans;  ///< of all steps, those launched before those that prepare
   std::vector<joined_kernel> places;               ///< by plan
   std::vector<opencl::program_request> requests;
+  std::size_t packing = 0;  ///< as many of the requests, the first ones, hold what packs much, and are never quick
 };
+
+/// Bytes of weights from which on a kernel that packs them takes longer without the driver's optimizer than with it and
+/// its optimizer: PoCL packs some 0.2 GB/s in place of 2, and optimizes such a kernel in 0.05 s.
+inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
 
 [[nodiscard]] inline kernels_to_build kernels_of(const program& p) {
   kernels_to_build result;
-  for (const placed_node& step : p.steps)
-    for (const auto* plans : {&step.lowered.kernels, &step.lowered.prepare})
-      for (const codegen::kernel_plan& plan : *plans) result.plans.push_back(&plan);
-  joined_programs joined = join_sources(result.plans);
-  for (joined_program& one : joined.programs)
-    result.requests.push_back({"kernels of " + p.g->name, std::move(one.source), std::move(one.options)});
-  result.places = std::move(joined.kernels);
+  std::map<std::string_view, std::uint64_t> packed;  // by text of the kernel
+  const symbol_values symbols = symbols_of_packing(*p.g);
+  for (const placed_node& step : p.steps) {
+    for (const codegen::kernel_plan& plan : step.lowered.kernels) result.plans.push_back(&plan);
+    for (const codegen::kernel_plan& plan : step.lowered.prepare) {
+      result.plans.push_back(&plan);
+      packed[plan.source.str()] += packed_bytes_of(step, symbols) / step.lowered.prepare.size();
+    }
+  }
+  const auto packs_much = [&](const codegen::kernel_plan* plan) {
+    const auto held = packed.find(plan->source.str());
+    return held != packed.end() && held->second >= much_to_pack;
+  };
+  std::vector<const codegen::kernel_plan*> ordered = result.plans;
+  const auto rest = std::stable_partition(ordered.begin(), ordered.end(), packs_much);
+  const auto join = [&](auto first, auto last) {
+    joined_programs joined = join_sources({first, last});
+    for (joined_program& one : joined.programs)
+      result.requests.push_back({"kernels of " + p.g->name, std::move(one.source), std::move(one.options)});
+    return std::move(joined.kernels);
+  };
+  const std::vector<joined_kernel> packing = join(ordered.begin(), rest);
+  result.packing = result.requests.size();
+  std::vector<joined_kernel> others = join(rest, ordered.end());
+  for (joined_kernel& one : others) one.program += result.packing;
+  auto next_packing = packing.begin();
+  auto next_other = others.begin();
+  for (const codegen::kernel_plan* plan : result.plans)
+    result.places.push_back(packs_much(plan) ? *next_packing++ : *next_other++);
   return result;
 }
 
@@ -107,7 +137,7 @@ struct kernels_to_build {
   bool quick = false;
   std::vector<cl::Program> built;
   try {
-    quick = may_be_quick && make_quick(programs, wanted.requests, may_be_quick);
+    quick = may_be_quick && make_quick(programs, std::span(wanted.requests).subspan(wanted.packing), may_be_quick);
     built = programs.build_all(wanted.requests);
   } catch (const error& e) {
     if (e.code() != errc::kernel_build) throw;

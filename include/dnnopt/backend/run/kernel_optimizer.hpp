@@ -56,14 +56,43 @@ class kernel_optimizer {
   /// Any thread may ask.
   [[nodiscard]] optimizing_state state() const;
 
+  /// An inference of the owner, for as long as this lives. Some drivers compile and launch under one lock, so that each
+  /// launch of an inference would wait for a kernel of the thread: it leaves at least every other turn to inferences.
+  class turn {
+   public:
+    explicit turn(kernel_optimizer* optimizer) : optimizer_(optimizer) {
+      if (optimizer_ != nullptr) optimizer_->inferences(1, 0);
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+    ~turn() {
+      if (optimizer_ != nullptr) optimizer_->inferences(0, 1);
+    }
+
+   private:
+    kernel_optimizer* optimizer_;
+  };
+
  private:
   class launch_by_launch;
   struct ended {};
 
   void work();
-  /// Errors: ended, once the destructor was called.
-  void go_on() const {
-    if (end_.load(std::memory_order_relaxed)) throw ended();
+  void inferences(std::size_t begun, std::size_t done) {
+    {
+      const std::lock_guard lock(mutex_);
+      begun_ += begun;
+      ended_ += done;
+    }
+    wake_.notify_all();
+  }
+  /// Comes before each program and each launch: lets an inference that is under way come to its end, unless one did
+  /// since the last call. Errors: ended, once the destructor was called.
+  void go_on() {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [&] { return end_.load() || begun_ == ended_ || ended_ != seen_; });
+    seen_ = ended_;
+    if (end_) throw ended();
   }
 
   const opencl_executor& owner_;
@@ -78,6 +107,9 @@ class kernel_optimizer {
   std::size_t all_ = 0;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
+  std::size_t begun_ = 0;  // inferences of the owner
+  std::size_t ended_ = 0;
+  std::size_t seen_ = 0;  // of ended_, by the thread
   bool done_ = false;
   std::string failure_;
   std::thread thread_;  // last: it uses all of these

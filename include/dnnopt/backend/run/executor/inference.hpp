@@ -12,6 +12,7 @@ inline std::vector<tensor> opencl_executor::run_once(std::span<const tensor> inp
   const auto begin = std::chrono::steady_clock::now();
   parts_ = {};
   take_optimized_kernels();
+  const kernel_optimizer::turn turn(kernels_.quick ? optimizer_.get() : nullptr);
   symbol_values symbols;
   {
     const timed_part timed(parts_.evaluate);
