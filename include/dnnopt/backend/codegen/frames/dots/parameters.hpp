@@ -12,6 +12,9 @@ namespace dnnopt::kernels {
 
 inline constexpr std::string_view dot_panels =
     "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/dots/dot_operands.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/dots/dot_panels.cl>
     "#endif\n";
 
