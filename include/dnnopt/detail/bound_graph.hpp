@@ -10,11 +10,12 @@
 
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/compile_options.hpp>
+#include <dnnopt/compile_report.hpp>
+#include <dnnopt/model.hpp>
 #include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
-#include <dnnopt/session.hpp>
 
 namespace dnnopt {
 
@@ -59,6 +60,8 @@ inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_option
   return passes;
 }
 
+/// The passes over a graph whose symbols are bound, and what they did in the report's part of the graph. Errors: those
+/// of passes.
 [[nodiscard]] inline graph optimize_bound(graph g, const model& source, const compile_options& options,
                                           compile_report& report) {
   report.nodes_imported = g.node_count() + source.constant_nodes;

@@ -71,11 +71,11 @@ struct session::state {
   [[nodiscard]] optimizing_state optimizing() const {
     optimizing_state all;
     each_executor([&](const opencl_executor& one) {
-      const optimizing_state state = one.optimizing();
-      all.ready += state.ready;
-      all.all += state.all;
-      all.done = all.done && state.done;
-      if (all.failure.empty()) all.failure = state.failure;
+      const optimizing_state its = one.optimizing();
+      all.ready += its.ready;
+      all.all += its.all;
+      all.done = all.done && its.done;
+      if (all.failure.empty()) all.failure = its.failure;
     });
     return all;
   }
