@@ -29,7 +29,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower.hpp>
-#include <dnnopt/backend/measure/step_facts.hpp>
+#include <dnnopt/backend/measure/facts/step_facts.hpp>
 #include <dnnopt/backend/measure/tuner.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/kernel_launch.hpp>

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <dnnopt/backend/measure/check_kernels.hpp>
+#include <dnnopt/backend/measure/facts/stored_facts.hpp>
 #include <dnnopt/backend/measure/profile_runs.hpp>
-#include <dnnopt/backend/measure/stored_facts.hpp>
 #include <dnnopt/profile/report/chrome_trace.hpp>
 #include <dnnopt/profile/report/csv.hpp>
 #include <dnnopt/profile/report/html_report.hpp>

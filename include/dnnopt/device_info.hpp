@@ -1,7 +1,7 @@
 // Owns what is known of a compute device: the limits that its driver states and the facts that were measured on it.
 //
 // Plain structs without OpenCL, so that passes can decide by them; backend/opencl/device.hpp and
-// backend/measure/device_facts.hpp fill them. Zero means "unknown" or "not supported" wherever a number is one.
+// backend/measure/facts/device_facts.hpp fill them. Zero means "unknown" or "not supported" wherever a number is one.
 #ifndef DNNOPT_DEVICE_INFO_HPP
 #define DNNOPT_DEVICE_INFO_HPP
 
@@ -135,8 +135,8 @@ struct device_info {
 }
 
 /// What the API does not tell, measured once per device and driver and kept in a file
-/// (backend/measure/device_facts.hpp). Times in microseconds of host time, rates in 1e9 per second; 0 where the device
-/// lacks the thing measured.
+/// (backend/measure/facts/device_facts.hpp). Times in microseconds of host time, rates in 1e9 per second; 0 where the
+/// device lacks the thing measured.
 struct device_facts {
   double launch_us = 0;               ///< host time of one empty kernel, of many enqueued back to back
   double launch_with_event_us = 0;    ///< the same with an event each, on a profiling queue

@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <dnnopt/backend/measure/stored_facts.hpp>
+#include <dnnopt/backend/measure/facts/stored_facts.hpp>
 #include <dnnopt/backend/measure/tuning_store.hpp>
 #include <dnnopt/backend/opencl/program_file.hpp>
 #include <dnnopt/memory/memory_io.hpp>

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/measure/dot_facts.hpp>
+#include <dnnopt/backend/measure/facts/dot_facts.hpp>
 #include <dnnopt/dnnopt.hpp>
 
 using namespace dnnopt;

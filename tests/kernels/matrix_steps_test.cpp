@@ -20,7 +20,7 @@
 #include <dnnopt/backend/codegen/frames/gemv/choose.hpp>
 #include <dnnopt/backend/codegen/frames/steps/attention.hpp>
 #include <dnnopt/backend/codegen/frames/steps/emit.hpp>
-#include <dnnopt/backend/measure/step_facts.hpp>
+#include <dnnopt/backend/measure/facts/step_facts.hpp>
 #include <dnnopt/backend/run/combine_sources.hpp>
 
 using namespace dnnopt;

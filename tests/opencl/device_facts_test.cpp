@@ -1,5 +1,5 @@
 // Measured facts of a device and the file that keeps them.
-#include <dnnopt/backend/measure/stored_facts.hpp>
+#include <dnnopt/backend/measure/facts/stored_facts.hpp>
 
 #include <catch2/catch.hpp>
 

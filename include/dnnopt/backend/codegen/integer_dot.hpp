@@ -2,7 +2,7 @@
 // pairs of bytes and add them up, and the OpenCL C text that asks for them.
 //
 // A row of the table below is one way to reach such an instruction. Which rows work on a device is a fact that
-// backend/measure/dot_facts.hpp finds out; kernels ask for a dot product, never for a vendor.
+// backend/measure/facts/dot_facts.hpp finds out; kernels ask for a dot product, never for a vendor.
 #ifndef DNNOPT_BACKEND_CODEGEN_INTEGER_DOT_HPP
 #define DNNOPT_BACKEND_CODEGEN_INTEGER_DOT_HPP
 

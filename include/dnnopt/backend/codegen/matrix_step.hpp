@@ -4,8 +4,8 @@
 // A *matrix step* is a product of small matrices that a group of neighbouring work-items computes together, each
 // holding a share of the operands and of the sums; or of larger ones, by several such groups (waves), from tiles in
 // local memory. Devices have units for it under many names; a row of the table below is one way to reach one. Which
-// rows work on a device is a fact that backend/measure/step_facts.hpp finds out; kernels ask for a step, never for a
-// vendor.
+// rows work on a device is a fact that backend/measure/facts/step_facts.hpp finds out; kernels ask for a step, never
+// for a vendor.
 #ifndef DNNOPT_BACKEND_CODEGEN_MATRIX_STEP_HPP
 #define DNNOPT_BACKEND_CODEGEN_MATRIX_STEP_HPP
 

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include <dnnopt/backend/measure/dot_facts.hpp>
-#include <dnnopt/backend/measure/starts/driver_programs.hpp>
-#include <dnnopt/backend/measure/starts/quick_facts.hpp>
-#include <dnnopt/backend/measure/step_facts.hpp>
-#include <dnnopt/backend/measure/stored_facts.hpp>
+#include <dnnopt/backend/measure/facts/dot_facts.hpp>
+#include <dnnopt/backend/measure/facts/driver_programs.hpp>
+#include <dnnopt/backend/measure/facts/quick_facts.hpp>
+#include <dnnopt/backend/measure/facts/step_facts.hpp>
+#include <dnnopt/backend/measure/facts/stored_facts.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/backend/opencl/program_cache.hpp>

@@ -38,7 +38,7 @@ struct program_cache_options {
   std::function<void(std::size_t ready, std::size_t all)> progress{};
   /// Whether the driver keeps what it compiled by itself, asked when there is something to write: the file then notes
   /// which programs it keeps, and holds no binaries of them. Without it: no; an opened_device finds it out
-  /// (backend/measure/starts/driver_programs.hpp).
+  /// (backend/measure/facts/driver_programs.hpp).
   std::function<bool()> driver_keeps{};
   /// Lets the driver's compiler warn about kernels, which some drivers print on standard error.
   bool driver_warnings = false;

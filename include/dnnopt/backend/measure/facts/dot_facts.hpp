@@ -1,6 +1,6 @@
 // Owns the finding out of which dot products of bytes work on a device.
-#ifndef DNNOPT_BACKEND_MEASURE_DOT_FACTS_HPP
-#define DNNOPT_BACKEND_MEASURE_DOT_FACTS_HPP
+#ifndef DNNOPT_BACKEND_MEASURE_FACTS_DOT_FACTS_HPP
+#define DNNOPT_BACKEND_MEASURE_FACTS_DOT_FACTS_HPP
 
 #include <array>
 #include <cstddef>
@@ -91,4 +91,4 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_probe(__glob
 
 }  // namespace dnnopt::opencl
 
-#endif  // DNNOPT_BACKEND_MEASURE_DOT_FACTS_HPP
+#endif  // DNNOPT_BACKEND_MEASURE_FACTS_DOT_FACTS_HPP

@@ -1,6 +1,6 @@
 // Owns the finding out of whether a driver keeps compiled programs by itself.
-#ifndef DNNOPT_BACKEND_MEASURE_STARTS_DRIVER_PROGRAMS_HPP
-#define DNNOPT_BACKEND_MEASURE_STARTS_DRIVER_PROGRAMS_HPP
+#ifndef DNNOPT_BACKEND_MEASURE_FACTS_DRIVER_PROGRAMS_HPP
+#define DNNOPT_BACKEND_MEASURE_FACTS_DRIVER_PROGRAMS_HPP
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +22,10 @@ struct driver_program_times {
   double first = 0;     ///< to build it and to launch its kernel
   double again = 0;     ///< the same of another program of the same text, the less of two
   double binaries = 0;  ///< to be given the binary of that one
+
+  /// Whether the driver keeps what it compiled and compiles anew to give a binary. On a driver that other threads keep
+  /// busy the times tell less, and the answer may be no where it should be yes: the file then holds binaries too.
+  [[nodiscard]] bool are_kept() const noexcept { return again < first / 2 && binaries > first / 6; }
 };
 
 inline constexpr const char* driver_probe = R"CLC(
@@ -83,13 +87,10 @@ kernel void dnnopt_probe(global float* x) {
   static std::map<cl_device_id, bool> known;
   const std::lock_guard lock(mutex);
   const auto [place, fresh] = known.try_emplace(where.where().handle(), false);
-  if (fresh) {
-    const detail::driver_program_times times = detail::time_driver_programs(where);
-    place->second = times.again < times.first / 2 && times.binaries > times.first / 6;
-  }
+  if (fresh) place->second = detail::time_driver_programs(where).are_kept();
   return place->second;
 }
 
 }  // namespace dnnopt::opencl
 
-#endif  // DNNOPT_BACKEND_MEASURE_STARTS_DRIVER_PROGRAMS_HPP
+#endif  // DNNOPT_BACKEND_MEASURE_FACTS_DRIVER_PROGRAMS_HPP

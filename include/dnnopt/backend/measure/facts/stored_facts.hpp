@@ -1,19 +1,17 @@
 // Owns the facts of a device as text and as files, so that a device is measured once.
-#ifndef DNNOPT_BACKEND_MEASURE_STORED_FACTS_HPP
-#define DNNOPT_BACKEND_MEASURE_STORED_FACTS_HPP
+#ifndef DNNOPT_BACKEND_MEASURE_FACTS_STORED_FACTS_HPP
+#define DNNOPT_BACKEND_MEASURE_FACTS_STORED_FACTS_HPP
 
 #include <charconv>
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 
-#include <dnnopt/backend/measure/device_facts.hpp>
+#include <dnnopt/backend/measure/facts/device_facts.hpp>
+#include <dnnopt/backend/measure/facts/identified_file.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/device_info.hpp>
 
@@ -86,38 +84,14 @@ inline constexpr fact_field fact_fields[] = {
 /// version, else measured now and written there. An empty folder, or one that cannot be written, measures each time.
 [[nodiscard]] inline device_facts facts_of(context& where,
                                            const std::filesystem::path& folder = default_cache_folder()) {
-  if (folder.empty()) return measure_facts(where);
-  const std::string identity = program_cache::identity_of(where.info()) + "facts 3\n";
-  char name[64];
-  std::snprintf(name, sizeof(name), "facts-%016llx.txt", static_cast<unsigned long long>(hash_bytes(identity)));
-  const std::filesystem::path path = folder / name;
-  {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream text;
-    if (in && text << in.rdbuf()) {
-      const std::string whole = text.str();
-      if (whole.starts_with(identity)) {
-        if (const auto facts = parse_facts(std::string_view(whole).substr(identity.size()))) return *facts;
-      }
-    }
-  }
+  const identified_file file(where.info(), folder, "facts", 3);
+  if (const auto text = file.read())
+    if (const auto facts = parse_facts(*text)) return *facts;
   const device_facts facts = measure_facts(where);
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  const std::filesystem::path temporary =
-      path.string() + "." + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()) + ".tmp";
-  bool whole = false;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out << identity << print_facts(facts);
-    out.close();
-    whole = static_cast<bool>(out);
-  }
-  if (whole) std::filesystem::rename(temporary, path, problem);
-  if (!whole || problem) std::filesystem::remove(temporary, problem);
+  file.write(print_facts(facts));
   return facts;
 }
 
 }  // namespace dnnopt::opencl
 
-#endif  // DNNOPT_BACKEND_MEASURE_STORED_FACTS_HPP
+#endif  // DNNOPT_BACKEND_MEASURE_FACTS_STORED_FACTS_HPP

@@ -2,8 +2,8 @@
 //
 // The kernels are a few lines each, sizes follow the device's caches, times are the best of several repeats (a fact is
 // a property of the device, not of what else ran meanwhile). Takes about a second on a GPU, a few on a CPU, once.
-#ifndef DNNOPT_BACKEND_MEASURE_DEVICE_FACTS_HPP
-#define DNNOPT_BACKEND_MEASURE_DEVICE_FACTS_HPP
+#ifndef DNNOPT_BACKEND_MEASURE_FACTS_DEVICE_FACTS_HPP
+#define DNNOPT_BACKEND_MEASURE_FACTS_DEVICE_FACTS_HPP
 
 #include <algorithm>
 #include <chrono>
@@ -420,4 +420,4 @@ class fact_meter {
 
 }  // namespace dnnopt::opencl
 
-#endif  // DNNOPT_BACKEND_MEASURE_DEVICE_FACTS_HPP
+#endif  // DNNOPT_BACKEND_MEASURE_FACTS_DEVICE_FACTS_HPP

@@ -1,15 +1,12 @@
 // Owns the finding out of which matrix steps work on a device, and the small file that keeps it per device and driver.
-#ifndef DNNOPT_BACKEND_MEASURE_STEP_FACTS_HPP
-#define DNNOPT_BACKEND_MEASURE_STEP_FACTS_HPP
+#ifndef DNNOPT_BACKEND_MEASURE_FACTS_STEP_FACTS_HPP
+#define DNNOPT_BACKEND_MEASURE_FACTS_STEP_FACTS_HPP
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +15,7 @@
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 #include <dnnopt/backend/codegen/frames/steps/parameters.hpp>
 #include <dnnopt/backend/codegen/matrix_step.hpp>
+#include <dnnopt/backend/measure/facts/identified_file.hpp>
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/opencl/kernel_launch.hpp>
 #include <dnnopt/backend/opencl/program_cache.hpp>
@@ -235,37 +233,14 @@ namespace detail {
 /// The same from the file in `folder` when it was measured before with the same driver and library version, else
 /// measured now and written there. An empty folder, or one that cannot be written, measures each time.
 [[nodiscard]] inline codegen::half_steps half_steps_of(context& where, const std::filesystem::path& folder) {
-  if (folder.empty()) return measure_half_steps(where);
-  const std::string identity = program_cache::identity_of(where.info()) + "steps 3\n";
-  char name[64];
-  std::snprintf(name, sizeof(name), "steps-%016llx.txt", static_cast<unsigned long long>(hash_bytes(identity)));
-  const std::filesystem::path path = folder / name;
-  {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream text;
-    if (in && text << in.rdbuf()) {
-      const std::string whole = text.str();
-      if (whole.starts_with(identity) && whole.ends_with('\n'))
-        if (const auto kept = detail::half_steps_in(whole.substr(identity.size(), whole.size() - identity.size() - 1)))
-          return *kept;
-    }
-  }
+  const identified_file file(where.info(), folder, "steps", 3);
+  if (const auto text = file.read(); text && text->ends_with('\n'))
+    if (const auto kept = detail::half_steps_in(std::string_view(*text).substr(0, text->size() - 1))) return *kept;
   const codegen::half_steps found = measure_half_steps(where);
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  const std::filesystem::path temporary = path.string() + ".tmp";
-  bool whole = false;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out << identity << detail::text_of(found) << '\n';
-    out.close();
-    whole = static_cast<bool>(out);
-  }
-  if (whole) std::filesystem::rename(temporary, path, problem);
-  if (!whole || problem) std::filesystem::remove(temporary, problem);
+  file.write(detail::text_of(found) + "\n");
   return found;
 }
 
 }  // namespace dnnopt::opencl
 
-#endif  // DNNOPT_BACKEND_MEASURE_STEP_FACTS_HPP
+#endif  // DNNOPT_BACKEND_MEASURE_FACTS_STEP_FACTS_HPP
