@@ -59,13 +59,14 @@ class session {
   session(session&& other) noexcept;
   session& operator=(session&& other) noexcept;
   /// Keeps the programs that this session compiled for the next start; blocks while the driver hands out binaries,
-  /// where it does not keep programs itself. Ends the making of optimized kernels (optimizing()) after the one it is
-  /// at.
+  /// where it does not keep programs itself: on PoCL 3.1 no other session of the process may launch kernels meanwhile
+  /// (docs/concepts/opencl_runtime.md). Ends the making of optimized kernels (optimizing()) after the one it is at.
   ~session();
 
   /// Writes compiled programs to the cache now instead of at the end. Some drivers compile at the first launch, so that
   /// a call before the first inference would miss their work. Whether nothing had to be written or it was written.
-  /// Optimized kernels that are still being made are written once they are there.
+  /// Optimized kernels that are still being made are left to a later call or to the end. What the destructor says of
+  /// other sessions holds here too.
   bool save_programs() noexcept;
 
   /// How far optimized kernels are where quick ones serve (compile_options::first_start): of all programs that this

@@ -158,6 +158,15 @@ TEST_CASE("whether the driver keeps programs is found out by what it takes") {
   if (keeps) CHECK(times.again < times.first);
 }
 
+TEST_CASE("a driver keeps programs where the text is ready at once and its binary is not") {
+  using times = opencl::detail::driver_program_times;
+  CHECK(times{0.06, 0.001, 0.05}.are_kept());          // compiles anew for a binary
+  CHECK_FALSE(times{0.06, 0.001, 0.0001}.are_kept());  // gives what it compiled
+  CHECK_FALSE(times{0.06, 0.05, 0.05}.are_kept());     // compiles each time
+  CHECK_FALSE(times{0.06, 0.05, 0.0001}.are_kept());
+  CHECK_FALSE(times{}.are_kept());  // refused something
+}
+
 TEST_CASE("quick kernels serve until optimized ones are there, and a later start has these at once") {
   const temporary_folder folder;
   const model m = some_model();
@@ -209,6 +218,19 @@ TEST_CASE("a session that ends early leaves nothing that a later start would tak
   const auto again = started(folder);
   session second = quick_session(m, again);
   CHECK_FALSE(second.optimizing().done);
+}
+
+TEST_CASE("the thread that optimizes asks for nothing to be kept") {
+  // A driver may not bear that a program's binary is asked for while other threads launch its kernels.
+  const temporary_folder folder;
+  const auto device = started(folder);
+  {
+    session s = quick_session(some_model(), device);
+    (void)s.run(inputs_of(3));
+    REQUIRE(wait_for_optimized(s));
+    CHECK_FALSE(std::filesystem::exists(device->programs.file()));
+  }
+  CHECK(std::filesystem::exists(device->programs.file()));
 }
 
 TEST_CASE("no inference fails while optimized kernels take over, in several threads on one device") {

@@ -55,11 +55,7 @@ struct session::state {
   bool saved = false;
 
   // Shared devices hold programs of several sessions; each writes what it brought in.
-  ~state() {
-    if (!optimizing().done) saved = true;  // nothing of it would serve alone
-    each_executor([](opencl_executor& one) { one.stop_optimizing(); });
-    (void)save_programs();
-  }
+  ~state() { (void)save_programs(); }
 
   template <class Visit>
   void each_executor(const Visit& visit) const {
@@ -96,6 +92,7 @@ struct session::state {
   }
 
   bool save_programs() noexcept {
+    // Quick programs without the optimized ones would serve nobody.
     if (!device || report.builds == 0 || saved || !optimizing().done) return true;
     // Nobody starts twice with what others are held against, and a driver that compiles anew for a binary, for all
     // sizes of work-groups, takes many minutes for its long kernels.

@@ -136,8 +136,6 @@ class opencl_executor {
 
   /// How far the optimized kernels are, where quick ones serve. Any thread may ask while no run begins or ends.
   [[nodiscard]] optimizing_state optimizing() const;
-  /// Ends the making of optimized kernels, after the kernel that it is at; those that serve go on.
-  void stop_optimizing() { optimizer_.reset(); }
 
   /// What the last run enqueued.
   [[nodiscard]] const run_figures& figures() const noexcept { return figures_; }

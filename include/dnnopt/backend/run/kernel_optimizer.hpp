@@ -3,6 +3,10 @@
 // Some drivers compile a kernel at its first launch, for the sizes that it is launched with. So the thread ends with an
 // inference of its own, on memory of its own, beside the weights that both use: whatever the driver leaves for later is
 // done then. It waits for each kernel before the next, so that it can be ended between two of them.
+//
+// It asks the driver for no binaries: inferences launch kernels meanwhile, and a driver may not bear both at once
+// (PoCL 3.1 compiles anew to give a binary, and then asserts that no other thread has let go of the same kernel). Who
+// keeps programs does so when the session ends, or when it is told to (session::save_programs).
 #ifndef DNNOPT_BACKEND_RUN_KERNEL_OPTIMIZER_HPP
 #define DNNOPT_BACKEND_RUN_KERNEL_OPTIMIZER_HPP
 
@@ -90,7 +94,7 @@ class kernel_optimizer {
   /// since the last call. Errors: ended, once the destructor was called.
   void go_on() {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return end_.load() || begun_ == ended_ || ended_ != seen_; });
+    wake_.wait(lock, [&] { return end_ || begun_ == ended_ || ended_ != seen_; });
     seen_ = ended_;
     if (end_) throw ended();
   }
@@ -102,11 +106,11 @@ class kernel_optimizer {
   std::function<void(double, double)> learned_;
   built_kernels made_;
   std::atomic<bool> ready_{false};
-  std::atomic<bool> end_{false};
   std::atomic<std::size_t> launched_{0};
   std::size_t all_ = 0;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
+  bool end_ = false;
   std::size_t begun_ = 0;  // inferences of the owner
   std::size_t ended_ = 0;
   std::size_t seen_ = 0;  // of ended_, by the thread

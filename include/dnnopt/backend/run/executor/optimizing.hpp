@@ -143,7 +143,7 @@ inline void kernel_optimizer::work() {
   try {
     {
       std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, pause, [&] { return end_.load(); });
+      wake_.wait_for(lock, pause, [&] { return end_; });
     }
     const auto begin = std::chrono::steady_clock::now();
     const program& p = owner_.executed();
@@ -171,7 +171,6 @@ inline void kernel_optimizer::work() {
     ready_.store(true, std::memory_order_release);
     programs_.served(requests);
     if (learned_) learned_(quick_seconds_, took.count());
-    (void)programs_.save();
   } catch (const ended&) {
     failure = "ended before optimized kernels were there";
   } catch (const std::exception& e) {
