@@ -86,6 +86,19 @@ TEST_CASE("leaves of several targets, their aggregates, base values and transfor
         "float32 2x1 [10, 20]");
 }
 
+TEST_CASE("a leaf votes once for an only target and as often as it is given for one of several", "[ml]") {
+  const tensor x = column({0.25F, 0.75F});
+  const named thrice = joined(stump("BRANCH_LEQ"), {{"target_treeids", ints{0, 0, 0, 0}},
+                                                    {"target_nodeids", ints{1, 1, 1, 2}},
+                                                    {"target_ids", ints{0, 0, 0, 0}},
+                                                    {"target_weights", reals{3, 1, 4, 20}}});
+  for (const char* how : {"SUM", "AVERAGE", "MIN", "MAX"})
+    CHECK(run("TreeEnsembleRegressor", x, joined(thrice, {{"aggregate_function", std::string(how)}}))[0] ==
+          "float32 2x1 [3, 20]");
+  CHECK(run("TreeEnsembleRegressor", x, joined(thrice, {{"n_targets", std::int64_t{2}}}))[0] ==
+        "float32 2x2 [8, 0, 20, 0]");
+}
+
 TEST_CASE("two classes that leaves vote for by one score", "[ml]") {
   const tensor x = column({0.25F, 0.75F});
   const auto probabilities = run("TreeEnsembleClassifier", x, classifier({0, 0}, {0.25F, 0.75F}), 2);

@@ -84,10 +84,18 @@ inline void check_features(const forest& f, const feature_rows& x) {
   return static_cast<std::size_t>(targets);
 }
 
+/// A leaf votes once for the only target, by the first weight that it is given, as in ONNX Runtime: skl2onnx writes the
+/// leaves of a tree of several classes so, with one weight for each class, to tell which leaf a row comes to.
+inline void keep_first_votes(forest& f) {
+  for (tree_node& n : f.nodes)
+    if (n.weights.size() > 1) n.weights.erase(n.weights.begin() + 1, n.weights.end());
+}
+
 inline void tree_ensemble_regressor(const attribute_map& a, std::span<const tensor> inputs, std::span<tensor> outputs) {
   const std::size_t targets = target_count(a);
-  outputs[0] = regress(forest_of_lists(a, "target", targets), inputs[0], targets,
-                       aggregate_of(a.get_string("aggregate_function", "SUM")),
+  forest trees = forest_of_lists(a, "target", targets);
+  if (targets == 1) keep_first_votes(trees);
+  outputs[0] = regress(trees, inputs[0], targets, aggregate_of(a.get_string("aggregate_function", "SUM")),
                        transform_of(a.get_string("post_transform", "NONE")), detail::numbers_of(a, "base_values"),
                        dtype::float32);
 }
