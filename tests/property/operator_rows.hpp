@@ -219,7 +219,7 @@ inline void draw_layer_normalization(operator_drawer& d) {
   d.data(type, whole);
   d.set("axis", axis);
   const dim_list normalized(whole.begin() + (axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis), whole.end());
-  d.weights(type, d.rarely(4) ? dim_list(normalized.size(), 1) : normalized);
+  d.weights(rms && d.rarely(3) ? d.real_type() : type, d.rarely(4) ? dim_list(normalized.size(), 1) : normalized);
   if (!rms && d.coin()) d.weights(type, normalized);
   d.maybe("epsilon", 1e-3F);
 }
@@ -244,11 +244,16 @@ inline void draw_channel_normalization(operator_drawer& d) {
       d.weights(type, {whole[1]});
       d.weights(type, {whole[1]});
       return;
-    case 2:
+    case 2: {
       d.op("BatchNormalization");
-      for (int k = 0; k < 3; ++k) d.weights(type, {whole[1]});
-      d.weights(type, {whole[1]}, 0.5, 1.5);
+      // Parameters and statistics may be of other types than the data.
+      const dtype parameters = d.rarely(3) ? d.real_type() : type;
+      const dtype statistics = d.rarely(3) ? d.real_type() : type;
+      for (int k = 0; k < 2; ++k) d.weights(parameters, {whole[1]});
+      d.weights(statistics, {whole[1]});
+      d.weights(statistics, {whole[1]}, 0.5, 1.5);
       return;
+    }
     case 3:
       d.op("LRN");
       d.set("size", d.one_of<std::int64_t>({1, 3, 5}));

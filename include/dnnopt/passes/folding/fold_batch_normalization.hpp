@@ -23,7 +23,7 @@ namespace dnnopt {
 /// Before: y = BatchNormalization(Conv(x, W, b), scale, B, mean, var), all parameters constant float32.
 /// After:  y = Conv(x, W', b') with k = scale / sqrt(var + epsilon), W' = k W per output channel, b' = k (b - mean) +
 /// B. Behind anything else than a convolution that only it reads: y = x k + (B - k mean), with k and the addend shaped
-/// to the channels of x. Conditions: inference form. Parameters are computed in double.
+/// to the channels of x. Conditions: inference form, x float32. Parameters are computed in double.
 struct fold_batch_normalization {
   static constexpr std::string_view name = "fold_batch_normalization";
 
@@ -56,6 +56,8 @@ struct fold_batch_normalization {
     const auto mean = numbers(g, inputs[3]);
     const auto variance = numbers(g, inputs[4]);
     const auto dims = g.facts(inputs[0]).dims;
+    // Parameters may be of another type than the data; what they become is added to the data as it is.
+    if (g.facts(inputs[0]).type != dtype::float32) return false;
     if (!scale || !shift || !mean || !variance || !dims || dims->size() < 2) return false;
     const std::size_t channels = scale->size();
     if (!((*dims)[1] == index_expr(static_cast<std::int64_t>(channels))) || shift->size() != channels ||
