@@ -2,9 +2,10 @@
 """Trains small scikit-learn, LightGBM and XGBoost models, converts them with skl2onnx and onnxmltools, and writes each as
 an ONNX backend test with ONNX Runtime's outputs.
 
-usage: write_models.py FOLDER [--small]
+usage: write_models.py FOLDER [--small] [--all]
 
-Then: dnnopt conformance FOLDER --device reference (or opencl). --small writes those that bench/ml/models keeps.
+Then: dnnopt conformance FOLDER --device reference (or opencl). --small writes those that bench/ml/models keeps. --all
+writes those of rarer_models.py too, and each model of float features in float64 and at an older opset as well.
 Needs scikit-learn, skl2onnx, onnxruntime; onnxmltools with lightgbm and xgboost where they are installed.
 """
 import argparse
@@ -16,10 +17,12 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 from skl2onnx import to_onnx
-from skl2onnx.common.data_types import (FloatTensorType, Int64TensorType, StringTensorType)
+from skl2onnx.common.data_types import (DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType)
 from sklearn import (cluster, decomposition, discriminant_analysis, ensemble, impute, linear_model, naive_bayes,
                      neighbors, neural_network, pipeline, preprocessing, svm, tree)
 from sklearn.compose import ColumnTransformer
+
+import rarer_models
 
 warnings.filterwarnings("ignore")
 OPSET = {"": 17, "ai.onnx.ml": 3}
@@ -137,7 +140,16 @@ def input_types(inputs):
     width = [None, inputs.shape[1]]
     if inputs.dtype.kind in "US":
         return [("input", StringTensorType(width))]
-    return [("input", Int64TensorType(width) if inputs.dtype == np.int64 else FloatTensorType(width))]
+    kinds = {np.dtype(np.int64): Int64TensorType, np.dtype(np.float64): DoubleTensorType}
+    return [("input", kinds.get(inputs.dtype, FloatTensorType)(width))]
+
+
+def forms(name, inputs, every):
+    """(name, inputs, opsets) of the forms of a model that are written."""
+    yield name, inputs, OPSET
+    if every and inputs.dtype == np.float32:
+        yield name + "_double", inputs.astype(np.float64), {"": 21, "ai.onnx.ml": 3}
+        yield name + "_old", inputs, {"": 12, "ai.onnx.ml": 1}
 
 
 def as_proto(value):
@@ -175,18 +187,24 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=pathlib.Path)
     arguments.add_argument("--small", action="store_true")
+    arguments.add_argument("--all", action="store_true")
     arguments = arguments.parse_args()
     onnxruntime.set_default_logger_severity(4)
 
     def converted():
-        for name, model, inputs, options in sklearn_models():
+        known = [(name, lambda model=model: model, inputs, options) for name, model, inputs, options in sklearn_models()]
+        if arguments.all:
+            known += rarer_models.rows(X, TWO, THREE, NAMES, REAL, REALS, HOLES, WORDS, COUNTS)
+        for name, make, features, options in known:
             if arguments.small and name not in SMALL:
                 continue
-            try:
-                yield name, to_onnx(model, initial_types=input_types(inputs), target_opset=OPSET,
-                                    options=None if options is None else {id(model): options}), inputs
-            except Exception as why:  # what a converter refuses is told, and is no fault of ours
-                print("not converted:", name, str(why).splitlines()[0][:120])
+            for form, inputs, opsets in forms(name, features, arguments.all):
+                try:
+                    model = make()
+                    yield form, to_onnx(model, initial_types=input_types(inputs), target_opset=opsets,
+                                        options=None if options is None else {id(model): options}), inputs
+                except Exception as why:  # what a converter refuses is told, and is no fault of ours
+                    print("not converted:", form, (str(why).splitlines() or [""])[0][:120])
         for name, model, inputs in boosted_models():
             if not arguments.small or name in SMALL:
                 yield name, model, inputs

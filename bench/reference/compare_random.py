@@ -22,21 +22,24 @@ import warnings
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import draw_arithmetic
 import draw_contrib
 import draw_layers
+import draw_ml
+import draw_opsets
 import draw_programs
 import draw_resampling
 import draw_structure
+import draw_typed
 from draw_core import DRAWS
 
 # What ONNX Runtime refuses though the specification allows it.
 JUDGED_BY_ONNX = ("OneHot",)
 CASES_OF_A_PROCESS = 100
-FAMILIES = (draw_arithmetic, draw_contrib, draw_layers, draw_programs, draw_resampling, draw_structure)
+FAMILIES = (draw_arithmetic, draw_contrib, draw_layers, draw_ml, draw_opsets, draw_programs, draw_resampling, draw_structure, draw_typed)
 
 
 def model_of(case):
@@ -50,11 +53,11 @@ def model_of(case):
         nodes = [helper.make_node(case.op, names, outputs, name="node", **case.attributes)]
     graph = helper.make_graph(
         nodes, "case",
-        [helper.make_tensor_value_info(f"x{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        [helper.make_tensor_value_info(f"x{k}", helper.np_dtype_to_tensor_dtype(x.dtype), [f"x{k}_{a}" for a in range(x.ndim)] if case.symbolic else x.shape)
          for k, x in enumerate(case.inputs) if x is not None and k not in case.constant],
         [helper.make_empty_tensor_value_info(n) for n in outputs],
         [numpy_helper.from_array(x, f"x{k}") for k, x in enumerate(case.inputs) if x is not None and k in case.constant])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10 if case.opset < 23 else 11)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", case.ml)], ir_version=10 if case.opset < 23 else 11 if case.opset < 25 else 12 if case.opset < 26 else 13)
 
 
 def feeds_of(case):
@@ -86,7 +89,10 @@ def write(case, model, results, folder):
         (data / f"input_{k}.pb").write_bytes(numpy_helper.from_array(np.asarray(x)).SerializeToString())
     for k, y in enumerate(results):
         (data / f"output_{k}.pb").write_bytes(numpy_helper.from_array(np.asarray(y)).SerializeToString())
-    if case.loose:
+    if case.part:
+        largest = max((float(np.max(np.abs(np.asarray(y, np.float64)[np.isfinite(np.asarray(y, np.float64))]), initial=0)) for y in results if y.dtype != object), default=0)
+        (folder / "data.json").write_text(json.dumps({"rtol": case.part, "atol": case.part * largest}))
+    elif case.loose:
         (folder / "data.json").write_text(json.dumps({"rtol": case.loose, "atol": 1e-4}))
 
 
@@ -105,17 +111,42 @@ def drawn(seed, names, number):
     return case
 
 
+def as_inferred(model, results):
+    """Whether outputs have the types that ONNX infers for them; its evaluator computes some in another."""
+    if any(y.dtype == object and not all(isinstance(word, str) for word in y.reshape(-1)) for y in results):
+        return False
+    inferred = onnx.shape_inference.infer_shapes(model).graph.output
+    return all(value.type.tensor_type.elem_type in (0, helper.np_dtype_to_tensor_dtype(y.dtype)) for value, y in zip(inferred, results))
+
+
+def as_declared(model, results):
+    """Outputs of an equal model in the types that ONNX infers for the model's own."""
+    kinds = [value.type.tensor_type.elem_type for value in onnx.shape_inference.infer_shapes(model).graph.output]
+    known = {v.type.tensor_type.elem_type for v in model.graph.input} & {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
+    own = known.pop() if len(known) == 1 else 0
+    kinds = [k or (own if np.asarray(y).dtype == np.float32 else 0) for k, y in zip(kinds, results)]
+    return [np.asarray(y).astype(helper.tensor_dtype_to_np_dtype(k)) if k else np.asarray(y) for k, y in zip(kinds, results)]
+
+
 def judged(seed, names, number):
     """(number, judge, outputs), or (number, "", why no judge takes the case)."""
     case = drawn(seed, names, number)
     model = model_of(case)
     try:
+        if case.part:
+            return number, "ONNX Runtime in float32", as_declared(model, by_runtime(case.equal, model_of(case.equal)))
         return number, "ONNX Runtime", [np.asarray(y) for y in by_runtime(case, model)]
     except Exception as problem:  # noqa: BLE001: whatever ONNX Runtime refuses
         if "NOT_IMPLEMENTED" not in str(problem) and case.op not in JUDGED_BY_ONNX:
             return number, "", str(problem)[:160]
+    if case.equal is not None:
+        try:
+            return number, "ONNX Runtime, of an equal model", as_declared(model, by_runtime(case.equal, model_of(case.equal)))
+        except Exception as problem:  # noqa: BLE001
+            return number, "", f"of an equal model: {str(problem)[:160]}"
     try:
-        return number, "onnx.reference", [np.asarray(y) for y in by_onnx(case, model)]
+        results = [np.asarray(y) for y in by_onnx(case, model)]
+        return (number, "onnx.reference", results) if as_inferred(model, results) else (number, "", "onnx.reference: a type that is not the text's")
     except Exception as other:  # noqa: BLE001
         return number, "", f"onnx.reference: {str(other)[:160]}"
 

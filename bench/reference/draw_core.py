@@ -23,6 +23,11 @@ class Case:
     constant: tuple = ()
     nodes: list = None  # (op, input names, output names, attributes), inputs named x0, x1, ..., outputs y0, y1, ...
     loose: float = 0.0  # relative tolerance where single precision sums are long
+    symbolic: bool = False  # the inputs' dims are symbols, one for each
+    ml: int = 3  # version of ai.onnx.ml
+    kept: tuple = ()  # inputs whose type stays float32 in every model
+    part: float = 0.0  # tolerance as a part of each element and of the largest one; `equal` is the judge then
+    equal: "Case" = None  # what computes the same and has a judge
 
 
 DRAWS = {}
