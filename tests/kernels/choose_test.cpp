@@ -380,3 +380,20 @@ TEST_CASE("convolutions of single channels go by rows, and have no tiles") {
   CHECK(c.told(out, "convolution_tiles") == "fewer than four output channels per group");
   CHECK(c.told(out, "convolution_texels") == "what it reads are no texels");
 }
+
+TEST_CASE("what stores or reads a sequence has no kernel on any device") {
+  for (const device_info& device : {cpu_device(), gpu_device()}) {
+    chooser c;
+    const value_id made = c.add("SequenceConstruct", {c.input({4, 8})});
+    const value_id same = c.add("Identity", {made});
+    const value_id length = c.add("SequenceLength", {same});
+    rdp{}.run(c.g);
+    const codegen::lower_options options = codegen::default_lower_options(&device);
+    for (const value_id out : {made, same, length}) {
+      const node_id n = c.g.value_at(out).producer;
+      const auto why = codegen::why_not_lowered({c.g, {n}, {out}, n}, options);
+      REQUIRE(why.has_value());
+      CHECK_THAT(*why, Catch::Contains("is no tensor"));
+    }
+  }
+}

@@ -28,8 +28,9 @@ namespace dnnopt::codegen {
 /// Outputs that have no elements for any values of the symbols are not stored, and a block of such outputs alone has no
 /// kernels. Where a member reads such an operand, element expressions come before frames: their loops have no trips,
 /// while frames divide work by extents.
-/// Errors: unsupported with the reason of each row that was tried; shape_mismatch where the rank of something that the
-/// block stores, or that its anchor reads, is not known (symbols are allowed as dims).
+/// Errors: unsupported with the reason of each row that was tried, or where something that the block stores, or that
+/// its anchor reads, is no tensor; shape_mismatch where the rank of one of these is not known (symbols are allowed as
+/// dims).
 [[nodiscard]] lowered_node lower(const block_view& block, const lower_options& options = default_lower_options());
 
 #if DNNOPT_IMPLEMENT_LOWERING
@@ -92,8 +93,8 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
   const lowering_site site = make_lowering_site(block, options);
   const auto require_rank = [&](value_id v) {
     const value& one = block.g.value_at(v);
-    if (one.facts.kind == value_kind::tensor && !one.facts.dims)
-      throw error(errc::shape_mismatch, "the rank of '" + one.name + "' is not known");
+    if (one.facts.kind != value_kind::tensor) throw error(errc::unsupported, "'" + one.name + "' is no tensor");
+    if (!one.facts.dims) throw error(errc::shape_mismatch, "the rank of '" + one.name + "' is not known");
   };
   for (const value_id out : block.outputs) require_rank(out);
   if (site.anchor != no_node)
