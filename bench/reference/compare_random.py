@@ -32,6 +32,7 @@ import draw_ml
 import draw_opsets
 import draw_programs
 import draw_resampling
+import draw_sequences
 import draw_structure
 import draw_typed
 from draw_core import DRAWS
@@ -39,7 +40,7 @@ from draw_core import DRAWS
 # What ONNX Runtime refuses though the specification allows it.
 JUDGED_BY_ONNX = ("OneHot",)
 CASES_OF_A_PROCESS = 100
-FAMILIES = (draw_arithmetic, draw_contrib, draw_layers, draw_ml, draw_opsets, draw_programs, draw_resampling, draw_structure, draw_typed)
+FAMILIES = (draw_arithmetic, draw_contrib, draw_layers, draw_ml, draw_opsets, draw_programs, draw_resampling, draw_sequences, draw_structure, draw_typed)
 
 
 def model_of(case):
