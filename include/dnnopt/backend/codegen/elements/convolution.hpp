@@ -131,8 +131,9 @@ inline std::string emit_qlinear_convolution(kernel_builder& b, node_id id, std::
     const std::string element = s.read(0, x);
     b.line(a + " += (" + element + " - " + zero_x + ") * (" + s.read(3, w) + " - " + zero_w + ");");
   });
-  const std::string scale =
-      b.let(compute_type::real, s.read_scalar(1) + " * " + per_channel(s, 4, "1") + " / " + s.read_scalar(6));
+  // The quotient decides what a sum becomes that lies between two codes.
+  const std::string scale = b.let(compute_type::real, "dnnopt_quotient(" + s.read_scalar(1) + " * " +
+                                                          per_channel(s, 4, "1") + ", " + s.read_scalar(6) + ")");
   return quantized(s, "(float)" + a + " * " + scale, s.has(7) ? s.read_scalar(7) : "0");
 }
 

@@ -125,9 +125,10 @@ inline std::string emit_qlinear_matmul(kernel_builder& b, node_id id, std::size_
     b.line(a + " += " + x + " * " + y + ";");
   });
   at = matmul_index(s.dims(0), s.dims(3), s.out_dims(), s.index, 0);
+  // The quotient decides what a sum becomes that lies between two codes.
   const std::string scale =
-      b.let(compute_type::real, zero_point_of(s, 1, 0, at.a, true) + " * " + zero_point_of(s, 4, 3, at.b, false) +
-                                    " / " + s.read_scalar(6));
+      b.let(compute_type::real, "dnnopt_quotient(" + zero_point_of(s, 1, 0, at.a, true) + " * " +
+                                    zero_point_of(s, 4, 3, at.b, false) + ", " + s.read_scalar(6) + ")");
   return quantized(s, "(float)" + a + " * " + scale, s.has(7) ? s.read_scalar(7) : "0");
 }
 
