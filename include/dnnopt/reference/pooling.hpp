@@ -53,7 +53,9 @@ void for_each_window(const std::vector<double>& data, std::int64_t channels, con
   });
 }
 
-inline void average_pool(const attribute_map& attributes, inputs x, outputs y) {
+/// A pool of means that are summed in `Sum`.
+template <class Sum>
+void average_windows(const attribute_map& attributes, inputs x, outputs y) {
   const auto axes = pool_axes(attributes, x[0]);
   const window_sizes sizes = sizes_of(axes);
   const bool count_padding = attributes.get_int("count_include_pad", 0) != 0;
@@ -63,16 +65,25 @@ inline void average_pool(const attribute_map& attributes, inputs x, outputs y) {
   for_each_window(
       data, channels, axes,
       [&](const double* channel, std::int64_t c, std::int64_t w, const std::int64_t* offsets, std::int64_t stride) {
-        double total = 0;
+        Sum total = 0;
         std::int64_t count = 0;
         for (std::int64_t k = 0; k < sizes.elements; ++k) {
           const std::int64_t at = offsets[k * stride];
-          if (at >= 0) total += channel[at];
+          if (at >= 0) total += static_cast<Sum>(channel[at]);
           if (at >= 0 || (count_padding && at == in_padding)) ++count;
         }
-        result[static_cast<std::size_t>(c * sizes.outputs + w)] = total / static_cast<double>(count);
+        result[static_cast<std::size_t>(c * sizes.outputs + w)] = total / static_cast<Sum>(count);
       });
   y[0] = store_all<double>(x[0].type(), pooled_dims(x[0], axes), result);
+}
+
+/// Sums of floats are floats, element after element: a mean of few codes often lies between two others, and then the
+/// precision of engines decides which of them it becomes.
+inline void average_pool(const attribute_map& attributes, inputs x, outputs y) {
+  if (x[0].type() == dtype::float64)
+    average_windows<double>(attributes, x, y);
+  else
+    average_windows<float>(attributes, x, y);
 }
 
 /// The p-norm of magnitudes: a running sum of powers and its root.

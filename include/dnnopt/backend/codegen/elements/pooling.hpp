@@ -87,7 +87,10 @@ inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t 
         b.line(sum + " += " + s.read(0, pixel(s, at)) + ";");
       },
       true);
-  return s.result(sum + " / (" + pooled_count(s, axes, std::span<const index_expr>(s.index).subspan(2)) + ")");
+  const std::string real(name_of(type));
+  // A mean of few codes often lies between two others, so what quantizes it wants it rounded as engines round it.
+  return s.result("dnnopt_quotient(" + sum + ", (" + real + ")(" +
+                  pooled_count(s, axes, std::span<const index_expr>(s.index).subspan(2)) + "))");
 }
 
 inline std::string emit_lp_pool(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
