@@ -239,7 +239,7 @@ def draw_flow(r):
     made = [renamed(n) for n in nodes]
     made += [helper.make_node("Identity", [results[k]], [f"y{k}"]) for k in range(2)]
     fixed = tuple(k for k, name in enumerate(inputs) if k > 1 and (name not in ("trips", "yes") or chance(r, 0.4)))
-    return Case("flow", pick(r, 16, 18, 21), list(inputs.values()), {}, 2, fixed, made)
+    return Case("flow", int(r.integers(13, 26)), list(inputs.values()), {}, 2, fixed, made)
 
 
 @draws

@@ -133,3 +133,62 @@ def draw_sequences(r):
         results.append(p.add("OptionalHasElement", [p.add("Optional", [sequence])]))
     p.nodes += [helper.make_node("Identity", [v], [f"y{k}"]) for k, v in enumerate(results)]
     return Case("+".join(n.op_type for n in p.nodes)[:80], pick(r, 18, 19, 21, 23, 24), p.inputs, {}, len(results), tuple(p.fixed), p.nodes, symbolic=chance(r, 0.4))
+
+
+@draws
+def draw_unranked(r):
+    """Chains behind a value whose rank the file does not tell: squeezed without axes, reshaped as an input says, or
+    taken out of a sequence."""
+    kind = pick(r, np.float32, np.float32, np.int64, np.float64)
+    p = Program(r, kind, 1)
+    shape = [1 if chance(r, 0.4) else pick(r, 2, 3, 160) for _ in range(int(r.integers(1, 4)))]
+    x = p.input(values(r, shape, kind), 0)
+    way = pick(r, "squeeze", "reshape", "part")
+    if way == "squeeze":
+        current, now = p.add("Squeeze", [x]), [d for d in shape if d != 1]
+    elif way == "reshape":
+        now = pick(r, [int(np.prod(shape))], [1] + shape, [*shape[:-1], shape[-1], 1])
+        current = p.add("Reshape", [x, p.input(np.int64(now), 0)])
+    else:
+        current, now = p.add("SequenceAt", [p.add("SequenceInsert", [p.add("SequenceEmpty", [], dtype=onnx_type(kind)), x]), p.input(np.int64(0))]), shape
+    results = []
+    for _ in range(int(r.integers(1, 4))):
+        op = pick(r, "Neg", "Add", "Mul", "Reshape", "Flatten", "ReduceSum", "Shape", "Size", "Concat", "Gather", "Cast", "MatMul", "Transpose", "Unsqueeze", "Expand", "Slice", "Identity", "CumSum", "TopK")
+        if op in ("Neg", "Identity", "Transpose"):
+            current, now = p.add(op, [current]), now[::-1] if op == "Transpose" else now
+        elif op in ("Add", "Mul"):
+            other = p.input(values(r, pick(r, [], [1], now), kind), 0.5)
+            current = p.add(op, [current, other] if chance(r, 0.5) else [other, current])
+            now = now or list(p.inputs[-1].shape)
+        elif op == "Reshape":
+            current, now = p.add(op, [current, p.input(np.int64([-1]), 0.8)]), [int(np.prod(now))]
+        elif op == "Flatten" and now:
+            current, now = p.add(op, [current], axis=1), [now[0], int(np.prod(now[1:]))]
+        elif op == "ReduceSum":
+            results.append(p.add(op, [current], keepdims=0))
+        elif op in ("Shape", "Size"):
+            results.append(p.add(op, [current]))
+        elif op == "Concat" and now:
+            current, now = p.add(op, [current, current], axis=0), [2 * now[0], *now[1:]]
+        elif op == "Gather" and now:
+            current, now = p.add(op, [current, p.input(np.int64([0, -1]))], axis=0), [2, *now[1:]]
+        elif op == "Cast":
+            results.append(p.add(op, [current], to=TensorProto.DOUBLE))
+        elif op == "MatMul" and now and kind != np.int64:
+            current, now = p.add(op, [current, p.input(values(r, [now[-1], 3], kind))]), [*now[:-1], 3]
+        elif op == "Unsqueeze":
+            current, now = p.add(op, [current, p.input(np.int64([0]), 0.8)]), [1, *now]
+        elif op == "Expand":
+            current = p.add(op, [current, p.input(np.int64([2, *([1] * len(now))]), 0.5)])
+            now = [2, *now]
+        elif op == "Slice" and now:
+            current, now = p.add(op, [current, p.input(np.int64([0])), p.input(np.int64([1])), p.input(np.int64([0]))]), [1, *now[1:]]
+        elif op == "CumSum" and now:
+            current = p.add(op, [current, p.input(np.int64(-1))])
+        elif op == "TopK" and now:
+            out, index = p.name(), p.name()
+            p.nodes.append(helper.make_node(op, [current, p.input(np.int64([1]))], [out, index]))
+            current, now = out, [*now[:-1], 1]
+    results.append(current)
+    p.nodes += [helper.make_node("Identity", [v], [f"y{k}"]) for k, v in enumerate(results)]
+    return Case("+".join(n.op_type for n in p.nodes)[:80], pick(r, 13, 18, 21, 24), p.inputs, {}, len(results), tuple(p.fixed), p.nodes, symbolic=chance(r, 0.7), loose=1e-3)

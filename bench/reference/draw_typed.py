@@ -51,6 +51,28 @@ def typed(case, kind):
     return dataclasses.replace(case, inputs=rounded, nodes=nodes, equal=equal, part=PARTS[np.dtype(kind)])
 
 
+# Operators all of whose inputs and outputs are of the model's type.
+OF_ONE_TYPE = ("MatMul", "Add", "Mul", "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Gelu", "Relu", "Swish", "Softplus", "Conv", "BatchNormalization",
+               "InstanceNormalization", "GlobalAveragePool", "Gemm", "Tanh", "Sigmoid", "ConvTranspose", "MaxPool", "AveragePool")
+
+
+def with_islands(r, case, kind):
+    """Some operators are computed in another type between casts, as converters keep what rounds badly in float32."""
+    nodes = []
+    for k, node in enumerate(case.nodes):
+        if node.op_type not in OF_ONE_TYPE or not chance(r, 0.3):
+            nodes.append(node)
+            continue
+        other = pick(r, TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.DOUBLE)
+        reads = [name and f"i{k}_{n}" for n, name in enumerate(node.input)]
+        nodes += [helper.make_node("Cast", [name], [cast], to=other) for name, cast in zip(node.input, reads) if name]
+        island = onnx.NodeProto()
+        island.CopyFrom(node)
+        island.input[:], island.output[:] = reads, [f"i{k}_y"]
+        nodes += [island, helper.make_node("Cast", [f"i{k}_y"], [node.output[0]], to=onnx_type(kind))]
+    return dataclasses.replace(case, nodes=nodes)
+
+
 class Network:
     """Nodes and inputs of a model that is drawn from its input to its output."""
 
@@ -161,7 +183,8 @@ def draw_typed(r):
         case.opset = 23
         return typed(case, kind)
     if what != "layer":
-        return dataclasses.replace(typed(what(r), kind), symbolic=symbolic)
+        case = dataclasses.replace(typed(what(r), kind), symbolic=symbolic)
+        return with_islands(r, case, kind) if chance(r, 0.4) else case
     for _ in range(200):
         case = DRAWS[pick(r, *CONTINUOUS)](r)
         if case.nodes or case.inputs[0] is None or np.asarray(case.inputs[0]).dtype != np.float32 or not np.isfinite(case.inputs[0]).all():
