@@ -93,6 +93,39 @@ TEST_CASE_METHOD(rounding, "quantized numbers are the reference's") {
   check(dynamic);
 }
 
+TEST_CASE_METHOD(rounding, "codes of products are the reference's where scales come as inputs") {
+  std::mt19937 engine(11);
+  const auto codes = [&](dim_list dims) {
+    tensor t(dtype::uint8, std::move(dims));
+    for (std::uint8_t& v : t.mutable_data<std::uint8_t>()) v = static_cast<std::uint8_t>(engine() % 256);
+    return t;
+  };
+  const tensor a = codes({40, 24});
+  const tensor b = codes({24, 500});
+  const tensor image = codes({1, 6, 30, 30});
+  const tensor weights = codes({8, 6, 3, 3});
+  const tensor zero = tensor::scalar<std::uint8_t>(120);
+  for (const float scale : {0.0371F, 0.0129F, 0.3F}) {
+    CAPTURE(scale);
+    const tensor first = tensor::scalar(scale);
+    const tensor second = tensor::scalar(0.0253F);
+    check({"QLinearMatMul", {a, first, zero, b, second, zero, tensor::scalar(scale * 18.606712F), zero}, {}, {}, 1});
+    check(
+        {"QLinearConv", {image, first, zero, weights, second, zero, tensor::scalar(scale * 22.27F), zero}, {}, {}, 1});
+  }
+}
+
+TEST_CASE_METHOD(rounding, "means of codes are the reference's") {
+  tensor x(dtype::float32, {2, 3, 9, 9});
+  float next = 0;
+  for (float& v : x.mutable_data<float>()) v = 0.02F * (next = next > 250 ? 3 : next + 7);
+  node_case pool{"AveragePool", {x}, {}, {}, 1};
+  pool.attributes.set("kernel_shape", std::vector<std::int64_t>{2, 2});
+  const std::vector<tensor> means = expect(pool);
+  const kernel_run got = run(pool, device_form::vectors, means);
+  CHECK(std::equal(means[0].bytes().begin(), means[0].bytes().end(), got.outputs[0].bytes().begin()));
+}
+
 TEST_CASE_METHOD(rounding, "numbers become integers as on the host, whatever their size") {
   const float inf = std::numeric_limits<float>::infinity();
   const tensor x = row<float>({0.9F, -0.9F, 127.5F, 300.0F, -300.0F, 70000.0F, 3e9F, -3e9F, 1e19F, 3e19F, inf, -inf,

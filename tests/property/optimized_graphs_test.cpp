@@ -102,3 +102,24 @@ TEST_CASE("graphs that rules run backwards made keep their outputs under passes"
   }
   CHECK(applied >= 50);
 }
+
+TEST_CASE("graphs that rules run backwards made keep their outputs as fused kernels") {
+  const dnnopt::op_set ops = dnnopt::standard_ops();
+  const testing::reversed_rules rules(ops);
+  const testing::graph_checker checker(tell);
+  // Of the first a block is split whose first part needs a node that each reader computes for itself and that is no
+  // view.
+  for (const std::uint32_t seed : {22000019U, 1U, 2U}) {
+    const testing::random_graph made = testing::grown_graph(seed);
+    const dnnopt::model m = made.model();
+    dnnopt::model mutant = m;
+    std::mt19937 random(seed);
+    std::string names;
+    for (const std::string& name : rules.mutate(mutant.main, random, 8)) names += " " + name;
+    for (const std::string dots : {"automatic", "none"}) {
+      dnnopt::compile_options options = options_of(dnnopt::kernel_form::groups);
+      options.integer_dots = dots;
+      checker.check("seed " + std::to_string(seed) + ", by" + names, m, mutant, made.trials(), options);
+    }
+  }
+}

@@ -208,34 +208,34 @@ class placer {
       for (const node_id id : block.members)
         if (std::find(block.after.begin(), block.after.end(), id) == block.after.end()) early.push_back(id);
     }
-    const auto stands_before = [&](node_id id) { return std::find(early.begin(), early.end(), id) != early.end(); };
+    const auto stands_before = [&](node_id id) { return is_in(early, id); };
     fused_block first;
     fused_block second;
     (behind ? first : second).anchor = block.anchor;
     if (behind) first.before = block.before;
-    for (const value_id out : block.outputs)
-      (stands_before(g_.value_at(out).producer) ? first : second).outputs.push_back(out);
     second.why_not = block.why_not;
     second.why_not.push_back("in one kernel with the block before it: " + why);
-    // Views are computed by whoever reads them.
+    // What each reader computes for itself, such as views, may be wanted on both sides.
+    const std::vector<node_id> wanted_early = read_by(early, block.members, early);
+    std::vector<node_id> late;
+    for (const node_id id : block.members)
+      if (!stands_before(id) && !is_in(wanted_early, id)) late.push_back(id);
+    const std::vector<node_id> wanted_late = read_by(late, wanted_early, {});
     for (const node_id id : block.members) {
-      const bool before = stands_before(id);
-      if (before || g_.node_at(id).op->kind == computation_kind::view) first.members.push_back(id);
-      if (!before) second.members.push_back(id);
+      if (stands_before(id) || is_in(wanted_early, id)) first.members.push_back(id);
+      if (is_in(late, id) || is_in(wanted_late, id)) second.members.push_back(id);
     }
+    for (const value_id out : block.outputs)
+      (is_in(first.members, g_.value_at(out).producer) ? first : second).outputs.push_back(out);
     for (const node_id id : early)
       for (const value_id out : g_.node_at(id).outputs) {
         if (out == no_value || std::find(first.outputs.begin(), first.outputs.end(), out) != first.outputs.end())
           continue;
         const auto& uses = g_.value_at(out).uses;
-        if (std::any_of(uses.begin(), uses.end(), [&](const value_use& use) {
-              return !stands_before(use.node) &&
-                     std::find(block.members.begin(), block.members.end(), use.node) != block.members.end();
-            }))
+        if (std::any_of(uses.begin(), uses.end(),
+                        [&](const value_use& use) { return is_in(second.members, use.node); }))
           first.outputs.push_back(out);
       }
-    // Views behind what stands before belong to the reader alone.
-    std::erase_if(first.members, [&](node_id id) { return !stands_before(id) && !leads_to(id, early); });
     split_.push_back(std::move(first));
     split_.push_back(std::move(second));
     for (std::size_t i = split_.size() - 2; i < split_.size(); ++i) {
@@ -243,15 +243,25 @@ class placer {
       for (const value_id out : split_[i].outputs) stored_by_[out] = blocks_->size() + i;
     }
   }
-  [[nodiscard]] bool leads_to(node_id from, const std::vector<node_id>& to) const {
-    for (const value_id out : g_.node_at(from).outputs) {
-      if (out == no_value) continue;
-      for (const value_use& use : g_.value_at(out).uses)
-        if (std::find(to.begin(), to.end(), use.node) != to.end() ||
-            (g_.node_at(use.node).op->kind == computation_kind::view && leads_to(use.node, to)))
-          return true;
+  [[nodiscard]] static bool is_in(const std::vector<node_id>& nodes, node_id id) {
+    return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+  }
+  /// The nodes of `among`, without those of `but`, that the nodes `by` read, directly or through each other.
+  [[nodiscard]] std::vector<node_id> read_by(const std::vector<node_id>& by, const std::vector<node_id>& among,
+                                             const std::vector<node_id>& but) const {
+    std::vector<node_id> found;
+    std::vector<node_id> work = by;
+    while (!work.empty()) {
+      const node_id id = work.back();
+      work.pop_back();
+      for (const value_id in : g_.node_at(id).inputs) {
+        const node_id producer = in == no_value ? no_node : g_.value_at(in).producer;
+        if (producer == no_node || !is_in(among, producer) || is_in(but, producer) || is_in(found, producer)) continue;
+        found.push_back(producer);
+        work.push_back(producer);
+      }
     }
-    return false;
+    return found;
   }
   [[nodiscard]] const fused_block& block_at(std::size_t b) const {
     return b < blocks_->size() ? (*blocks_)[b] : split_[b - blocks_->size()];
