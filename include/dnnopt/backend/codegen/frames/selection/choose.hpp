@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,13 +17,14 @@
 
 namespace dnnopt::codegen {
 
-/// An upper bound of a count of elements before the run: dims that data decide are as large as they may be. Nothing
-/// where one has no bound, or where their product exceeds 64 bits.
-[[nodiscard]] inline std::optional<index_expr> bounded_count(const graph& g, value_id v) {
+/// An upper bound of a count of elements before the run, over the first `leading` dims of a value: dims that data
+/// decide are as large as they may be. Nothing where one has no bound, or where their product exceeds 64 bits.
+[[nodiscard]] inline std::optional<index_expr> bounded_count(const graph& g, value_id v, std::size_t leading) {
+  const shape& dims = *g.facts(v).dims;
   bool bounded = true;
   index_expr count = 1;
   try {
-    for (const index_expr& dim : *g.facts(v).dims)
+    for (const index_expr& dim : std::span(dims).first(std::min(leading, dims.size())))
       count *= substitute(dim, [&](const index_expr& symbol) {
         if (!is_decided_in_runs(symbol.kind())) return symbol;
         bounded = bounded && symbol.range().high < unbounded;
@@ -33,6 +35,11 @@ namespace dnnopt::codegen {
     return std::nullopt;
   }
   return bounded ? std::optional(count) : std::nullopt;
+}
+
+/// The same over all dims.
+[[nodiscard]] inline std::optional<index_expr> bounded_count(const graph& g, value_id v) {
+  return bounded_count(g, v, g.facts(v).dims->size());
 }
 
 /// Why there is no bound of the elements of an input of the anchor, for which memory must be kept; empty where there
@@ -98,6 +105,7 @@ inline constexpr std::int64_t most_compared_slices = 16384;
     if (site.input(i).type != dtype::float32) return "computes in float32";
   }
   if (std::string why = reject_unbounded(site, 1); !why.empty()) return why;
+  if (!bounded_count(site.block.g, site.anchor_node().inputs[1], 2)) return "pairs of image and class have no bound";
   std::size_t group = 1;
   if (site.options.device != nullptr && !site.prefers_vectors())
     group = std::bit_floor(std::clamp<std::size_t>(site.options.device->max_work_group_size, 1, 256));

@@ -22,7 +22,8 @@ namespace dnnopt::codegen {
   const index_expr most = *bounded_count(g, n.inputs[1]);
   const std::size_t left = add_scratch(result, most, 1);
   const std::size_t taken = add_scratch(result, most, 4);
-  const std::size_t found = add_scratch(result, most, 4);
+  // Each pair of image and class has a number of rows, also where there are no boxes.
+  const std::size_t found = add_scratch(result, *bounded_count(g, n.inputs[1], 2), 4);
   const std::size_t count = add_scratch(result, 1, 8);
   // Without boxes nothing is found, but how many pairs of image and class there are remains.
   const auto pairs_of = [](const element_site& s) { return s.dims(1)[0] * s.dims(1)[1]; };
