@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/sources.hpp>
+
 using namespace dnnopt;
 using namespace dnnopt::testing;
 
@@ -30,6 +32,14 @@ struct rounding : kernel_bench {
       else
         CHECK(std::equal(want[k].bytes().begin(), want[k].bytes().end(), got.outputs[k].bytes().begin()));
     }
+  }
+  /// The last kernel divides with one rounding. A device whose plain division has one too shows no other numbers, so
+  /// that the text is looked at.
+  void check_quotient() const {
+    const std::string& text = plans.at(0).source;
+    const std::size_t prelude = text.find(kernels::prelude);
+    REQUIRE(prelude != std::string::npos);
+    CHECK(text.find("dnnopt_quotient(", prelude + kernels::prelude.size()) != std::string::npos);
   }
 };
 
@@ -110,8 +120,10 @@ TEST_CASE_METHOD(rounding, "codes of products are the reference's where scales c
     const tensor first = tensor::scalar(scale);
     const tensor second = tensor::scalar(0.0253F);
     check({"QLinearMatMul", {a, first, zero, b, second, zero, tensor::scalar(scale * 18.606712F), zero}, {}, {}, 1});
+    check_quotient();
     check(
         {"QLinearConv", {image, first, zero, weights, second, zero, tensor::scalar(scale * 22.27F), zero}, {}, {}, 1});
+    check_quotient();
   }
 }
 
@@ -124,6 +136,7 @@ TEST_CASE_METHOD(rounding, "means of codes are the reference's") {
   const std::vector<tensor> means = expect(pool);
   const kernel_run got = run(pool, device_form::vectors, means);
   CHECK(std::equal(means[0].bytes().begin(), means[0].bytes().end(), got.outputs[0].bytes().begin()));
+  check_quotient();
 }
 
 TEST_CASE_METHOD(rounding, "numbers become integers as on the host, whatever their size") {

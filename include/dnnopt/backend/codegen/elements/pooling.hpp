@@ -75,6 +75,14 @@ inline std::string emit_max_pool(kernel_builder& b, node_id id, std::size_t outp
   return count;
 }
 
+/// The mean of a window whose elements have the `sum`, at spatial index `at`, in OpenCL C. A mean of few codes often
+/// lies between two others, so what quantizes it wants it rounded as engines round it.
+[[nodiscard]] inline std::string window_mean(const element_site& s, std::span<const window_axis> axes,
+                                             std::span<const index_expr> at, std::string_view sum, compute_type type) {
+  return "dnnopt_quotient(" + std::string(sum) + ", (" + std::string(name_of(type)) + ")(" + pooled_count(s, axes, at) +
+         "))";
+}
+
 inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t output,
                                      std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
@@ -87,10 +95,7 @@ inline std::string emit_average_pool(kernel_builder& b, node_id id, std::size_t 
         b.line(sum + " += " + s.read(0, pixel(s, at)) + ";");
       },
       true);
-  const std::string real(name_of(type));
-  // A mean of few codes often lies between two others, so what quantizes it wants it rounded as engines round it.
-  return s.result("dnnopt_quotient(" + sum + ", (" + real + ")(" +
-                  pooled_count(s, axes, std::span<const index_expr>(s.index).subspan(2)) + "))");
+  return s.result(window_mean(s, axes, std::span<const index_expr>(s.index).subspan(2), sum, type));
 }
 
 inline std::string emit_lp_pool(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,9 +18,10 @@
 
 namespace dnnopt::codegen {
 
-/// An upper bound of a count of elements before the run, over the first `leading` dims of a value: dims that data
-/// decide are as large as they may be. Nothing where one has no bound, or where their product exceeds 64 bits.
-[[nodiscard]] inline std::optional<index_expr> bounded_count(const graph& g, value_id v, std::size_t leading) {
+/// An upper bound of a count of elements before the run, over the first `leading` dims of a value, or all: dims that
+/// data decide are as large as they may be. Nothing where one has no bound, or where their product exceeds 64 bits.
+[[nodiscard]] inline std::optional<index_expr> bounded_count(
+    const graph& g, value_id v, std::size_t leading = std::numeric_limits<std::size_t>::max()) {
   const shape& dims = *g.facts(v).dims;
   bool bounded = true;
   index_expr count = 1;
@@ -35,11 +37,6 @@ namespace dnnopt::codegen {
     return std::nullopt;
   }
   return bounded ? std::optional(count) : std::nullopt;
-}
-
-/// The same over all dims.
-[[nodiscard]] inline std::optional<index_expr> bounded_count(const graph& g, value_id v) {
-  return bounded_count(g, v, g.facts(v).dims->size());
 }
 
 /// Why there is no bound of the elements of an input of the anchor, for which memory must be kept; empty where there

@@ -39,8 +39,8 @@ namespace dnnopt::codegen {
       [&] {
         if (family == window_family::weighted_sum) return biased(b, s, channel);
         if (family == window_family::greatest) return std::string("value");
-        return b.let(compute_type::real, "dnnopt_quotient(value, (float)(" +
-                                             pooled_count(s, pool_windows(s), std::span(at).subspan(2)) + "))");
+        return b.let(compute_type::real,
+                     window_mean(s, pool_windows(s), std::span(at).subspan(2), "value", compute_type::real));
       },
       total ? total->result : no_value, total ? total->planes : no_value);
   if (total) define_plane_total(b, window_planes_frame, *total, at, std::vector<std::string>{"z", "m"});
