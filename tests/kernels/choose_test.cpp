@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;
@@ -396,4 +397,21 @@ TEST_CASE("what stores or reads a sequence has no kernel on any device") {
       CHECK_THAT(*why, Catch::Contains("is no tensor"));
     }
   }
+}
+
+TEST_CASE("NonMaxSuppression of no boxes has memory for a number of each image and class") {
+  chooser c;
+  const index_expr boxes = c.g.expressions().symbol("boxes", {0, 1 << 20});
+  const value_id most = c.g.add_constant("most", tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{3}));
+  const value_id out = c.add("NonMaxSuppression", {c.input({40, boxes, 4}), c.input({40, 100, boxes}), most});
+  rdp{}.run(c.g);
+  const codegen::lowered_node made =
+      codegen::lower({c.g, {c.g.value_at(out).producer}, {out}}, codegen::default_lower_options());
+  std::vector<std::int64_t> bytes;
+  for (const codegen::scratch_buffer& one : made.scratch)
+    bytes.push_back(substitute(one.bytes, [&](const index_expr& symbol) {
+                      return symbol == boxes ? index_expr(0) : symbol;
+                    }).constant());
+  // Boxes that are left, boxes that are taken, their number, and the number of all.
+  CHECK(bytes == std::vector<std::int64_t>{1, 4, 40 * 100 * 4, 8});
 }

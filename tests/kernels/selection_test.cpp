@@ -109,14 +109,3 @@ TEST_CASE_METHOD(selections, "NonMaxSuppression takes the best boxes that do not
         check(c, {device_form::vectors, device_form::groups});
       }
 }
-
-// PoCL lets a write pass that is beyond its memory; Oclgrind, which runs these tests too, tells it.
-TEST_CASE_METHOD(selections, "NonMaxSuppression of no boxes writes within its memory for every image and class") {
-  node_case c{"NonMaxSuppression",
-              {tensor(dtype::float32, {40, 0, 4}), tensor(dtype::float32, {40, 100, 0}),
-               tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{3}), tensor::scalar<float>(0.3F)},
-              {},
-              {},
-              1};
-  check(c, {device_form::vectors, device_form::groups});
-}
