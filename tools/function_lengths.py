@@ -19,7 +19,6 @@ LONG = {
     "backend/codegen/elements/pooling.hpp: emit_roi_align": 83,
     "backend/codegen/frames/recurrent/emit.hpp: emit_recurrent": 82,
     "backend/codegen/frames/selection/emit_selection.hpp: emit_unique": 83,
-    "backend/codegen/frames/selection/emit_suppression.hpp: emit_suppression": 83,
     "backend/measure/tuner.hpp: tune_shape": 85,
     "backend/program/run_memory.hpp: plan_run_memory": 98,
     "backend/program/schedule.hpp: schedule_program": 118,
