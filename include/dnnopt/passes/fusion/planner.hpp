@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <set>
 #include <span>
 #include <string>
@@ -15,21 +14,19 @@
 #include <vector>
 
 #include <dnnopt/graph.hpp>
+#include <dnnopt/passes/fusion/block_order.hpp>
 #include <dnnopt/passes/fusion/roles.hpp>
+#include <dnnopt/passes/fusion/value_ways.hpp>
 
 namespace dnnopt::fusion {
-
-/// A number of a block in a planner.
-using block_id = std::uint32_t;
-inline constexpr block_id no_block = std::numeric_limits<block_id>::max();
 
 /// Members of a block and values that it reads, at most: a kernel's arguments are bounded, and so shall be the work on
 /// one source. Chains of more nodes become several kernels.
 inline constexpr std::size_t most_members = 256;
 inline constexpr std::size_t most_operands = 110;
 
-/// Blocks that grow. Views belong to no block until one stores them: whoever reads one computes it as an index map.
-class planner {
+/// Blocks that grow.
+class planner : public value_ways {
  public:
   struct block {
     std::vector<node_id> members;
@@ -44,21 +41,9 @@ class planner {
     std::vector<std::string> why_not;
   };
 
-  /// Where a value comes from through views that only move elements.
-  struct path {
-    value_id root = no_value;     ///< an input, a constant, or a value of a block
-    node_id last_view = no_node;  ///< the view nearest to the reader
-    bool invertible = true;       ///< every view on the way has an inverse
-  };
-
   /// Every node but a view becomes a block; with `keep_views` views do too. Precondition: rdp has run. O(V + E).
-  planner(const graph& g, bool keep_views) : g_(g), order_(g.topological_order()) {
-    outputs_.insert(g.outputs().begin(), g.outputs().end());
+  planner(const graph& g, bool keep_views) : value_ways(g), order_(g.topological_order()) {
     position_.assign(g.node_limit(), 0);
-    owner_.assign(g.node_limit(), no_block);
-    roles_.assign(g.node_limit(), role::alone);
-    inlined_.assign(g.node_limit(), false);
-    widens_.assign(g.node_limit(), false);
     const auto late = late_symbols(g, order_);
     tellers_ = size_tellers(g, late);
     const std::vector<bool> brings = bringers_of_symbols(g, late);
@@ -67,23 +52,13 @@ class planner {
       roles_[order_[i]] = role_of(g, order_[i], brings[order_[i]]);
     }
     for (const node_id id : order_)
-      if (roles_[id] != role::known && (roles_[id] != role::view || keep_views)) make_block(id);
+      if (roles_[id] != role::known && (roles_[id] != role::view || keep_views)) line_.append(add_block(id));
   }
 
   [[nodiscard]] const std::vector<node_id>& order() const noexcept { return order_; }
-  [[nodiscard]] role role_at(node_id id) const { return roles_[id]; }
-  [[nodiscard]] block_id owner(node_id id) const { return owner_[id]; }
-  [[nodiscard]] block_id owner_of_value(value_id v) const {
-    const node_id producer = g_.value_at(v).producer;
-    return producer == no_node ? no_block : owner_[producer];
-  }
   [[nodiscard]] const block& at(block_id b) const { return blocks_[b]; }
   [[nodiscard]] std::size_t block_count() const noexcept { return blocks_.size(); }
 
-  /// A view that no block stores yet, or an expression that each reader computes.
-  [[nodiscard]] bool is_virtual(node_id id) const {
-    return owner_[id] == no_block && (roles_[id] == role::view || inlined_[id]);
-  }
   /// Dissolves a block of expressions: whoever reads its values computes them for itself.
   void inline_block(block_id b) {
     for (const node_id id : blocks_[b].members) {
@@ -92,6 +67,7 @@ class planner {
     }
     blocks_[b].alive = false;
     blocks_[b].members.clear();
+    line_.remove(b);
   }
 
   /// Leaves a node that makes each element of its first operand wider to whoever reads it, so that what is stored is
@@ -99,46 +75,6 @@ class planner {
   void leave_to_readers(node_id id) {
     widens_[id] = true;
     inline_block(owner_[id]);
-  }
-
-  /// Follows `v` back through views that no block stores, as long as each has one input that moves.
-  [[nodiscard]] path trace(value_id v) const {
-    path p;
-    p.root = v;
-    while (true) {
-      const node_id producer = g_.value_at(p.root).producer;
-      if (producer == no_node || !is_virtual(producer)) return p;
-      const node& n = g_.node_at(producer);
-      if (widens_[producer]) {
-        p.root = n.inputs[0];
-        continue;
-      }
-      if (p.last_view == no_node) p.last_view = producer;
-      if (n.op->unview == nullptr || n.outputs.size() != 1 || n.inputs.empty() || n.inputs[0] == no_value) {
-        p.invertible = false;
-        return p;
-      }
-      p.root = n.inputs[0];
-    }
-  }
-
-  /// Appends the values of blocks, inputs and constants that `v` is made of through views that no block stores, each
-  /// once. O(views on the way).
-  void stored_sources(value_id v, std::vector<value_id>& into) const {
-    std::vector<value_id> work{v};
-    std::unordered_set<value_id> seen;
-    while (!work.empty()) {
-      const value_id at = work.back();
-      work.pop_back();
-      const node_id producer = g_.value_at(at).producer;
-      if (producer == no_node || !is_virtual(producer)) {
-        into.push_back(at);
-        continue;
-      }
-      const auto& inputs = g_.node_at(producer).inputs;
-      for (auto in = inputs.rbegin(); in != inputs.rend(); ++in)
-        if (*in != no_value && seen.insert(*in).second) work.push_back(*in);
-    }
   }
 
   /// Why blocks are too large to be one; empty where they are not. O(members, and the views that they read).
@@ -162,35 +98,13 @@ class planner {
     return read.size() > most_operands ? "together they read too many values" : "";
   }
 
-  /// Whether a node reads its operands: what is known never runs, such as the shape arithmetic of exporters.
-  [[nodiscard]] bool reads(node_id id) const { return roles_[id] != role::known; }
-
-  /// Appends the nodes of blocks that read `v`, directly or through views that no block stores. O(views on the way).
-  void readers(value_id v, std::vector<node_id>& into) const {
-    for_each_view_of(v, [&](value_id at) {
-      for (const value_use& use : g_.value_at(at).uses)
-        if (reads(use.node) && !is_virtual(use.node)) into.push_back(use.node);
-      return true;
-    });
-  }
-  /// Whether `v` or a view of it that no block stores is a graph output. O(views on the way).
-  [[nodiscard]] bool reaches_output(value_id v) const {
-    bool reached = false;
-    for_each_view_of(v, [&](value_id at) {
-      reached = reached || is_output(at);
-      return !reached;
-    });
-    return reached;
-  }
-  [[nodiscard]] bool is_output(value_id v) const { return outputs_.contains(v); }
-
   /// Whether a block of `from` depends on block `target` through other blocks. The search is cut at `limit` blocks and
-  /// then answers yes, the safe side. Blocks wholly before the target cannot depend on it.
+  /// then answers yes, the safe side. What stands before the target in the line of blocks cannot depend on it.
   [[nodiscard]] bool depends_on(const std::vector<block_id>& from, block_id target, std::size_t limit = 256) const {
     std::unordered_set<block_id> seen;
     std::vector<block_id> work;
     const auto push = [&](block_id b) {
-      if (b != no_block && blocks_[b].last > blocks_[target].first && seen.insert(b).second) work.push_back(b);
+      if (b != no_block && line_.before(target, b) && seen.insert(b).second) work.push_back(b);
     };
     for (const block_id b : from)
       if (b != target) push(b);
@@ -221,9 +135,16 @@ class planner {
     for (const node_id id : blocks_[b].members)
       for (const value_id in : g_.node_at(id).inputs)
         if (in != no_value) stored_sources(in, stored);
-    for (const value_id v : stored) {
-      const block_id owner = owner_of_value(v);
-      if (owner != no_block && owner != b) found.push_back(owner);
+    std::unordered_map<node_id, bool> known;
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      const node_id producer = g_.value_at(stored[i]).producer;
+      if (producer == no_node || owner_[producer] == no_block || owner_[producer] == b) continue;
+      if (!views_own(producer, b, known)) {
+        found.push_back(owner_[producer]);
+        continue;
+      }
+      for (const value_id in : g_.node_at(producer).inputs)
+        if (in != no_value) stored_sources(in, stored);
     }
     if (!tellers_.empty())
       for (const node_id id : blocks_[b].members)
@@ -234,6 +155,10 @@ class planner {
 
   /// Moves all members of block `from` into block `to`. Precondition: both alive, and no path between them leaves them.
   void merge(block_id from, block_id to) {
+    const block_id earlier = line_.before(from, to) ? from : to;
+    const block_id later = earlier == from ? to : from;
+    // What reads the earlier block may stand between the two; else the place of the later one will do as it is.
+    const bool at_later = only_read_behind(earlier, later);
     block& a = blocks_[from];
     block& b = blocks_[to];
     for (const node_id id : a.members) owner_[id] = to;
@@ -248,6 +173,11 @@ class planner {
     b.why_not.insert(b.why_not.end(), a.why_not.begin(), a.why_not.end());
     a.alive = false;
     a.members.clear();
+    if ((at_later ? later : earlier) == from)
+      line_.take_place(from, to);
+    else
+      line_.remove(from);
+    if (!at_later) put_behind_sources(to);
   }
   /// Moves all members of block `from` behind the anchor of block `to`. Precondition as for merge.
   void append(block_id from, block_id to) {
@@ -261,18 +191,23 @@ class planner {
     blocks_[b].members.push_back(view);
     blocks_[b].first = std::min(blocks_[b].first, position_[view]);
     blocks_[b].last = std::max(blocks_[b].last, position_[view]);
+    put_behind_sources(b);
   }
-  /// A block of its own for a node.
+  /// A block of its own for a view that no block stores.
   block_id make_block(node_id id) {
-    block b;
-    b.members = {id};
-    b.first = b.last = position_[id];
-    b.fixed = roles_[id] == role::alone;
-    if (roles_[id] == role::anchor) b.anchor = id;
-    if (roles_[id] == role::element) b.cost = element_cost(*g_.node_at(id).op);
-    blocks_.push_back(std::move(b));
-    owner_[id] = static_cast<block_id>(blocks_.size() - 1);
-    return owner_[id];
+    const block_id made = add_block(id);
+    line_.append(made);
+    block_id first = no_block;
+    std::vector<node_id> found;
+    for (const value_id out : g_.node_at(id).outputs)
+      if (out != no_value) readers(out, found);
+    for (const node_id reader : found)
+      if (owner_[reader] != no_block && owner_[reader] != made &&
+          (first == no_block || line_.before(owner_[reader], first)))
+        first = owner_[reader];
+    if (first != no_block) line_.put_before(first, std::span(&made, 1));
+    put_behind_sources(made);
+    return made;
   }
   void remark(block_id b, std::string why) {
     if (blocks_[b].why_not.size() < 4) blocks_[b].why_not.push_back(std::move(why));
@@ -351,36 +286,48 @@ class planner {
   }
 
  private:
-  /// Whether `id` is a view of something that block `b` computes, or makes it wider element by element, and is stored
-  /// elsewhere: the block cannot wait for what waits for it, so it computes that for itself. `known` holds what is
-  /// known of block `b`.
-  [[nodiscard]] bool views_own(node_id id, block_id b, std::unordered_map<node_id, bool>& known) const {
-    if ((roles_[id] != role::view && !widens_[id]) || owner_[id] == b) return false;
-    if (const auto found = known.find(id); found != known.end()) return found->second;
-    bool own = false;
-    for (const value_id in : g_.node_at(id).inputs) {
-      if (in == no_value) continue;
-      const node_id producer = g_.value_at(in).producer;
-      own = own || (producer != no_node && (owner_[producer] == b || views_own(producer, b, known)));
-    }
-    known.emplace(id, own);
-    return own;
+  block_id add_block(node_id id) {
+    block b;
+    b.members = {id};
+    b.first = b.last = position_[id];
+    b.fixed = roles_[id] == role::alone;
+    if (roles_[id] == role::anchor) b.anchor = id;
+    if (roles_[id] == role::element) b.cost = element_cost(*g_.node_at(id).op);
+    blocks_.push_back(std::move(b));
+    owner_[id] = static_cast<block_id>(blocks_.size() - 1);
+    return owner_[id];
   }
 
-  /// Calls `look` with `v` and each value that views which no block stores make of it, once each, until it says no.
-  template <class Look>
-  void for_each_view_of(value_id v, Look&& look) const {
-    std::vector<value_id> work{v};
-    std::unordered_set<value_id> seen;
+  /// Whether what reads a block, `later` left out, stands behind that one. Where sizes are late the answer is no.
+  [[nodiscard]] bool only_read_behind(block_id b, block_id later) const {
+    if (!tellers_.empty()) return false;
+    std::vector<node_id> found;
+    for (const node_id id : blocks_[b].members)
+      for (const value_id out : g_.node_at(id).outputs)
+        if (out != no_value) readers(out, found);
+    return std::all_of(found.begin(), found.end(), [&](node_id reader) {
+      const block_id by = owner_[reader];
+      return by == no_block || by == b || !line_.before(by, later);
+    });
+  }
+
+  /// Moves what a block needs, directly or through others, before it in the line. O(blocks that move).
+  void put_behind_sources(block_id b) {
+    std::vector<block_id> moved;
+    std::unordered_set<block_id> seen{b};
+    std::vector<std::pair<block_id, bool>> work{{b, false}};
     while (!work.empty()) {
-      const value_id at = work.back();
+      const auto [at, done] = work.back();
       work.pop_back();
-      if (!look(at)) return;
-      for (const value_use& use : g_.value_at(at).uses)
-        if (is_virtual(use.node))
-          for (const value_id out : g_.node_at(use.node).outputs)
-            if (out != no_value && seen.insert(out).second) work.push_back(out);
+      if (done) {
+        if (at != b) moved.push_back(at);
+        continue;
+      }
+      work.emplace_back(at, true);
+      for (const block_id source : sources(at))
+        if (!line_.before(source, b) && seen.insert(source).second) work.emplace_back(source, false);
     }
+    line_.put_before(b, moved);
   }
 
   /// Adds the views and inlined expressions that `members` read.
@@ -396,16 +343,11 @@ class planner {
     }
   }
 
-  const graph& g_;
   std::vector<node_id> order_;
   std::vector<std::size_t> position_;
-  std::vector<block_id> owner_;
-  std::vector<role> roles_;
-  std::vector<bool> inlined_;
-  std::vector<bool> widens_;  ///< inlined, element by element: a way goes through it as through no view at all
   std::vector<block> blocks_;
+  block_order line_;                           ///< of the blocks that are alive: each behind what it needs
   std::vector<std::vector<node_id>> tellers_;  ///< of late sizes, for each value
-  std::unordered_set<value_id> outputs_;
 };
 
 }  // namespace dnnopt::fusion
