@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <dnnopt/graph.hpp>
+#include <dnnopt/ops/window.hpp>
 #include <dnnopt/passes/rewriting/constants.hpp>
 #include <dnnopt/passes/rewriting/matcher.hpp>
 
@@ -59,6 +60,36 @@ namespace detail {
   return axes;
 }
 
+/// Whether no dim is ever 0 from axis `from` on.
+[[nodiscard]] inline bool never_empty(const value_facts& facts, std::size_t from = 0) {
+  return facts.dims &&
+         std::all_of(facts.dims->begin() + static_cast<std::ptrdiff_t>(std::min(from, facts.dims->size())),
+                     facts.dims->end(), [](const index_expr& dim) { return dim.range().low >= 1; });
+}
+
+/// Whether each window of a pool has an element of the pool's input, whatever the dims are: none lies in the padding
+/// alone. Windows that step over elements count as such that may.
+[[nodiscard]] inline bool windows_meet_input(const graph& g, const node& pool) {
+  const value_facts& data = g.facts(pool.inputs[0]);
+  const attribute* kernel = pool.attributes.find("kernel_shape");
+  if (!data.dims || data.dims->size() < 3 || kernel == nullptr) return false;
+  const bool beyond = pool.attributes.get_int("ceil_mode", 0) != 0;
+  const bool automatic = dnnopt::detail::pads_automatically(pool.attributes.get_string("auto_pad", ""));
+  const auto axes =
+      windows(pool.attributes, std::span(*data.dims).subspan(2), std::get<std::vector<std::int64_t>>(*kernel), beyond);
+  return std::all_of(axes.begin(), axes.end(), [&](const window_axis& axis) {
+    if (axis.dilation != 1) return false;
+    // What auto_pad adds is less than a window, and nothing where nothing is there.
+    if (automatic) return true;
+    const std::int64_t begin = axis.pad_begin.constant();
+    const std::int64_t end = axis.pad_end.constant();
+    // The last window starts within the input, by the rule of ceil_mode or because the padding ends before.
+    const bool meets = begin < axis.kernel && (beyond || end < axis.kernel);
+    const bool none_of_nothing = axis.input.range().low >= 1 || (beyond ? begin == 0 : begin + end < axis.kernel);
+    return meets && none_of_nothing;
+  });
+}
+
 /// Whether every element of a value is known to be at least 0 (or above 0, where `strictly`), from constants and from
 /// the operators that make it. NaN counts as either.
 [[nodiscard]] inline bool known_sign(const graph& g, value_id id, bool strictly, int depth = 4) {
@@ -93,6 +124,8 @@ namespace detail {
     if (strictly && n.op->name == "Add")
       return (known_sign(g, n.inputs[0], true, depth - 1) && known_sign(g, n.inputs[1], false, depth - 1)) ||
              (known_sign(g, n.inputs[1], true, depth - 1) && known_sign(g, n.inputs[0], false, depth - 1));
+    // The maximum of nothing is the least number of all.
+    if (n.op->name == "ReduceMax" && !never_empty(g.facts(n.inputs[0]))) return false;
     for (int i = 0; i < row.through; ++i)
       if (!known_sign(g, n.inputs[static_cast<std::size_t>(i)], strictly, depth - 1)) return false;
     return true;
@@ -131,12 +164,12 @@ inline constexpr std::array condition_table{
         "single",
         [](const condition_site& s) { return s.facts(0).dims && element_count(*s.facts(0).dims) == index_expr(1); }},
     // nonempty(a): no dim of a is ever 0.
-    condition_row{"nonempty",
-                  [](const condition_site& s) {
-                    const auto& dims = s.facts(0).dims;
-                    return dims && std::all_of(dims->begin(), dims->end(),
-                                               [](const index_expr& dim) { return dim.range().low >= 1; });
-                  }},
+    condition_row{"nonempty", [](const condition_site& s) { return detail::never_empty(s.facts(0)); }},
+    // filled_planes(a): no dim of a behind batch and channels is ever 0.
+    condition_row{"filled_planes", [](const condition_site& s) { return detail::never_empty(s.facts(0), 2); }},
+    // windows_meet(p): each window of pool p has an element of its input.
+    condition_row{"windows_meet",
+                  [](const condition_site& s) { return detail::windows_meet_input(s.g, s.node_at(0)); }},
     // above(a, n), below(a, n): every element of constant a is.
     condition_row{"above",
                   [](const condition_site& s) {
