@@ -17,6 +17,7 @@
 #include <dnnopt/small_float.hpp>
 
 #if DNNOPT_IMPLEMENT_GRAPH
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #endif
@@ -156,7 +157,8 @@ class tensor {
   [[nodiscard]] tensor reshaped(dim_list dims) const;
 
  private:
-  static constexpr std::size_t alignment = 64;
+  // Of OpenCL's widest vector, as devices ask it of memory that they read in place.
+  static constexpr std::size_t alignment = 128;
 
   template <class T>
   void check() const {
@@ -212,13 +214,17 @@ DNNOPT_BODY tensor::tensor(dtype type, dim_list dims)
     strings_ = std::make_shared<std::vector<std::string>>(static_cast<std::size_t>(count_));
     return;
   }
+  // A large calloc() is fresh pages of the system, which are zero until somebody writes: nothing is written twice.
   const std::size_t bytes = byte_size();
-  auto storage = std::shared_ptr<std::byte>(
-      static_cast<std::byte*>(::operator new (bytes == 0 ? alignment : bytes, std::align_val_t{alignment})),
-      [](std::byte* p) { ::operator delete (p, std::align_val_t{alignment}); });
-  if (bytes != 0) std::memset(storage.get(), 0, bytes);
-  data_ = storage.get();
-  owned_ = std::move(storage);
+  void* whole = nullptr;
+  std::size_t room = 0;
+  if (!__builtin_add_overflow(bytes, alignment, &room)) whole = std::calloc(room, 1);
+  if (whole == nullptr) throw std::bad_alloc();
+  const std::shared_ptr<void> holder(whole, [](void* p) { std::free(p); });
+  void* aligned = whole;
+  (void)std::align(alignment, bytes, aligned, room);
+  owned_ = std::shared_ptr<std::byte>(holder, static_cast<std::byte*>(aligned));
+  data_ = owned_.get();
 }
 
 DNNOPT_BODY tensor tensor::view(dtype type, dim_list dims, std::span<const std::byte> bytes,

@@ -2,6 +2,7 @@
 #ifndef DNNOPT_REFERENCE_ELEMENT_COPY_HPP
 #define DNNOPT_REFERENCE_ELEMENT_COPY_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,26 +56,17 @@ struct sixteen_bytes {
   std::uint64_t high;
 };
 
-template <class T>
-void copy_box(const T* from, T* to, const strided_box& box) {
-  const std::size_t rank = box.dims.size();
-  if (rank == 0) {
-    to[box.write_offset] = from[box.read_offset];
-    return;
-  }
-  std::int64_t rows = 1;
-  for (const std::int64_t dim : box.dims) rows *= dim;
-  if (rows == 0) return;
-  rows /= box.dims.back();
-  const std::int64_t count = box.dims.back();
-  const std::int64_t read_step = box.read_strides.back();
-  const std::int64_t write_step = box.write_strides.back();
-  std::vector<std::int64_t> index(rank, 0);
+/// Calls f(read, write) with the offsets of every element of a box. O(elements).
+template <class F>
+void for_each_position(const strided_box& box, F&& f) {
+  std::int64_t count = 1;
+  for (const std::int64_t dim : box.dims) count *= dim;
+  std::vector<std::int64_t> index(box.dims.size(), 0);
   std::int64_t read = box.read_offset;
   std::int64_t write = box.write_offset;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t k = 0; k < count; ++k) to[write + k * write_step] = from[read + k * read_step];
-    for (std::size_t axis = rank - 1; axis-- > 0;) {
+  for (; count > 0; --count) {
+    f(read, write);
+    for (std::size_t axis = box.dims.size(); axis-- > 0;) {
       read += box.read_strides[axis];
       write += box.write_strides[axis];
       if (++index[axis] < box.dims[axis]) break;
@@ -83,6 +75,62 @@ void copy_box(const T* from, T* to, const strided_box& box) {
       index[axis] = 0;
     }
   }
+}
+
+/// Two axes of a box, which are copied for each position of the others: the last one, and one whose elements lie side
+/// by side in what is read where those of the last one do not. Without such an axis its dim is 1.
+struct box_plane {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  std::int64_t read_row = 0;
+  std::int64_t read_column = 0;
+  std::int64_t write_row = 0;
+  std::int64_t write_column = 0;
+
+  /// Takes them out of `box`. Precondition: its rank is not 0.
+  [[nodiscard]] static box_plane taken_from(strided_box& box) {
+    box_plane plane;
+    const auto take = [&box](std::size_t axis, std::int64_t& dim, std::int64_t& read, std::int64_t& write) {
+      const auto take_one = [axis](dim_list& list, std::int64_t& number) {
+        number = list[axis];
+        list.erase(list.begin() + static_cast<std::ptrdiff_t>(axis));
+      };
+      take_one(box.dims, dim);
+      take_one(box.read_strides, read);
+      take_one(box.write_strides, write);
+    };
+    take(box.dims.size() - 1, plane.columns, plane.read_column, plane.write_column);
+    if (plane.read_column == 1) return plane;
+    for (std::size_t axis = box.dims.size(); axis-- > 0;)
+      if (box.read_strides[axis] == 1 && box.dims[axis] > 1) {
+        take(axis, plane.rows, plane.read_row, plane.write_row);
+        break;
+      }
+    return plane;
+  }
+
+  /// Copies in tiles, so that a line of the cache that is read for one row is there for those beside it.
+  template <class T>
+  void copy(const T* from, T* to) const {
+    constexpr std::int64_t tile = 16;
+    const std::int64_t step = rows == 1 ? columns : tile;
+    for (std::int64_t row = 0; row < rows; row += tile)
+      for (std::int64_t column = 0; column < columns; column += step)
+        for (std::int64_t i = row; i < std::min(row + tile, rows); ++i)
+          for (std::int64_t k = column; k < std::min(column + step, columns); ++k)
+            to[i * write_row + k * write_column] = from[i * read_row + k * read_column];
+  }
+};
+
+template <class T>
+void copy_box(const T* from, T* to, strided_box box) {
+  if (box.dims.empty()) {
+    to[box.write_offset] = from[box.read_offset];
+    return;
+  }
+  const box_plane plane = box_plane::taken_from(box);
+  if (plane.rows == 0 || plane.columns == 0) return;
+  for_each_position(box, [&](std::int64_t read, std::int64_t write) { plane.copy(from + read, to + write); });
 }
 
 /// Calls f(from, to) with pointers of the type that stores elements of both tensors. Errors: type_mismatch.
