@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/general_texts.hpp>
 #include <dnnopt/backend/opencl/command_queue.hpp>
 #include <dnnopt/backend/opencl/program_cache.hpp>
 #include <dnnopt/backend/opencl/status.hpp>
@@ -26,6 +28,7 @@ namespace dnnopt {
 struct built_kernel {
   cl::Program program;
   std::string entry;
+  std::vector<std::int32_t> numbers{};  ///< int arguments behind those of its plan (general_texts.hpp)
 
   /// A kernel object of its own. Errors: opencl.
   [[nodiscard]] cl::Kernel make() const {
@@ -67,6 +70,7 @@ inline constexpr std::string_view quick_build_option = " -cl-opt-disable";
 struct kernels_to_build {
   std::vector<const codegen::kernel_plan*> plans;  ///< of all steps, those launched before those that prepare
   std::vector<joined_kernel> places;               ///< by plan
+  std::vector<std::vector<std::int32_t>> numbers;  ///< by plan: built_kernel::numbers
   std::vector<opencl::program_request> requests;
   std::size_t packing = 0;  ///< as many of the requests, the first ones, hold what packs much, and are never quick
 };
@@ -75,7 +79,8 @@ struct kernels_to_build {
 /// its optimizer: PoCL packs some 0.2 GB/s in place of 2, and optimizes such a kernel in 0.05 s.
 inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
 
-[[nodiscard]] inline kernels_to_build kernels_of(const program& p) {
+/// The kernels of `p`; with `general`, those that differ in numbers alone are one, but for those that pack much.
+[[nodiscard]] inline kernels_to_build kernels_of(const program& p, bool general = false) {
   kernels_to_build result;
   std::map<std::string_view, std::uint64_t> packed;  // by text of the kernel
   const symbol_values symbols = symbols_of_packing(*p.g);
@@ -92,20 +97,39 @@ inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
   };
   std::vector<const codegen::kernel_plan*> ordered = result.plans;
   const auto rest = std::stable_partition(ordered.begin(), ordered.end(), packs_much);
-  const auto join = [&](auto first, auto last) {
-    joined_programs joined = join_sources({first, last});
+  const auto join = [&](const std::vector<const codegen::kernel_plan*>& plans) {
+    joined_programs joined = join_sources(plans);
     for (joined_program& one : joined.programs)
       result.requests.push_back({"kernels of " + p.g->name, std::move(one.source), std::move(one.options)});
     return std::move(joined.kernels);
   };
-  const std::vector<joined_kernel> packing = join(ordered.begin(), rest);
+  const std::vector<joined_kernel> packing = join({ordered.begin(), rest});
   result.packing = result.requests.size();
-  std::vector<joined_kernel> others = join(rest, ordered.end());
-  for (joined_kernel& one : others) one.program += result.packing;
-  auto next_packing = packing.begin();
-  auto next_other = others.begin();
-  for (const codegen::kernel_plan* plan : result.plans)
-    result.places.push_back(packs_much(plan) ? *next_packing++ : *next_other++);
+  std::vector<const codegen::kernel_plan*> others(rest, ordered.end());
+  std::vector<codegen::general_text> texts;
+  std::vector<codegen::kernel_plan> stand_ins(general ? others.size() : 0);
+  if (general) {
+    texts = codegen::general_texts(others);
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      stand_ins[i].source = std::move(texts[i].source);
+      stand_ins[i].options = others[i]->options;
+      stand_ins[i].entry = others[i]->entry;
+      others[i] = &stand_ins[i];
+    }
+  }
+  const std::vector<joined_kernel> joined = join(others);
+  std::size_t next_packing = 0;
+  std::size_t next = 0;
+  for (const codegen::kernel_plan* plan : result.plans) {
+    if (packs_much(plan)) {
+      result.places.push_back(packing[next_packing++]);
+      result.numbers.emplace_back();
+      continue;
+    }
+    result.places.push_back({joined[next].program + result.packing, joined[next].entry});
+    result.numbers.push_back(general ? std::move(texts[next].numbers) : std::vector<std::int32_t>());
+    ++next;
+  }
   return result;
 }
 
@@ -116,7 +140,8 @@ inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
   std::size_t next = 0;
   const auto take = [&](std::size_t count) {
     std::vector<built_kernel> taken;
-    for (; count != 0; --count, ++next) taken.push_back({built[of.places[next].program], of.places[next].entry});
+    for (; count != 0; --count, ++next)
+      taken.push_back({built[of.places[next].program], of.places[next].entry, std::move(of.numbers[next])});
     return taken;
   };
   for (const placed_node& step : p.steps) {
@@ -125,6 +150,23 @@ inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
   }
   result.requests = std::move(of.requests);
   return result;
+}
+
+/// Quick kernels of a program that is in no cache: few, because those that differ in numbers alone are one. Nothing
+/// where the driver refuses them, so that the error comes from kernels as they were planned.
+[[nodiscard]] inline std::optional<built_kernels> build_general(opencl::program_cache& programs, const program& p) {
+  kernels_to_build wanted = kernels_of(p, true);
+  for (opencl::program_request& request : std::span(wanted.requests).subspan(wanted.packing)) {
+    request.options += quick_build_option;
+    request.passing = true;
+  }
+  try {
+    const std::vector<cl::Program> built = programs.build_all(wanted.requests);
+    return kernels_by_step(p, std::move(wanted), built);
+  } catch (const error& e) {
+    if (e.code() != errc::kernel_build) throw;
+    return std::nullopt;
+  }
 }
 
 /// Builds all kernels of a program, joined into few programs and in parallel, from the cache where it has them. Where
@@ -137,7 +179,13 @@ inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
   bool quick = false;
   std::vector<cl::Program> built;
   try {
-    quick = may_be_quick && make_quick(programs, std::span(wanted.requests).subspan(wanted.packing), may_be_quick);
+    const auto others = std::span(wanted.requests).subspan(wanted.packing);
+    quick = may_be_quick && make_quick(programs, others, may_be_quick);
+    if (quick && std::ranges::all_of(others, [](const opencl::program_request& one) { return one.passing; }))
+      if (std::optional<built_kernels> general = build_general(programs, p)) {
+        general->quick = true;
+        return std::move(*general);
+      }
     built = programs.build_all(wanted.requests);
   } catch (const error& e) {
     if (e.code() != errc::kernel_build) throw;
@@ -152,11 +200,12 @@ inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
   return result;
 }
 
-/// Sets a kernel's arguments: pointers, each as `memory_of` gives it (an argument_memory), then the parameters' values.
-/// `name` is its node's. Errors: opencl; overflow for a dim beyond the parameter's type.
+/// Sets a kernel's arguments: pointers, each as `memory_of` gives it (an argument_memory), then the parameters' values,
+/// then `numbers` (built_kernel::numbers). `name` is its node's. Errors: opencl; overflow for a dim beyond the
+/// parameter's type.
 template <class MemoryOf>
 void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name,
-                   const symbol_values& symbols, MemoryOf&& memory_of) {
+                   const std::vector<std::int32_t>& numbers, const symbol_values& symbols, MemoryOf&& memory_of) {
   cl_uint argument = 0;
   const auto succeeded = [&](cl_int status) {
     opencl::check(status, "clSetKernelArg",
@@ -179,6 +228,7 @@ void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, c
     const cl_int narrow = static_cast<cl_int>(value);
     set(sizeof narrow, &narrow);
   }
+  for (const cl_int number : numbers) set(sizeof number, &number);
 }
 
 /// Work-items and work-groups of a launch for the symbols that `plan.bind` gave; an empty size where there is nothing

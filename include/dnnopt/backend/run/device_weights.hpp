@@ -139,12 +139,13 @@ class device_weights {
     for (std::size_t k = 0; k < lowered.prepare.size(); ++k) {
       const codegen::kernel_plan& plan = lowered.prepare[k];
       const cl::Kernel kernel = prepare[k].make();
-      set_arguments(kernel, plan, name, symbols, [&](const codegen::pointer_argument& pointer) -> argument_memory {
+      const auto memory_of = [&](const codegen::pointer_argument& pointer) -> argument_memory {
         if (pointer.held == no_value) return packed.at(pointer.scratch).memory();
         const value_id root = program_->roots[pointer.held];
         const opencl::device_buffer* const kept = find(root);
         return kept != nullptr ? *kept : originals.at(root);
-      });
+      };
+      set_arguments(kernel, plan, name, prepare[k].numbers, symbols, memory_of);
       before_launch();
       queue.launch(kernel(), work_size(plan, plan.bind(symbols), kernel(), where_->where().handle()), name);
     }

@@ -141,8 +141,8 @@ inline void opencl_executor::prepare(run_state& state, std::size_t s, std::size_
   }
   make_object_for(prepared, kernels_.launched[s][k], memory);
   auto next = memory.begin();
-  set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, state.symbols,
-                [&](const codegen::pointer_argument&) { return *next++; });
+  set_arguments(prepared.kernel, plan, program_->g->node_at(step.id).name, kernels_.launched[s][k].numbers,
+                state.symbols, [&](const codegen::pointer_argument&) { return *next++; });
   const symbol_values own = plan.bind(state.symbols);
   prepared.flops = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.flops.evaluate(own), 0));
   prepared.size = work_size(plan, own, prepared.kernel(), where_->where().handle());
