@@ -1,9 +1,11 @@
 // Context, queues, buffers and images on the first OpenCL device.
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/backend/run/arena.hpp>
+#include <dnnopt/mapped_file.hpp>
 
 #include <catch2/catch.hpp>
 
+#include <fstream>
 #include <limits>
 #include <numeric>
 #include <type_traits>
@@ -316,6 +318,42 @@ TEST_CASE("the caller's memory is used in place") {
   queue.finish();
   CHECK(code_of([&] { (void)where.memory().wrap_host(nullptr, 4, memory_access::read_only); }) ==
         code(errc::invalid_argument));
+}
+
+TEST_CASE("what is lent is read in place, also where nobody can write it") {
+  context where = testing::first_context();
+  const testing::temporary_folder folder;
+  const std::vector<float> values = counting(4096);
+  std::ofstream(folder.path() / "weights", std::ios::binary)
+      .write(reinterpret_cast<const char*>(values.data()), std::streamsize{4096 * sizeof(float)});
+  const auto file = mapped_file::open(folder.path() / "weights");
+  const std::span<const std::byte> content = file->bytes();
+  CHECK(where.memory().reads_in_place(content) == is_host_processor(where.info()));
+  CHECK_FALSE(where.memory().reads_in_place(content.subspan(4)));
+  CHECK_FALSE(where.memory().reads_in_place({}));
+  device_info other = where.info();
+  other.type = device_type::gpu;
+  CHECK_FALSE(is_host_processor(other));
+  if (!where.memory().reads_in_place(content)) return;
+
+  command_queue queue = where.make_queue();
+  {
+    const device_buffer lent = where.memory().lend(content, "weights");
+    CHECK(where.memory().figures().live_bytes == content.size());
+    CHECK(where.memory().figures().wrapped_bytes == 0);
+    cl_mem_flags flags = 0;
+    REQUIRE(::clGetMemObjectInfo(lent.handle(), CL_MEM_FLAGS, sizeof(flags), &flags, nullptr) == CL_SUCCESS);
+    CHECK((flags & CL_MEM_USE_HOST_PTR) != 0);
+    const device_buffer copy = where.memory().allocate(content.size(), "copy");
+    queue.copy(lent, 0, copy, 0, content.size());
+    std::vector<float> back(4096);
+    queue.download(copy, writable_bytes_of(back));
+    CHECK(back == values);
+  }
+  queue.finish();
+  CHECK(where.memory().figures().live_bytes == 0);
+  where.memory().set_limit(content.size() - 1);
+  CHECK(code_of([&] { (void)where.memory().lend(content); }) == code(errc::memory_limit));
 }
 
 TEST_CASE("large buffers of a processor's own memory ask for huge pages, and end with their last command") {

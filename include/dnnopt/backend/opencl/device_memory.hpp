@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,7 @@ class device_memory {
       : context_(std::move(context)),
         images_(info.images),
         huge_pages_from_(huge_pages_from(info)),
+        in_place_(is_host_processor(info)),
         addressable_(info.shared_virtual_memory),
         alignment_(info.base_address_alignment_bytes),
         device_bytes_(info.global_memory_bytes),
@@ -63,6 +65,24 @@ class device_memory {
       throw error(errc::invalid_argument, "host memory to wrap for '" + std::string(name) + "' is null or empty");
     }
     return make_buffer(detail::access_flags(access) | CL_MEM_USE_HOST_PTR, memory, bytes, name, true);
+  }
+
+  /// Whether lend() takes these bytes: kernels on this device run on the host's own processor and read host memory as
+  /// fast as the driver's, and they lie where a buffer of the driver could begin.
+  [[nodiscard]] bool reads_in_place(std::span<const std::byte> content) const noexcept {
+    return in_place_ && !content.empty() && alignment_ != 0 &&
+           reinterpret_cast<std::uintptr_t>(content.data()) % alignment_ == 0;
+  }
+
+  /// A buffer for kernels to read, of host memory in place (CL_MEM_USE_HOST_PTR): nothing is copied. The bytes must
+  /// stay as they are until the buffer is gone and all commands on it are done; they may be memory that nobody can
+  /// write. It counts as a copy would, so that figures and limits are those of devices that need one. Precondition:
+  /// reads_in_place(content). Errors: as allocate().
+  [[nodiscard]] device_buffer lend(std::span<const std::byte> content, std::string_view name = {}) {
+    within_limit(content.size(), name);
+    // Such a buffer is never written: it is read-only for kernels, and who lends hands it to kernels alone.
+    return make_buffer(detail::access_flags(memory_access::read_only) | CL_MEM_USE_HOST_PTR,
+                       const_cast<std::byte*>(content.data()), content.size(), name, false);
   }
 
   /// The caller's own buffer; it is retained, not copied, and counts nothing. Errors: invalid_argument when it is
@@ -340,6 +360,7 @@ class device_memory {
   cl::Context context_;
   image_limits images_;
   std::size_t huge_pages_from_;
+  bool in_place_;
   bool addressable_;
   std::size_t alignment_;
   std::uint64_t device_bytes_;

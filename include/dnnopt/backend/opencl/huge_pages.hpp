@@ -24,13 +24,18 @@ using page_memory = std::unique_ptr<void, free_pages>;
 /// Bytes of a huge page, as Linux has them on x86-64 and, with pages of 4 KiB, on AArch64.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
+/// Whether kernels run on the host's own processor, where a buffer's address is one of the process.
+[[nodiscard]] inline bool is_host_processor(const device_info& info) noexcept {
+  return info.type == device_type::cpu && info.host_unified_memory;
+}
+
 /// The least size in bytes of a buffer that is better made over huge_pages() on the device of `info`; more than any
 /// buffer where none is. Only where a kernel's address is the process's own: drivers take such memory from malloc, in
 /// pages of 4 KiB, and a model's weights outnumber the entries of a TLB by far (figures:
 /// docs/measurements/opencl_runtime.md). A smaller buffer may hold no whole huge page.
 [[nodiscard]] inline std::size_t huge_pages_from(const device_info& info) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (info.type == device_type::cpu && info.host_unified_memory) return huge_page_bytes;
+  if (is_host_processor(info)) return huge_page_bytes;
 #else
   (void)info;
 #endif

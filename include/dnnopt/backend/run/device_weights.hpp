@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,15 +38,15 @@ class device_weights {
     const symbol_values symbols = symbols_of_packing(*p.g);
     std::map<value_id, opencl::device_buffer> originals;
     try {
-      for (const value_id v : packing.early_constants) upload(queue, constants_, v);
+      for (const value_id v : packing.early_constants) hold(queue, v);
       packed_.resize(p.steps.size());
       for (const packing_batch& batch : packing.batches) {
-        for (const value_id v : batch.originals) upload(queue, originals, v);
+        for (const value_id v : batch.originals) provide(queue, originals, v, true);
         for (const std::size_t s : batch.steps) pack(queue, s, symbols, originals, prepare[s], packed_[s], [] {});
         queue.finish();
         originals.clear();
       }
-      for (const value_id v : packing.late_constants) upload(queue, constants_, v);
+      for (const value_id v : packing.late_constants) hold(queue, v);
       queue.finish();
     } catch (...) {
       // Commands under way use what is about to end: buffers here, and contents of the caller's graph.
@@ -64,7 +65,7 @@ class device_weights {
     std::vector<std::vector<packed_weights>> dropped;
     try {
       for (const packing_batch& batch : plan_weight_packing(*program_).batches) {
-        for (const value_id v : batch.originals) upload(queue, originals, v);
+        for (const value_id v : batch.originals) provide(queue, originals, v, true);
         for (const std::size_t s : batch.steps)
           pack(queue, s, symbols, originals, prepare[s], dropped.emplace_back(), [&] {
             queue.finish();
@@ -112,11 +113,31 @@ class device_weights {
     }
   };
 
-  void upload(opencl::command_queue& queue, std::map<value_id, opencl::device_buffer>& into, value_id v) const {
+  /// Puts a constant into a buffer of `into`; `in_place`: of its own bytes, where the device reads them so.
+  void provide(opencl::command_queue& queue, std::map<value_id, opencl::device_buffer>& into, value_id v,
+               bool in_place) const {
     const graph& g = *program_->g;
-    const auto made = into.emplace(
-        v, where_->memory().allocate(static_cast<std::size_t>(bytes_of_constant(g, v)), g.value_at(v).name));
-    queue.upload(made.first->second, g.facts(v).constant.bytes());
+    const std::span<const std::byte> content = g.facts(v).constant.bytes();
+    const std::string& name = g.value_at(v).name;
+    if (in_place && where_->memory().reads_in_place(content)) {
+      into.emplace(v, where_->memory().lend(content, name));
+      return;
+    }
+    const auto made =
+        into.emplace(v, where_->memory().allocate(static_cast<std::size_t>(bytes_of_constant(g, v)), name));
+    queue.upload(made.first->second, content);
+  }
+
+  /// Keeps a constant that kernels read in every run. In place lies what they read a part of, for they read all of the
+  /// others, sooner from the pages of a buffer (huge_pages.hpp) than from those of a file.
+  void hold(opencl::command_queue& queue, value_id v) {
+    const graph& g = *program_->g;
+    const auto& uses = g.value_at(v).uses;
+    const bool picked = std::all_of(uses.begin(), uses.end(), [&](const value_use& use) {
+      return g.node_at(use.node).op->kind == computation_kind::indexed_read && use.slot == 0;
+    });
+    provide(queue, constants_, v, picked);
+    if (picked) contents_.push_back(g.facts(v).constant);
   }
 
   /// Packs the weights of step `s` into `packed`.
@@ -153,6 +174,7 @@ class device_weights {
 
   opencl::context* where_;
   const program* program_;
+  std::vector<tensor> contents_;  // that buffers of constants_ may lie over
   std::map<value_id, opencl::device_buffer> constants_;
   std::vector<std::vector<packed_weights>> packed_;  // by step
   std::vector<std::size_t> packed_in_;               // by step: whose packed weights it reads
