@@ -7,8 +7,9 @@ combinations than those of random_nets, which grow operator by operator. Needs N
 the exporter of scripts (`dynamo=False`). A graph is left out, with a line that says why, where the exporter or ONNX Runtime has
 no form of an operator, or where an output is not finite.
 
-Types are those of 4 bytes and more: in halves the order of a sum decides how it rounds. Where a graph takes the sine of large
-numbers, rounds what lies between two integers or divides by a small difference, a last bit shows too: read what differs.
+A graph with another input than those of TYPES is left out too (KeyError): in halves the order of a sum decides how it rounds.
+Where a graph takes the sine of large numbers, rounds what lies between two integers or divides by a small difference, a last
+bit shows as well: read what differs.
 """
 import argparse
 import pathlib

@@ -238,7 +238,8 @@ class planner : public value_ways {
     return made;
   }
 
-  /// The blocks with the views that they compute for themselves and the values that they store, in topological order.
+  /// The blocks with the views that they compute for themselves and the values that they store, in the order of their
+  /// last nodes, which is not always one in which they can run.
   [[nodiscard]] std::vector<fused_block> finish() const {
     std::vector<std::pair<std::size_t, block_id>> sorted;
     for (block_id b = 0; b < blocks_.size(); ++b)

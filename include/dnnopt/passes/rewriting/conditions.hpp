@@ -71,12 +71,11 @@ namespace detail {
 /// alone. Windows that step over elements count as such that may.
 [[nodiscard]] inline bool windows_meet_input(const graph& g, const node& pool) {
   const value_facts& data = g.facts(pool.inputs[0]);
-  const attribute* kernel = pool.attributes.find("kernel_shape");
-  if (!data.dims || data.dims->size() < 3 || kernel == nullptr) return false;
+  const std::vector<std::int64_t> kernel = pool.attributes.get_ints("kernel_shape");
+  if (!data.dims || data.dims->size() < 3 || kernel.size() + 2 != data.dims->size()) return false;
   const bool beyond = pool.attributes.get_int("ceil_mode", 0) != 0;
   const bool automatic = dnnopt::detail::pads_automatically(pool.attributes.get_string("auto_pad", ""));
-  const auto axes =
-      windows(pool.attributes, std::span(*data.dims).subspan(2), std::get<std::vector<std::int64_t>>(*kernel), beyond);
+  const auto axes = windows(pool.attributes, std::span(*data.dims).subspan(2), kernel, beyond);
   return std::all_of(axes.begin(), axes.end(), [&](const window_axis& axis) {
     if (axis.dilation != 1) return false;
     // What auto_pad adds is less than a window, and nothing where nothing is there.
@@ -105,14 +104,27 @@ namespace detail {
     std::string_view op;
     bool positive;  // above 0 whatever the input; else at least 0
     int through;    // inputs that must have the sign themselves: 0 none, 1 the first, 2 the first two
+    /// What reduces nothing has the sign: always, where 0 has it, or not at all, for it gives the least number.
+    enum { has, as_zero, lacks } of_nothing = has;
   };
-  constexpr std::array rows{
-      sign_row{"Exp", false, 0},         sign_row{"Sigmoid", false, 0},   sign_row{"Relu", false, 0},
-      sign_row{"Abs", false, 0},         sign_row{"Softmax", false, 0},   sign_row{"Sqrt", false, 0},
-      sign_row{"ReduceL1", false, 0},    sign_row{"ReduceL2", false, 0},  sign_row{"ReduceSumSquare", false, 0},
-      sign_row{"HardSigmoid", false, 0}, sign_row{"Softplus", false, 0},  sign_row{"Add", false, 2},
-      sign_row{"Mul", false, 2},         sign_row{"ReduceSum", false, 1}, sign_row{"ReduceMean", false, 1},
-      sign_row{"ReduceMax", false, 1},   sign_row{"ReduceMin", false, 1}, sign_row{"Max", false, 2}};
+  constexpr std::array rows{sign_row{"Exp", false, 0},
+                            sign_row{"Sigmoid", false, 0},
+                            sign_row{"Relu", false, 0},
+                            sign_row{"Abs", false, 0},
+                            sign_row{"Softmax", false, 0},
+                            sign_row{"Sqrt", false, 0},
+                            sign_row{"ReduceL1", false, 0},
+                            sign_row{"ReduceL2", false, 0},
+                            sign_row{"ReduceSumSquare", false, 0},
+                            sign_row{"HardSigmoid", false, 0},
+                            sign_row{"Softplus", false, 0},
+                            sign_row{"Add", false, 2},
+                            sign_row{"Mul", false, 2},
+                            sign_row{"ReduceSum", false, 1, sign_row::as_zero},
+                            sign_row{"ReduceMean", false, 1},
+                            sign_row{"ReduceMax", false, 1, sign_row::lacks},
+                            sign_row{"ReduceMin", false, 1},
+                            sign_row{"Max", false, 2}};
   const node& n = g.node_at(producer);
   if (!n.op->domain.empty()) return false;
   if (n.op->name == "Mul" && n.inputs[0] == n.inputs[1] && !strictly) return true;
@@ -124,8 +136,8 @@ namespace detail {
     if (strictly && n.op->name == "Add")
       return (known_sign(g, n.inputs[0], true, depth - 1) && known_sign(g, n.inputs[1], false, depth - 1)) ||
              (known_sign(g, n.inputs[1], true, depth - 1) && known_sign(g, n.inputs[0], false, depth - 1));
-    // The maximum of nothing is the least number of all.
-    if (n.op->name == "ReduceMax" && !never_empty(g.facts(n.inputs[0]))) return false;
+    const bool needs_elements = row.of_nothing == sign_row::lacks || (strictly && row.of_nothing == sign_row::as_zero);
+    if (needs_elements && !never_empty(g.facts(n.inputs[0]))) return false;
     for (int i = 0; i < row.through; ++i)
       if (!known_sign(g, n.inputs[static_cast<std::size_t>(i)], strictly, depth - 1)) return false;
     return true;

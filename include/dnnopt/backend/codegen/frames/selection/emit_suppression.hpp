@@ -14,7 +14,8 @@
 
 namespace dnnopt::codegen {
 
-/// Pairs of image and class: without boxes nothing is found, but how many pairs there are remains.
+/// Pairs of image and class: without boxes nothing is found, but how many pairs there are remains. Dims of a site are
+/// parameters of its builder, so each kernel asks its own, before it is finished.
 [[nodiscard]] inline index_expr suppressed_pairs(const element_site& s) { return s.dims(1)[0] * s.dims(1)[1]; }
 
 /// Memory between the kernels of a NonMaxSuppression: indices of `add_scratch`.
