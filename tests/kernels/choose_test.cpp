@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -178,6 +179,33 @@ TEST_CASE("elements: several for each work-item of devices that run them in step
   CHECK(c.told(out, "map_transposed") == "no operand is read across");
   c.device.max_work_group_size = 64;
   CHECK(c.choose(out, "map")->find("group") == 64);
+}
+
+TEST_CASE("elements of dims of unknown sizes are read where they are written, without a division") {
+  // What lies as the result does, what is broadcast along the first dims alone, and what a Reshape merges and splits.
+  const auto divisions = [](auto&& grow) {
+    chooser c;
+    const auto dim = [&](std::string_view name) { return c.g.expressions().symbol(name); };
+    const value_id x = c.input({dim("n"), 8, dim("h"), dim("w")});
+    const value_id out = grow(c, x);
+    c.g.add_output(out);
+    rdp{}.run(c.g);
+    fuse_blocks{}.run(c.g);
+    const fused_block& block = c.g.blocks().at(0);
+    const codegen::lowered_node lowered =
+        codegen::lower({c.g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&c.device));
+    const std::string source = lowered.kernels.at(0).source.str();
+    const std::string own = source.substr(source.find("dnnopt_kernel(DNNOPT_PARAMETERS)"));
+    INFO(own);
+    CHECK(own.find("dnnopt_floor") == std::string::npos);
+    return std::count(own.begin(), own.end(), '/') + std::count(own.begin(), own.end(), '%');
+  };
+  CHECK(divisions([](chooser& c, value_id x) { return c.add("Relu", {x}); }) == 0);
+  CHECK(divisions([](chooser& c, value_id x) { return c.add("Add", {c.add("Abs", {x}), x}); }) == 0);
+  CHECK(divisions([](chooser& c, value_id x) {
+          const auto dim = [&](std::string_view name) { return c.g.expressions().symbol(name); };
+          return c.add("Mul", {x, c.input({8, dim("h"), dim("w")})});
+        }) == 1);
 }
 
 TEST_CASE("a transposition passes through tiles in local memory") {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <dnnopt/ops/structure_transfer.hpp>
+#include <dnnopt/row_major.hpp>
 
 namespace dnnopt::ops {
 
@@ -69,8 +70,13 @@ namespace dnnopt::ops {
       else
         target_count *= to[target[j++]];
     }
-    index_expr linear = 0;
-    for (std::size_t t = first_target; t < j; ++t) linear = linear * to[target[t]] + index[target[t]];
+    shape own;
+    std::vector<index_expr> at;
+    for (std::size_t t = first_target; t < j; ++t) {
+      own.push_back(to[target[t]]);
+      at.push_back(index[target[t]]);
+    }
+    const index_expr linear = row_major_offset(own, at);
     index_expr stride = 1;
     for (std::size_t s = i; s-- > first_source;) {
       const index_expr& dim = from[source[s]];

@@ -57,8 +57,8 @@ namespace dnnopt::codegen {
       const std::string a = index_source(left);
       const std::string b = index_source(right);
       const char* const sign = n.op == expr_op::floordiv ? " / " : " % ";
-      if (left.range().low >= 0 && right.range().low > 0) {
-        // Unsigned division by a constant compiles to one multiplication and one shift.
+      if (left.range().low >= 0 && right.range().low >= 0) {
+        // Unsigned division by a constant compiles to one multiplication and one shift. No divisor is 0.
         if (fits_int(left.range()) && fits_int(right.range())) return "(int)((uint)" + a + sign + "(uint)" + b + ")";
         return "(long)((ulong)" + a + sign + "(ulong)" + b + ")";
       }

@@ -33,6 +33,7 @@
 #include <dnnopt/backend/codegen/builder/literal.hpp>
 #include <dnnopt/backend/codegen/builder/texel_access.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/row_major.hpp>
 
 namespace dnnopt::codegen {
 
@@ -323,6 +324,13 @@ class kernel_builder {
     scopes_.back().indices.emplace_back(e, name);
     return name;
   }
+  /// What named() gave the name `e` to; `e` where it is no such name.
+  [[nodiscard]] index_expr unnamed(const index_expr& e) const {
+    for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
+      for (const auto& [known, name] : nested->indices)
+        if (name == e) return known;
+    return e;
+  }
   [[nodiscard]] std::string emit(value_id id, std::initializer_list<index_expr> index) {
     return emit(id, std::span<const index_expr>(index.begin(), index.size()));
   }
@@ -338,16 +346,16 @@ class kernel_builder {
   /// From here on expressions stand whole however long they are: for a frame that asks where elements lie in one place
   /// and reads them in another, in which names of their parts would not be known.
   void write_indices_whole() noexcept { names_indices_ = false; }
-  /// The row-major offset of an index in a value's own dims.
+  /// The row-major offset of an index in a value's own dims, at which there is an element.
   [[nodiscard]] index_expr offset_of(value_id id, std::span<const index_expr> index) {
     const shape& d = dims(id);
-    index_expr offset = 0;
-    index_expr stride = 1;
-    for (std::size_t k = d.size(); k-- > 0;) {
-      if (!(d[k] == index_expr(1))) offset += index[k] * stride;
-      stride *= d[k];
+    if (!is_static(d)) {
+      std::vector<index_expr> whole;
+      for (const index_expr& e : index) whole.push_back(unnamed(e));
+      const index_expr joined = row_major_offset(d, whole);
+      if (joined.size() <= longest_index) return joined;
     }
-    return offset;
+    return row_major_offset(d, index);
   }
   /// The index in a value's dims of a row-major offset.
   [[nodiscard]] std::vector<index_expr> index_at(const shape& d, const index_expr& offset) {
