@@ -19,8 +19,10 @@ on) go through the same inputs; rows are
 
 The exit status is 1 where an answer is wrong or a network fails.
 
---gates is another table: latency with 0, 25, 50, 75 and 100 % of the gates open, and how far each share is from the line
-between none and all. Needs numpy, onnx and onnxruntime from PyPI.
+--gates is another table: latency with 0, 25, 50, 75 and 100 % of the gates steered open, the blocks that ran, and how far
+each share is from the line between the first and the last by these blocks (what an image scores opens some gates as well,
+or closes them). Blocks cost unequally: of each share four choices run, each a gate further, so that every gate is open as
+often, and a number is the mean of the least of each. Needs numpy, onnx and onnxruntime from PyPI.
 """
 import argparse
 import json
@@ -57,15 +59,15 @@ def gate_count(path):
     return next((i.type.tensor_type.shape.dim[0].dim_value for i in model.graph.input if i.name == "steer"), 0)
 
 
-def steer_of(gates, count, random=None):
-    """Scores that open `count` of the gates, spread evenly or drawn."""
-    places = random.permutation(gates)[:count] if random is not None else [i * gates // count for i in range(count)]
+def steer_of(gates, count, random=None, turn=0):
+    """Scores that open `count` of the gates, spread evenly (`turn` gates further) or drawn."""
+    places = random.permutation(gates)[:count] if random is not None else [(i * gates // count + turn) % gates for i in range(count)]
     steer = np.full(gates, CLOSED, np.float32)
     steer[list(places)] = OPEN
     return steer
 
 
-def inputs_of(name, gates, random, most, share=None):
+def inputs_of(name, gates, random, most, share=None, turn=0):
     kind, low, high, multiple = RANGES[name]
     high = max(low, min(high, most))
     draw = lambda: int(random.integers(-(-low // multiple), high // multiple + 1)) * multiple
@@ -77,7 +79,7 @@ def inputs_of(name, gates, random, most, share=None):
     height, width = (draw(), draw()) if share is None else (low, low)
     made = {"image": random.standard_normal((1, 3, height, width), dtype=np.float32)}
     if gates:
-        made["steer"] = steer_of(gates, int(random.integers(0, gates + 1)), random) if share is None else steer_of(gates, share)
+        made["steer"] = steer_of(gates, int(random.integers(0, gates + 1)), random) if share is None else steer_of(gates, share, turn=turn)
     return made
 
 
@@ -168,17 +170,22 @@ def compare(a, name):
 
 
 def gates_table(a, name):
-    random = np.random.default_rng(a.seed)
     with tempfile.TemporaryDirectory(dir=a.folder) as folder:
         path = prepared(a, name, folder)
         gates = gate_count(path)
         shares = [0, 25, 50, 75, 100]
-        order = [s for _ in range(max(a.points // len(shares), 3)) for s in shares]
-        points = [kept(folder, i, inputs_of(name, gates, random, a.most_side, round(s * gates / 100))) for i, s in enumerate(order)]
-        rows = walk(a.dnnopt, path, points)["points"]
-    best = {s: min(min(r["second_ms"], r["first_ms"]) for r, o in zip(rows, order) if o == s) for s in shares}
-    line = lambda s: best[0] + (best[100] - best[0]) * round(s * gates / 100) / gates
-    print(f"| {name} | " + " | ".join(f"{best[s]:.1f} ({100 * (best[s] / line(s) - 1):+.0f} %)" for s in shares) + " |", flush=True)
+        cases = [(s, turn) for turn in range(4) for s in shares]
+        inputs = lambda s, turn: inputs_of(name, gates, np.random.default_rng(a.seed), a.most_side, round(s * gates / 100), turn)
+        points = {case: kept(folder, i, inputs(*case)) for i, case in enumerate(cases)}
+        order = cases * max(a.points // len(cases), 3)
+        rows = walk(a.dnnopt, path, [points[case] for case in order])["points"]
+        best = {case: min(min(r["second_ms"], r["first_ms"]) for r, o in zip(rows, order) if o == case) for case in cases}
+        ms = {s: statistics.mean(best[s, turn] for turn in range(4)) for s in shares}
+        told = {s: walk(a.dnnopt, path, [points[s, turn] for turn in range(4)])["control_flow"] for s in shares}
+    # Each of the four points runs twice.
+    blocks = {s: sum(r["entered"] for r in told[s] if r["body"] == "then_branch") / 8 for s in shares}
+    line = lambda s: ms[0] + (ms[100] - ms[0]) * (blocks[s] - blocks[0]) / (blocks[100] - blocks[0])
+    print(f"| {name} | " + " | ".join(f"{ms[s]:.1f}, {blocks[s]:g} blocks ({100 * (ms[s] / line(s) - 1):+.0f} %)" for s in shares) + " |", flush=True)
 
 
 def main():
