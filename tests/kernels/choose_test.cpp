@@ -195,7 +195,7 @@ TEST_CASE("elements of dims of unknown sizes are read where they are written, wi
     const codegen::lowered_node lowered =
         codegen::lower({c.g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&c.device));
     const std::string source = lowered.kernels.at(0).source.str();
-    const std::string own = source.substr(source.find("dnnopt_kernel(DNNOPT_PARAMETERS)"));
+    const std::string own = source.substr(source.find("dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS)"));
     INFO(own);
     CHECK(own.find("dnnopt_floor") == std::string::npos);
     return std::count(own.begin(), own.end(), '/') + std::count(own.begin(), own.end(), '%');

@@ -219,9 +219,10 @@ std::string page_of_frames() {
   std::string page =
       "# Parameters of frames\n\n"
       "A frame is a hand-written kernel. It reads the macros below, which a table of its family lists (such as\n"
-      "`frames/rows/parameters.hpp`), and what every frame is given: its arguments (`DNNOPT_PARAMETERS`,\n"
-      "`DNNOPT_ARGUMENTS`), `DNNOPT_EPILOGUE`, and what the prelude reads. The site gives extents, attributes and\n"
-      "pieces of source; a chooser settles sizes, and a tuner those that are tuned ([kernels.md](kernels.md)). This\n"
+      "`frames/rows/parameters.hpp`), and what every frame is given: its arguments (`DNNOPT_PARAMETERS` of functions,\n"
+      "`DNNOPT_KERNEL_PARAMETERS`, `DNNOPT_ARGUMENTS`), `DNNOPT_EPILOGUE`, and what the prelude reads. The site gives\n"
+      "extents, attributes and pieces of source; a chooser settles sizes, and a tuner those that are tuned\n"
+      "([kernels.md](kernels.md)). This\n"
       "page is written by\n"
       "`DNNOPT_WRITE_PAGES=1 bin/dnnopt_kernels_tests \"the page of frames*\"`, and the same test holds it current.\n";
   for (const kernel_frame* frame : codegen::all_frames) {

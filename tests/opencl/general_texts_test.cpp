@@ -32,8 +32,10 @@ codegen::kernel_plan plan_of(const std::string& statement, const std::string& be
   codegen::kernel_plan plan;
   plan.source = std::string(kernels::prelude) +
                 "#define DNNOPT_PARAMETERS __global const float* b0, __global float* b1\n"
+                "#define DNNOPT_KERNEL_PARAMETERS __global const float* restrict b0, __global float* restrict b1\n"
                 "#define DNNOPT_ARGUMENTS b0, b1\n" +
-                before + "__kernel " + attribute + "void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  " + statement + "\n}\n";
+                before + "__kernel " + attribute + "void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {\n  " + statement +
+                "\n}\n";
   return plan;
 }
 
@@ -80,8 +82,10 @@ TEST_CASE("texts that differ in numbers alone become one, with an argument for e
   CHECK(kernel_of(texts[0]) ==
         "#define DNNOPT_PARAMETERS __global const float* b0, __global float* b1, const int dnnopt_number_0, "
         "const int dnnopt_number_1\n"
+        "#define DNNOPT_KERNEL_PARAMETERS __global const float* restrict b0, __global float* restrict b1, "
+        "const int dnnopt_number_0, const int dnnopt_number_1\n"
         "#define DNNOPT_ARGUMENTS b0, b1, dnnopt_number_0, dnnopt_number_1\n"
-        "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n"
+        "__kernel void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {\n"
         "  if (i < dnnopt_number_0) b1[i % dnnopt_number_0 + 7] = b0[i / dnnopt_number_1] * 1e-12f + 2.5f;\n}\n");
 }
 

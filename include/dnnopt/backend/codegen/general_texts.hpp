@@ -47,8 +47,9 @@ struct text_around_numbers {
   }
 };
 
-inline constexpr std::string_view parameters_define = "#define DNNOPT_PARAMETERS ";
-inline constexpr std::string_view arguments_define = "#define DNNOPT_ARGUMENTS ";
+/// The definitions that every kernel has: the parameters of functions, those of the kernel, and the arguments.
+inline constexpr std::array<std::string_view, 3> lists = {
+    "#define DNNOPT_PARAMETERS ", "#define DNNOPT_KERNEL_PARAMETERS ", "#define DNNOPT_ARGUMENTS "};
 
 [[nodiscard]] inline bool continues_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
@@ -106,19 +107,19 @@ inline constexpr std::string_view arguments_define = "#define DNNOPT_ARGUMENTS "
 
 /// `body`, what follows the prelude of a kernel's text, cut at the numbers that may be arguments; nothing where it has
 /// a directive but the definitions that every kernel has, or a place for constants alone. The kernel and its functions
-/// take DNNOPT_PARAMETERS and hand on DNNOPT_ARGUMENTS.
+/// take DNNOPT_KERNEL_PARAMETERS and DNNOPT_PARAMETERS, and hand on DNNOPT_ARGUMENTS.
 [[nodiscard]] inline std::optional<text_around_numbers> cut_at_numbers(std::string_view body) {
   text_around_numbers result;
-  bool defined[2] = {false, false};
+  std::array<bool, lists.size()> defined{};
   while (!body.empty()) {
     const std::size_t end = std::min(body.find('\n'), body.size() - 1) + 1;
     std::string_view line = body.substr(0, end);
     body.remove_prefix(end);
     if (line.starts_with('#')) {
-      defined[0] = defined[0] || line.starts_with(parameters_define);
-      defined[1] = defined[1] || line.starts_with(arguments_define);
-      if (!line.starts_with(parameters_define) && !line.starts_with(arguments_define) &&
-          !line.starts_with("#define dnnopt_kernel "))
+      const auto list = std::ranges::find_if(lists, [&](std::string_view define) { return line.starts_with(define); });
+      if (list != lists.end())
+        defined[static_cast<std::size_t>(list - lists.begin())] = true;
+      else if (!line.starts_with("#define dnnopt_kernel "))
         return std::nullopt;
       result.add(line);
       continue;
@@ -140,18 +141,15 @@ inline constexpr std::string_view arguments_define = "#define DNNOPT_ARGUMENTS "
         result.add(word);
     }
   }
-  if (!defined[0] || !defined[1]) return std::nullopt;
+  if (std::ranges::find(defined, false) != defined.end()) return std::nullopt;
   return result;
 }
 
-/// `text` with `parameters` and `arguments` at the ends of the two definitions.
+/// `text` with `parameters` at the ends of the two lists of parameters, and `arguments` at that of arguments.
 [[nodiscard]] inline std::string with_arguments(std::string text, const std::string& parameters,
                                                 const std::string& arguments) {
-  for (const auto& [define, more] :
-       {std::pair(parameters_define, &parameters), std::pair(arguments_define, &arguments)}) {
-    const std::size_t at = text.find(define);
-    text.insert(text.find('\n', at), *more);
-  }
+  for (const std::string_view define : lists)
+    text.insert(text.find('\n', text.find(define)), define == lists.back() ? arguments : parameters);
   return text;
 }
 

@@ -601,13 +601,20 @@ class kernel_builder {
                                                           value_id out, bool places_alone = false);
 
   /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
-  /// DNNOPT_PARAMETERS as its parameter list; the prelude comes first.
+  /// DNNOPT_KERNEL_PARAMETERS as its parameter list; the prelude comes first. Of those, what is read alone is declared
+  /// `restrict`, which says already that no store changes it. Functions take the same pointers without it: the promise
+  /// holds for all that is inlined into the kernel, and promises of inlined functions, or of what is written, are what
+  /// compilers get wrong (Intel's, docs/measurements/random_models.md).
+  ///
   /// The kernel that the body calls dnnopt_kernel is named after `version`, for profiles and logs.
   [[nodiscard]] kernel_plan finish(std::string_view prelude, std::string_view body, std::string_view version) {
     std::string parameters;
+    std::string kernel_parameters;
     std::string arguments;
-    const auto append = [&](const std::string& declaration, const std::string& name) {
-      parameters += (parameters.empty() ? "" : ", ") + declaration + " " + name;
+    const auto append = [&](const std::string& declaration, std::string_view qualifier, const std::string& name) {
+      const std::string between = parameters.empty() ? "" : ", ";
+      parameters.append(between).append(declaration).append(" ").append(name);
+      kernel_parameters.append(between).append(declaration).append(qualifier).append(" ").append(name);
       arguments += (arguments.empty() ? "" : ", ") + name;
     };
     kernel_plan plan;
@@ -619,16 +626,16 @@ class kernel_builder {
       if (pointers_[i].object != memory_object::buffer) {
         append(std::string(pointers_[i].written ? "__write_only " : "__read_only ") +
                    std::string(image_type(pointers_[i].object)),
-               "b" + std::to_string(i));
+               "", "b" + std::to_string(i));
         continue;
       }
       append(std::string(pointers_[i].written ? "__global " : "__global const ") +
-                 std::string(c_type_of(pointers_[i].type).storage) + (shared ? "*" : "* restrict"),
-             "b" + std::to_string(i));
+                 std::string(c_type_of(pointers_[i].type).storage) + "*",
+             shared || pointers_[i].written ? "" : " restrict", "b" + std::to_string(i));
     }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const bool is_long = !fits_int(context_of_parameter(i).range());
-      append(is_long ? "const long" : "const int", "p" + std::to_string(i));
+      append(is_long ? "const long" : "const int", "", "p" + std::to_string(i));
       plan.parameters.push_back(parameters_[i]);
       plan.parameter_is_long.push_back(is_long);
       plan.parameter_symbols.push_back(*context_of_parameter(i).as_symbol());
@@ -636,8 +643,9 @@ class kernel_builder {
     bool doubles = false;
     for (const auto& p : pointers_) doubles = doubles || p.type == dtype::float64;
     plan.source = std::string(doubles ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + std::string(prelude) +
-                  "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" +
-                  functions_ + "#define dnnopt_kernel dnnopt_" + std::string(version) + "\n" + std::string(body);
+                  "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_KERNEL_PARAMETERS " +
+                  kernel_parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" + functions_ +
+                  "#define dnnopt_kernel dnnopt_" + std::string(version) + "\n" + std::string(body);
     plan.version = version;
     plan.entry = "dnnopt_" + plan.version;
     plan.pointers = pointers_;
@@ -659,7 +667,7 @@ class kernel_builder {
     const std::string declared = fits_int(i.range()) ? "int i = (int)" : "long i = ";
     accesses_.ran_once(i);
     kernel_plan plan = finish(prelude,
-                              "__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " + declared +
+                              "__kernel void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {\n  const " + declared +
                                   "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" +
                                   std::string(statements) + "}\n",
                               version);

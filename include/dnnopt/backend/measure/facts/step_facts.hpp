@@ -103,7 +103,8 @@ namespace detail {
 
 /// Around matrix_steps.cl: operands and result in memory of their own, rows or columns one after the other.
 inline constexpr std::string_view tile_probe = R"CLC(
-#define DNNOPT_PARAMETERS __global const half* restrict b0, __global const half* restrict b1, __global float* restrict b2
+#define DNNOPT_PARAMETERS __global const half* b0, __global const half* b1, __global float* b2
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2
 #define DNNOPT_A_INNER_FIRST (1 - DNNOPT_ACROSS)
 #define DNNOPT_B_INNER_FIRST DNNOPT_ACROSS

@@ -10,7 +10,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: heads one after the other, no mask.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global const float* restrict b2, __global float* restrict b3, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global const float* b2, __global float* b3, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0, p1
 #define DNNOPT_QUERY_COUNT p0
 #define DNNOPT_KEY_COUNT p1
@@ -29,7 +30,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int i, con
 
 #define DNNOPT_OWN ((DNNOPT_VALUE_SIZE + DNNOPT_GROUP - 1) / DNNOPT_GROUP)
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local float query[DNNOPT_SIZE];
   __local float weights[DNNOPT_GROUP];
   __local float shared[DNNOPT_GROUP];

@@ -13,7 +13,8 @@ R"CLC(
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: heads one after the other, no mask.
 #define dnnopt_exp_float exp
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global const float* restrict b2, __global float* restrict b3, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global const float* b2, __global float* b3, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0, p1
 #define DNNOPT_QUERY_COUNT p0
 #define DNNOPT_KEY_COUNT p1
@@ -43,7 +44,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int i, con
 #define DNNOPT_HALF_ROWS (DNNOPT_ROWS / 2)
 #define DNNOPT_UNROLLED(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int z = (int)get_global_id(1);
   const int first = (int)get_global_id(0) * DNNOPT_QUERIES;
   const int queries = min(DNNOPT_QUERIES, (int)(DNNOPT_QUERY_COUNT)-first);

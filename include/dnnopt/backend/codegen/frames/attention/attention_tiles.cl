@@ -16,7 +16,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: heads one after the other, no mask.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global const float* restrict b2, __global float* restrict b3, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global const float* b2, __global float* b3, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0, p1
 #define DNNOPT_QUERY_COUNT p0
 #define DNNOPT_KEY_COUNT p1
@@ -127,7 +128,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int i, con
 #define DNNOPT_VALUE_PART(t) DNNOPT_VALUE_PLACE(item + (t) * DNNOPT_TEAM)
 #define DNNOPT_IS_PART(t, parts) ((parts) % DNNOPT_TEAM == 0 || item + (t) * DNNOPT_TEAM < (parts))
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local float4 query[DNNOPT_SIZE * DNNOPT_ROW_PITCH];
   // Keys, then values of a team's block.
   __local float4 blocks[DNNOPT_SPLITS * DNNOPT_BLOCK];

@@ -12,7 +12,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: codes of four bits with a scale for each column.
-#define DNNOPT_PARAMETERS __global const uint* restrict b0, __global const float* restrict b1, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const uint* b0, __global const float* b1, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, p0, p1
 #define DNNOPT_N p0
 #define DNNOPT_VECTOR 16

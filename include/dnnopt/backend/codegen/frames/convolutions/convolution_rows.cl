@@ -9,7 +9,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: depthwise, 3x3, padding of one.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global float* restrict b2, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global float* b2, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1
 #define DNNOPT_M 1
 #define DNNOPT_C 1
@@ -48,7 +49,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_TOTALS 0
 #endif
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int z = (int)get_global_id(2);
   const int m = (int)get_global_id(1);
   const int row_begin = (int)get_global_id(0) * DNNOPT_ROWS;

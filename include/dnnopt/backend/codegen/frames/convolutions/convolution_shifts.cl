@@ -16,7 +16,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: 3 x 3, padding of one, weights of one panel.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global float* restrict b2, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global float* b2, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1
 #define DNNOPT_M 8
 #define DNNOPT_C 4
@@ -205,7 +206,7 @@ static inline void dnnopt_take_windows(DNNOPT_PARAMETERS, const int z, const int
 }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int z = (int)get_global_id(2);
   const int m_begin = (int)get_global_id(1) * DNNOPT_BLOCK_ROWS;
   const int n_begin = (int)get_global_id(0) * DNNOPT_SPAN;

@@ -12,7 +12,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: rows of DNNOPT_COLUMNS positions, windows of three without padding, stride 1.
-#define DNNOPT_PARAMETERS __global const float4* restrict b0, __global const float4* restrict b1, __global float4* restrict b2, const int p0, const int p1, const int p2
+#define DNNOPT_PARAMETERS __global const float4* b0, __global const float4* b1, __global float4* b2, const int p0, const int p1, const int p2
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
 #define DNNOPT_QUARTERS p0
 #define DNNOPT_COLUMNS p1
@@ -25,7 +26,7 @@ static inline float4 dnnopt_load4_w(DNNOPT_PARAMETERS, const int quarter, const 
 static inline void dnnopt_store4(DNNOPT_PARAMETERS, const int z, const int quarter, const int n, float4 four) { b2[(z * p0 + quarter) * p1 + n] = four; }
 #endif
 
-__kernel DNNOPT_GROUP void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel DNNOPT_GROUP void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int column = (int)get_global_id(0);
   const int row = (int)get_global_id(1);
   const int slice = (int)get_global_id(2);

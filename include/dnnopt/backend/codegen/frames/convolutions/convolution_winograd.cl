@@ -21,7 +21,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: padding of one, tiles of 4, weights of one panel.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global float* restrict b2, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global float* b2, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1
 #define DNNOPT_M 8
 #define DNNOPT_C 4
@@ -316,7 +317,7 @@ static inline void dnnopt_store_windows(DNNOPT_PARAMETERS, const int z, const in
 }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int z = (int)get_global_id(2);
   const int m_begin = (int)get_global_id(1) * DNNOPT_BLOCK_ROWS;
   const int m_end = min(m_begin + DNNOPT_BLOCK_ROWS, (int)(DNNOPT_M));

@@ -6,7 +6,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
-#define DNNOPT_PARAMETERS __global const uchar* restrict b0, __global const char* restrict b1, __global int* restrict b2, const int p0, const int p1, const int p2
+#define DNNOPT_PARAMETERS __global const uchar* b0, __global const char* b1, __global int* b2, const int p0, const int p1, const int p2
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
 #define DNNOPT_M p0
 #define DNNOPT_N p1

@@ -21,7 +21,7 @@ R"CLC(
 // Stand-alone.
 #include "dot_operands.cl"
 #endif
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int z = (int)get_global_id(2);
   const int step_rows = DNNOPT_STEP_ROWS;
   const int step_columns = DNNOPT_STEP_COLUMNS;

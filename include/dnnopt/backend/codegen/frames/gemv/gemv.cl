@@ -18,7 +18,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: codes of four bits with a scale for each column.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const uint* restrict b1, __global const float* restrict b2, __global float* restrict b3, const int p0, const int p1, const int p2
+#define DNNOPT_PARAMETERS __global const float* b0, __global const uint* b1, __global const float* b2, __global float* b3, const int p0, const int p1, const int p2
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0, p1, p2
 #define DNNOPT_M p0
 #define DNNOPT_N p1
@@ -104,7 +105,7 @@ static inline float dnnopt_real(const ushort bits) { return vload_half(0, (const
   _Pragma("unroll") for (int w = 0; w < DNNOPT_UNIT_WORDS; ++w) words[w] = b[((k) / DNNOPT_OF_WORD + w) * DNNOPT_LANES]
 #endif
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local float4 held[DNNOPT_ROWS * DNNOPT_CHUNK / 4 > DNNOPT_ROWS_AT_ONCE * DNNOPT_ITEMS ? DNNOPT_ROWS * DNNOPT_CHUNK / 4 : DNNOPT_ROWS_AT_ONCE * DNNOPT_ITEMS];
   __local float* rows = (__local float*)held;
   const int item = (int)get_local_id(0);

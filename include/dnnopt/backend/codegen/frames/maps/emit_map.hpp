@@ -86,7 +86,7 @@ inline constexpr std::size_t most_outputs = 32;
         several ? b.finish(kernels::prelude,
                            "__kernel __attribute__((reqd_work_group_size(" + std::to_string(group) +
                                ", 1, 1))) void "
-                               "dnnopt_kernel(DNNOPT_PARAMETERS) {\n"
+                               "dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {\n"
                                "  _Pragma(\"unroll\") for (int part = 0; part < 4; ++part) {\n"
                                "    const int i = ((int)get_group_id(0) * 4 + part) * " +
                                std::to_string(group) + " + (int)get_local_id(0);\n" +

@@ -36,7 +36,7 @@ namespace dnnopt::codegen {
   kernel_plan plan =
       b.finish(kernels::prelude,
                "__kernel __attribute__((reqd_work_group_size(" + group +
-                   ", 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {\n  const " +
+                   ", 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {\n  const " +
                    (fits_int(row.range()) ? "int i = (int)" : "long i = ") +
                    "get_global_id(0);\n  if (i >= " + index_source(rows) + ") return;\n" + statements + "}\n",
                "map_rows");

@@ -80,7 +80,7 @@ namespace dnnopt::codegen {
   kernel_plan plan = b.finish(
       kernels::prelude,
       "__kernel __attribute__((reqd_work_group_size(" + std::to_string(group) +
-          ", 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {\n" + locals +
+          ", 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {\n" + locals +
           "  const int column = (int)get_local_id(0) % " + side + ";\n  const int first = (int)get_local_id(0) / " +
           side + ";\n  const int along_tile = (int)get_group_id(0) % " + index_source(tiles_along) +
           ";\n  const int across_tile = (int)get_group_id(0) / " + index_source(tiles_along) + " % " +

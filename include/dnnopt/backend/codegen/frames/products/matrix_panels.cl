@@ -18,7 +18,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global float* restrict b2, const int p0, const int p1, const int p2
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global float* b2, const int p0, const int p1, const int p2
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
 #define DNNOPT_M p0
 #define DNNOPT_N p1
@@ -423,7 +424,7 @@ static inline void dnnopt_take_windows(DNNOPT_PARAMETERS, const int z, const int
 }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int z = (int)get_global_id(2);
   const int step_rows = DNNOPT_STEP_ROWS;
   const int step_columns = DNNOPT_STEP_COLUMNS;

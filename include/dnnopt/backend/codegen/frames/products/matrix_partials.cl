@@ -8,7 +8,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: sums kept as [split][m][n].
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global float* restrict b1, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global float* b1, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, p0, p1
 #define DNNOPT_Z 1
 #define DNNOPT_M p0
@@ -23,7 +24,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 
 #if DNNOPT_STORE_ALONG
-__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int first = (int)get_global_id(0);
   const int second = (int)get_global_id(1);
   const int z = (int)get_global_id(2);
@@ -47,7 +48,7 @@ __kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {
   dnnopt_store4(DNNOPT_ARGUMENTS, z, second, first, (float4)(sums[0], sums[1], sums[2], sums[3]));
 }
 #else
-__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int n = (int)get_global_id(0);
   const int m = (int)get_global_id(1);
   const int z = (int)get_global_id(2);

@@ -25,7 +25,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global float* restrict b2, const int p0, const int p1, const int p2
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global float* b2, const int p0, const int p1, const int p2
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
 #define DNNOPT_M p0
 #define DNNOPT_N p1
@@ -221,7 +222,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_TILE_BYTES (DNNOPT_TEAMS * (DNNOPT_A_VECTORS + DNNOPT_B_VECTORS) * (int)sizeof(DNNOPT_FACTOR4))
 #define DNNOPT_KEPT_BYTES (DNNOPT_TEAMS * DNNOPT_ITEMS * DNNOPT_ITEM_ROWS * 16)
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, DNNOPT_TEAMS))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP_COLUMNS, DNNOPT_GROUP_ROWS, DNNOPT_TEAMS))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
 #if DNNOPT_TEAMS > 1
   __local float4 memory[(DNNOPT_TILE_BYTES > DNNOPT_KEPT_BYTES ? DNNOPT_TILE_BYTES : DNNOPT_KEPT_BYTES) / 16];
   const int team = (int)get_local_id(2);

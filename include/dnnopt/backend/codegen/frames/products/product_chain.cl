@@ -12,7 +12,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices, 196 rows to sum over and 196 columns.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global const float* restrict b2, __global float* restrict b3
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global const float* b2, __global float* b3
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3
 #define DNNOPT_M 33
 #define DNNOPT_I 32
@@ -86,7 +87,7 @@ static inline void dnnopt_add_products(DNNOPT_FLOATS sum[DNNOPT_ROWS][DNNOPT_VEC
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local float small[DNNOPT_SMALL_ROWS * DNNOPT_PITCH];
   __local float rows[DNNOPT_ROWS * DNNOPT_BLOCK_INNER];
   __local float panels[DNNOPT_PITCH * DNNOPT_BLOCK_INNER];

@@ -11,7 +11,8 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: plain row-major matrices.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global const float* restrict b2, __global float* restrict b3
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global const float* b2, __global float* b3
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3
 #define DNNOPT_K 64
 #define DNNOPT_H 16
@@ -65,7 +66,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int n, flo
   }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local float x[DNNOPT_K];
   __local float hidden[DNNOPT_H];
 #if DNNOPT_GROUP > 1

@@ -5,7 +5,8 @@ R"CLC(
 // each of DNNOPT_COUNT numbers in [0, 1), as NumPy's legacy generator makes them of two draws.
 
 #ifndef DNNOPT_PARAMETERS
-#define DNNOPT_PARAMETERS __global ulong* restrict b0, const int p0
+#define DNNOPT_PARAMETERS __global ulong* b0, const int p0
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, p0
 #define DNNOPT_STREAM b0
 #define DNNOPT_COUNT p0
@@ -26,7 +27,7 @@ static inline uint dnnopt_tempered(uint y) {
   return y ^ (y >> 18);
 }
 
-__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   uint state[624];
   state[0] = (uint)DNNOPT_SEED;
   for (int i = 1; i < 624; ++i) state[i] = 1812433253u * (state[i - 1] ^ (state[i - 1] >> 30)) + (uint)i;

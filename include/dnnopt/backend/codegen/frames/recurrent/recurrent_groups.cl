@@ -15,7 +15,8 @@ R"CLC(
 #endif
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: one image, one direction, no biases.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global const float* restrict b2, __global float* restrict b3, const int p0
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global const float* b2, __global float* b3, const int p0
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0
 #define DNNOPT_STEPS p0
 #define DNNOPT_HIDDEN 8
@@ -67,7 +68,7 @@ static inline float dnnopt_from_state(DNNOPT_PARAMETERS, const int d, const int 
   return total;
 }
 
-__kernel void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int first = (int)get_local_id(0);
   const int group = (int)get_local_size(0);
   const int z = (int)get_group_id(1);

@@ -16,7 +16,8 @@ R"CLC(
 #endif
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: rows of a matrix.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global float* restrict b1, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global float* b1, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, p0, p1
 #define DNNOPT_ROWS p0
 #define DNNOPT_LENGTH p1
@@ -182,7 +183,7 @@ static inline float dnnopt_plus_square(float a, float x) { return fma(x, x, a); 
 static inline float dnnopt_take(float a, float x) { return DNNOPT_TAKE(a, x); }
 static inline float dnnopt_combine(float a, float x) { return DNNOPT_COMBINE(a, x); }
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP * DNNOPT_GROUP_ROWS, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local float shared_rows[DNNOPT_GROUP_ROWS * DNNOPT_GROUP];
   const int item = (int)get_local_id(0) % DNNOPT_GROUP;
   const int group_row = (int)get_local_id(0) / DNNOPT_GROUP;

@@ -13,7 +13,8 @@ R"CLC(
 #endif
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: rows of a matrix.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global float* restrict b1, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const float* b0, __global float* b1, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, p0, p1
 #define DNNOPT_ROWS p0
 #define DNNOPT_LENGTH p1
@@ -95,7 +96,7 @@ static inline float16 dnnopt_step16(float16 value) {
 #define DNNOPT_PLUS_DEVIATION(a, x) ((a) + ((x) - mean) * ((x) - mean))
 #define DNNOPT_PLUS_NORM_TERM(a, x) ((a) + DNNOPT_NORM_TERM(x))
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int row_begin = (int)get_global_id(0) * DNNOPT_ROWS_PER_ITEM;
   const int row_end = min(row_begin + DNNOPT_ROWS_PER_ITEM, (int)(DNNOPT_ROWS));
   const int length = DNNOPT_LENGTH;

@@ -13,7 +13,8 @@ R"CLC(
 #endif
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: boxes by their corners, without limits.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global uchar* restrict b2, __global int* restrict b3, __global int* restrict b4, const int p0
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global uchar* b2, __global int* b3, __global int* b4, const int p0
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, b4, p0
 #define DNNOPT_BOXES p0
 #define DNNOPT_CLASSES 1
@@ -55,7 +56,7 @@ static inline int dnnopt_overlaps(const float4 a, const float4 b, const float th
   return common / both > threshold;
 }
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_GROUP, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   const int lane = (int)get_local_id(0);
   const int pair = (int)get_group_id(0);
   const int z = pair / DNNOPT_CLASSES;

@@ -21,7 +21,8 @@ static inline float dnnopt_widened(float bits) {
   const uint stored = as_uint(bits);
   return vload_half(0, (const __private half*)&stored);
 }
-#define DNNOPT_PARAMETERS __global const half* restrict b0, __global const half* restrict b1, __global const half* restrict b2, __global float* restrict b3, const int p0, const int p1
+#define DNNOPT_PARAMETERS __global const half* b0, __global const half* b1, __global const half* b2, __global float* b3, const int p0, const int p1
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, b3, p0, p1
 #define DNNOPT_QUERY_COUNT p0
 #define DNNOPT_KEY_COUNT p1
@@ -105,7 +106,7 @@ static inline uint dnnopt_two_halves(float low, float high) {
 #define DNNOPT_BRING_VALUES(base, first) DNNOPT_LOAD_ROWS(value, base, DNNOPT_KEYS, DNNOPT_VALUE_LINE, DNNOPT_VALUE_SIZE, first, DNNOPT_KEY_COUNT)
 #endif
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local uint4 memory[DNNOPT_MEMORY_CHUNKS];
 #if DNNOPT_STEP_EXCHANGES
   __local uint4 exchange[DNNOPT_ITEMS * (1 + DNNOPT_MOST_STEPS)];

@@ -35,7 +35,8 @@ R"CLC(
 // Stand-alone: plain row-major matrices, their rows multiples of eight, and steps in plain OpenCL C.
 #include "step_plain.cl"
 #define dnnopt_within_half(value) clamp(value, -65504.0f, 65504.0f)
-#define DNNOPT_PARAMETERS __global const half* restrict b0, __global const half* restrict b1, __global float* restrict b2, const int p0, const int p1, const int p2
+#define DNNOPT_PARAMETERS __global const half* b0, __global const half* b1, __global float* b2, const int p0, const int p1, const int p2
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0, p1, p2
 #define DNNOPT_M p0
 #define DNNOPT_N p1
@@ -294,7 +295,7 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
   }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local uint4 memory[DNNOPT_MEMORY_CHUNKS] DNNOPT_ALIGNED;
 #if DNNOPT_STEP_EXCHANGES && !DNNOPT_FROM_TILES
   __local uint4 exchange[DNNOPT_ITEMS * (DNNOPT_ROW_STEPS + DNNOPT_COLUMN_STEPS)];

@@ -15,7 +15,8 @@ R"CLC(
 #endif
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: depthwise, 3x3, padding of one, 56 x 56.
-#define DNNOPT_PARAMETERS __global const float* restrict b0, __global const float* restrict b1, __global float* restrict b2, const int p0
+#define DNNOPT_PARAMETERS __global const float* b0, __global const float* b1, __global float* b2, const int p0
+#define DNNOPT_KERNEL_PARAMETERS DNNOPT_PARAMETERS
 #define DNNOPT_ARGUMENTS b0, b1, b2, p0
 #define DNNOPT_Z p0
 #define DNNOPT_M 1
@@ -89,7 +90,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_PADDING 0.0f
 #endif
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   // The last vectors begin at the last lane at most, as far right as a window reaches.
   __local float staged[DNNOPT_STAGED + DNNOPT_LANES + DNNOPT_BESIDE];
   __local float result[DNNOPT_RESULTS + DNNOPT_LANES];
