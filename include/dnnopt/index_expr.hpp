@@ -201,6 +201,16 @@ class index_expr {
 [[nodiscard]] index_expr substitute(const index_expr& e,
                                     const std::function<index_expr(const index_expr& symbol)>& replacement);
 
+/// `e` with every atom a that sums and products of it are made of (a symbol, a quotient, a remainder, a minimum or a
+/// maximum) replaced by `replacement(a)`, an index_expr of any one context, simplified anew. An atom for which that is
+/// nothing is replaced within; a symbol must have a replacement. Shared parts are replaced once.
+/// Errors: division_by_zero where a divisor becomes 0.
+[[nodiscard]] index_expr substitute_atoms(
+    const index_expr& e, const std::function<std::optional<index_expr>(const index_expr& atom)>& replacement);
+
+/// Whether `e` has a value for all values of its symbols: each divisor in it is above 0 by its range.
+[[nodiscard]] bool always_has_value(const index_expr& e);
+
 /// Owns symbols and the nodes of expressions over them. Not copyable. Several threads may make and evaluate expressions
 /// at once, as sessions of one model do while they are compiled.
 class expr_context {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <dnnopt/detail/index_expr_numbers.hpp>
 #include <dnnopt/error.hpp>
@@ -156,6 +157,52 @@ DNNOPT_BODY index_expr substitute(const index_expr& e,
                                   const std::function<index_expr(const index_expr& symbol)>& replacement) {
   detail::known_replacements known;
   return detail::substitute_node(e.node(), e.is_constant() ? e.constant() : 0, replacement, known);
+}
+
+namespace detail {
+
+using atom_replacement = std::function<std::optional<index_expr>(const index_expr& atom)>;
+
+inline index_expr substitute_atoms_of(const expr_node* node, std::int64_t constant, const atom_replacement& replacement,
+                                      known_replacements& known) {
+  const index_expr e = index_expr::from_node(node, constant);
+  if (node == nullptr) return e;
+  if (const auto found = known.find(node); found != known.end()) return found->second;
+  std::optional<index_expr> made;
+  if (node->op != expr_op::constant && node->op != expr_op::sum && node->op != expr_op::product) made = replacement(e);
+  if (!made)
+    made = rebuilt(
+        e, [](const index_expr& symbol) { return symbol; },
+        [&](const expr_node* operand, std::int64_t number) {
+          return substitute_atoms_of(operand, number, replacement, known);
+        });
+  known.emplace(node, *made);
+  return *made;
+}
+
+inline bool has_value_always(const expr_node* node, std::unordered_set<const expr_node*>& seen) {
+  if (node == nullptr || !seen.insert(node).second) return true;
+  if ((node->op == expr_op::floordiv || node->op == expr_op::mod) &&
+      index_expr::from_node(node->right, node->right_constant).range().low <= 0)
+    return false;
+  for (const linear_term& t : node->terms)
+    if (!has_value_always(t.atom, seen)) return false;
+  for (const expr_node* f : node->factors)
+    if (!has_value_always(f, seen)) return false;
+  return has_value_always(node->left, seen) && has_value_always(node->right, seen);
+}
+
+}  // namespace detail
+
+DNNOPT_BODY index_expr substitute_atoms(
+    const index_expr& e, const std::function<std::optional<index_expr>(const index_expr& atom)>& replacement) {
+  detail::known_replacements known;
+  return detail::substitute_atoms_of(e.node(), e.is_constant() ? e.constant() : 0, replacement, known);
+}
+
+DNNOPT_BODY bool always_has_value(const index_expr& e) {
+  std::unordered_set<const detail::expr_node*> seen;
+  return detail::has_value_always(e.node(), seen);
 }
 
 }  // namespace dnnopt

@@ -100,9 +100,18 @@ class kernel_builder {
   }
   /// A fresh variable name.
   [[nodiscard]] std::string fresh(std::string_view prefix) { return std::string(prefix) + std::to_string(counter_++); }
-  /// An expression over the graph's symbols in the kernel's own symbols; each symbol becomes an integer argument.
+  /// An expression over the graph's symbols in the kernel's own symbols. Each symbol becomes an integer argument, and
+  /// so does each quotient, remainder, minimum and maximum of them: a run evaluates it once, a kernel would for each of
+  /// its work-items. Those that may divide by 0 stay expressions, for a launch need not come to them. Where the bounds
+  /// of the whole follow from how its parts depend on each other (x - min(x, y) is not negative), it is one argument.
   [[nodiscard]] index_expr translate(const index_expr& e) {
-    return substitute(e, [this](const index_expr& symbol) { return parameter(symbol); });
+    const index_expr made = substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
+      if (!atom.as_symbol() && !always_has_value(atom)) return std::nullopt;
+      return parameter(atom);
+    });
+    const expr_range bounds = bounds_of(e);
+    const bool looser = made.range().low < bounds.low || made.range().high > bounds.high;
+    return looser && always_has_value(e) ? parameter(e) : made;
   }
   /// The other way round: an expression over the kernel's arguments in the graph's symbols. Precondition: it names no
   /// index.
@@ -522,10 +531,13 @@ class kernel_builder {
   void define(std::string_view name, std::int64_t value) { define(name, std::to_string(value)); }
   /// The same with an index expression; it may name the kernel's parameters, which the place of use must have in scope.
   /// Frames count in int; what only its symbols' ranges make wide is narrowed, for the executor refuses dims beyond
-  /// int.
+  /// int. What names parameters alone and takes more than sums and products of them is a parameter itself.
   void define(std::string_view name, const index_expr& value) {
+    index_expr own = value;
+    if (division_count(value) > 0 && named_outside(value, {}))
+      if (const index_expr outer = translate_back(value); always_has_value(outer)) own = parameter(outer);
     // An int may come of long terms (a quotient), so a range that fits does not make the source an int.
-    define(name, value.is_constant() ? index_source(value) : "(int)(" + index_source(value) + ")");
+    define(name, own.is_constant() ? index_source(own) : "(int)(" + index_source(own) + ")");
   }
   /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name
   /// of the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().
@@ -755,13 +767,22 @@ class kernel_builder {
 
   index_expr context_of_parameter(std::size_t i) { return context_->symbol("p" + std::to_string(i)); }
 
+  /// The range of an expression over the graph's symbols, of which a run refuses what is above `largest_dim`.
+  [[nodiscard]] expr_range bounds_of(const index_expr& outer) {
+    return substitute(outer,
+                      [this](const index_expr& symbol) {
+                        expr_range own = symbol.range();
+                        if (own.high >= unbounded) own.high = largest_dim;
+                        return context_->symbol("outer_" + std::to_string(*symbol.as_symbol()), own);
+                      })
+        .range();
+  }
+
   index_expr parameter(const index_expr& outer) {
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (parameters_[i] == outer) return context_of_parameter(i);
     parameters_.push_back(outer);
-    expr_range range = outer.range();
-    if (range.high >= unbounded) range.high = largest_dim;
-    return context_->symbol("p" + std::to_string(parameters_.size() - 1), range);
+    return context_->symbol("p" + std::to_string(parameters_.size() - 1), bounds_of(outer));
   }
 
   static std::string arguments_of(std::span<const std::string> names) {
