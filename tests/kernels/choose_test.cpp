@@ -230,6 +230,19 @@ TEST_CASE("interpolation goes along rows where they are long and many") {
   CHECK(c.told(out, "map_rows") == (width == 64 ? "map_rows group=8" : "rows are shorter than a vector"));
 }
 
+TEST_CASE("rows of symbolic extents are as long as all operands share them") {
+  chooser c;
+  const index_expr h = c.symbol("h");
+  const index_expr w = c.symbol("w");
+  const value_id x = c.input({1, 64, h, w});
+  value_id out = c.add("Mul", {x, c.input({1, 64, 1, 1})});
+  SECTION("planes") { CHECK(c.told(out, "map_rows") == "map_rows group=8 axis=2"); }
+  SECTION("lines") {
+    out = c.add("Add", {out, c.input({h, 1})});
+    CHECK(c.told(out, "map_rows") == "map_rows group=8 axis=3");
+  }
+}
+
 TEST_CASE("selections keep memory for all that may be chosen, and say where that has no bound") {
   chooser c;
   SECTION("Compress: conditions beyond the slices are a guard that symbols may not settle") {

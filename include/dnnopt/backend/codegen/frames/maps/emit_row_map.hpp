@@ -1,4 +1,5 @@
-// Owns the kernel of element expressions that interpolate, on processors: a work-item goes along a row of the output.
+// Owns the kernel of element expressions on processors in which a work-item goes along a row of the output, which is
+// the last axis of what interpolates, and as many as all operands share where a run tells the extents.
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_EMIT_ROW_MAP_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_MAPS_EMIT_ROW_MAP_HPP
 
@@ -12,7 +13,8 @@
 
 namespace dnnopt::codegen {
 
-/// The kernel in which a work-item goes along a row of the output. Errors: unsupported where a member has no element
+/// The kernel in which a work-item goes along a row of the output: its elements from `axis` on, the last where that is
+/// not chosen. Errors: unsupported where a member has no element
 /// expression.
 [[nodiscard]] inline lowered_node emit_row_map(const lowering_site& site, const choice& chosen) {
   lowered_node result;
@@ -20,14 +22,18 @@ namespace dnnopt::codegen {
   const value_id out = site.block.outputs.front();
   const shape dims = b.dims(out);
   if (element_count(dims) == index_expr(0)) return result;
-  const index_expr extent = dims.back();
-  const index_expr rows = element_count(shape(dims.begin(), dims.end() - 1));
+  const auto axis = dims.begin() + static_cast<std::ptrdiff_t>(
+                                       chosen.find("axis").value_or(static_cast<std::int64_t>(dims.size()) - 1));
+  const shape outer(dims.begin(), axis);
+  const shape inner(axis, dims.end());
+  const index_expr extent = element_count(inner);
+  const index_expr rows = element_count(outer);
   const index_expr row = b.index("i", rows);
   b.begin();
   const index_expr x = b.open_loop("x", extent);
   const index_expr offset = row * extent + x;
-  std::vector<index_expr> at = b.index_at(shape(dims.begin(), dims.end() - 1), row);
-  at.push_back(x);
+  std::vector<index_expr> at = b.index_at(outer, row);
+  for (const index_expr& i : b.index_at(inner, x)) at.push_back(i);
   const std::string element = b.emit(out, at);
   b.store(out, offset, element);
   b.close();

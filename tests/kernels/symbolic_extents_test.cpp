@@ -1,0 +1,125 @@
+// Kernels whose extents a run tells: sizes of sizes come as arguments, an element's own place is not divided for, and
+// element-wise operators with operands of fewer axes go along rows.
+#include "block_fixture.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+using namespace dnnopt;
+using namespace dnnopt::testing;
+
+namespace {
+
+struct symbolic_blocks : blocks {
+  /// An input whose dims are `dims`, of which a run has `held`.
+  value_id input_of(const shape& dims, dim_list held) {
+    for (std::size_t k = 0; k < held.size(); ++k)
+      if (const auto symbol = dims[k].as_symbol()) symbols.bind(*symbol, held[k]);
+    inputs.push_back(random_tensor(dtype::float32, std::move(held), ++seed));
+    return g.add_input("x" + std::to_string(inputs.size()), dtype::float32, dims);
+  }
+  index_expr symbol(std::string_view name) { return g.expressions().symbol(name, {1, 4096}); }
+
+  /// The one kernel of the one block.
+  codegen::kernel_plan plan(device_form form) {
+    REQUIRE(g.blocks().size() == 1);
+    const fused_block& block = g.blocks()[0];
+    const device_info facts = info(form);
+    codegen::lowered_node lowered =
+        codegen::lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts));
+    REQUIRE(lowered.kernels.size() == 1);
+    return lowered.kernels[0];
+  }
+};
+
+/// The text of a kernel behind the prelude.
+std::string own_text(const codegen::kernel_plan& plan) {
+  const std::string text = plan.source.str();
+  return text.substr(text.find("#define DNNOPT_PARAMETERS"));
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(symbolic_blocks, "a gate of planes with symbolic sides is applied along planes") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  // A side of 1 is what the operand's own 1 must not be taken for.
+  const auto [height, width] = GENERATE(std::pair{5, 7}, std::pair{1, 9}, std::pair{6, 1}, std::pair{1, 1});
+  const index_expr h = symbol("height");
+  const index_expr w = symbol("width");
+  const index_expr n = symbol("batch");
+  const value_id x = input_of({n, 64, h, w}, {2, 64, height, width});
+  const value_id gate = input_of({n, 64, 1, 1}, {2, 64, 1, 1});
+  const value_id bias = input_of({64, 1, 1}, {64, 1, 1});
+  g.add_output(add("Add", {add("Mul", {x, gate}), bias}));
+  check(form, {form == device_form::vectors ? "map_rows" : "map"});
+  if (form == device_form::vectors) {
+    // One loop over the whole plane, whose index is not divided: what is, depends on the row alone.
+    const std::string text = own_text(plan(form));
+    CHECK(text.find("for (int x0 = 0;") != std::string::npos);
+    CHECK(text.find("(uint)x0") == std::string::npos);
+    CHECK(text.find("dnnopt_floor") == std::string::npos);
+  }
+}
+
+TEST_CASE_METHOD(symbolic_blocks, "operands that share some of the last axes are read along those") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  const auto [height, width] = GENERATE(std::pair{5, 7}, std::pair{1, 9}, std::pair{6, 1});
+  const index_expr h = symbol("height");
+  const index_expr w = symbol("width");
+  const value_id x = input_of({64, h, w}, {64, height, width});
+  const value_id line = input_of({w}, {width});
+  const value_id column = input_of({h, 1}, {height, 1});
+  const bool columns = GENERATE(false, true);
+  value_id y = add("Mul", {x, line});
+  if (columns) y = add("Add", {y, column});
+  g.add_output(y);
+  check(form, {form == device_form::vectors ? "map_rows" : "map"});
+}
+
+TEST_CASE_METHOD(symbolic_blocks, "rows along which operands differ stay single elements") {
+  const index_expr h = symbol("height");
+  const index_expr w = symbol("width");
+  SECTION("too few rows are certain") {
+    const value_id x = input_of({h, w}, {6, 5});
+    g.add_output(add("Mul", {x, input_of({h, 1}, {6, 1})}));
+  }
+  SECTION("the last axis may be broadcast, which a run tells") {
+    const value_id x = input_of({64, h, w}, {64, 6, 1});
+    g.add_output(add("Mul", {x, input_of({64, h, symbol("other")}, {64, 6, 4})}));
+  }
+  check(device_form::vectors, {"map"});
+}
+
+TEST_CASE_METHOD(symbolic_blocks, "an element finds operands of its own shape without division") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  const shape dims{symbol("batch"), 3, symbol("height"), symbol("width")};
+  const value_id x = input_of(dims, {2, 3, 5, 7});
+  const value_id y = input_of(dims, {2, 3, 5, 7});
+  g.add_output(add("Relu", {add("Add", {x, y})}));
+  check(form, {"map"});
+  const std::string text = own_text(plan(form));
+  CHECK(text.find("b0[i]") != std::string::npos);
+  CHECK(text.find("b1[i]") != std::string::npos);
+  CHECK(text.find(" / ") == std::string::npos);
+}
+
+TEST_CASE_METHOD(symbolic_blocks, "sizes of sizes are arguments of the kernel") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  const index_expr h = symbol("height");
+  const index_expr w = symbol("width");
+  const value_id x = input_of({1, 8, h, w}, {1, 8, 13, 9});
+  attribute_map attributes;
+  attributes.set("kernel_shape", std::vector<std::int64_t>{2, 2});
+  attributes.set("strides", std::vector<std::int64_t>{2, 2});
+  g.add_output(add("MaxPool", {x}, attributes));
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  const codegen::kernel_plan made = plan(form);
+  const auto is_argument = [&](const index_expr& e) {
+    return std::find(made.parameters.begin(), made.parameters.end(), e) != made.parameters.end();
+  };
+  CHECK(is_argument(floordiv(h, 2)));
+  CHECK(is_argument(floordiv(w, 2)));
+  check(form, {made.version});
+}
