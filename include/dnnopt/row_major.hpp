@@ -48,6 +48,8 @@ namespace detail {
 /// in x mod w + w * ((x floordiv w) mod h), which is x mod (w * h). Where `index` is that of an offset, the result is
 /// that offset, and costs no division. Precondition: `index` has as many entries as `dims`. O(rank) expressions.
 [[nodiscard]] inline index_expr row_major_offset(std::span<const index_expr> dims, std::span<const index_expr> index) {
+  // Where all sizes are known, sums do the same.
+  const bool joins = !is_static(shape(dims.begin(), dims.end()));
   index_expr offset = 0;
   index_expr stride = 1;
   // The dims taken in last, of which the offset is one number: that, their elements, and the stride of the innermost.
@@ -56,10 +58,7 @@ namespace detail {
   index_expr below = 1;
   for (std::size_t k = dims.size(); k-- > 0;) {
     if (dims[k] == index_expr(1)) continue;
-    // Where all sizes are known, sums do the same.
-    const auto joined = is_static(shape(dims.begin(), dims.end()))
-                            ? std::nullopt
-                            : detail::joined_digits(run, extent, index[k], dims[k]);
+    const auto joined = joins ? detail::joined_digits(run, extent, index[k], dims[k]) : std::nullopt;
     if (joined) {
       run = *joined;
       extent *= dims[k];

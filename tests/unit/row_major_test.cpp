@@ -31,14 +31,18 @@ std::vector<index_expr> index_in(const shape& d, const index_expr& offset) {
   return index;
 }
 
+/// An offset, and dims of unknown sizes.
+struct symbolic_dims {
+  expr_context context;
+  index_expr i = context.symbol("i", {0, (std::int64_t{1} << 31) - 1});
+  index_expr n = context.symbol("n");
+  index_expr h = context.symbol("h");
+  index_expr w = context.symbol("w");
+};
+
 }  // namespace
 
-TEST_CASE("the index of an offset is that offset again, whatever the dims are") {
-  expr_context context;
-  const index_expr i = context.symbol("i", {0, (std::int64_t{1} << 31) - 1});
-  const index_expr n = context.symbol("n");
-  const index_expr h = context.symbol("h");
-  const index_expr w = context.symbol("w");
+TEST_CASE_METHOD(symbolic_dims, "the index of an offset is that offset again, whatever the dims are") {
   const index_expr rows = ceildiv(ceildiv(h, 2), 2);
   const index_expr columns = ceildiv(ceildiv(w, 2), 2);
   for (const shape& d : {shape{n, h, w}, shape{1, 256, rows, columns}, shape{n, 8, h, 1, w}, shape{h, w, 64},
@@ -48,12 +52,7 @@ TEST_CASE("the index of an offset is that offset again, whatever the dims are") 
   }
 }
 
-TEST_CASE("offsets in a part of the dims are one quotient and one remainder") {
-  expr_context context;
-  const index_expr i = context.symbol("i", {0, (std::int64_t{1} << 31) - 1});
-  const index_expr n = context.symbol("n");
-  const index_expr h = context.symbol("h");
-  const index_expr w = context.symbol("w");
+TEST_CASE_METHOD(symbolic_dims, "offsets in a part of the dims are one quotient and one remainder") {
   const std::vector<index_expr> at = index_in({n, 8, h, w}, i);
   // Operands that are broadcast along the first dims, along the last, and in the middle.
   CHECK(row_major_offset(shape{h, w}, std::vector{at[2], at[3]}) == mod(i, h * w));
@@ -63,12 +62,7 @@ TEST_CASE("offsets in a part of the dims are one quotient and one remainder") {
   CHECK(row_major_offset(shape{w, h}, std::vector{at[3], at[2]}) == at[3] * h + at[2]);
 }
 
-TEST_CASE("a reshape of dims of unknown sizes keeps the offset") {
-  expr_context context;
-  const index_expr i = context.symbol("i", {0, (std::int64_t{1} << 31) - 1});
-  const index_expr n = context.symbol("n");
-  const index_expr h = context.symbol("h");
-  const index_expr w = context.symbol("w");
+TEST_CASE_METHOD(symbolic_dims, "a reshape of dims of unknown sizes keeps the offset") {
   const shape apart{n, 8, h, w};
   const shape merged{n, 8, h * w};
   CHECK(row_major_offset(apart, ops::regrouped(apart, merged, index_in(merged, i))) == i);

@@ -75,8 +75,8 @@ struct mod_op : binary<mod_op> {
   }
 };
 
-/// The result has the base's type; the exponent's may differ. A square, as most exponents are, is a product: drivers
-/// for processors take 50 ns for a power.
+/// The result has the base's type; the exponent's may differ. A square, which most powers in
+/// networks are, is a product: drivers for processors call a function of their library for each power.
 struct pow_op : element_wise_classes {
   static constexpr std::string_view name = "Pow";
   static constexpr int since = 15;

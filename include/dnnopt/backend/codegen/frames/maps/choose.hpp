@@ -44,7 +44,8 @@ inline constexpr std::int64_t row_map_group = 8;
 
 /// The first axis of the longest rows of an element-wise block's output along which every operand is either as long as
 /// the output or has one element, where an element's operands would be found by dividing by extents that only a run
-/// tells. 0 where nothing is divided by, or a member is no element-wise operator.
+/// tells. 0 where nothing is divided by, or a member is no element-wise operator. Precondition: the block has one
+/// output, of at least one axis.
 [[nodiscard]] inline std::size_t axis_of_shared_rows(const lowering_site& site) {
   const graph& g = site.block.g;
   const shape& out = *g.facts(site.block.outputs.front()).dims;
