@@ -22,7 +22,7 @@ export OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1
 export DNNOPT_TEST_PRINT_VERSIONS=1
 # What takes minutes on a simulator leaves cases out.
 export DNNOPT_TEST_SIMULATED=1
-export DNNOPT_TUNING_COMBINATIONS="${DNNOPT_TUNING_COMBINATIONS:-200}"
+export DNNOPT_TUNING_COMBINATIONS="${DNNOPT_TUNING_COMBINATIONS:-60}"
 # Tests of that tag run kernels that others have here too, over extents that take a simulator minutes. A simulator
 # computes on one processor, so the tests are dealt into parts, of which each processor takes the next.
 parts=24

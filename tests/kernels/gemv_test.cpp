@@ -85,9 +85,6 @@ struct coded_products : blocks {
   }
 };
 
-/// Whether kernels run under Oclgrind (tests/oclgrind.sh).
-bool is_simulated() { return std::getenv("DNNOPT_TEST_SIMULATED") != nullptr; }
-
 constexpr std::array all_code_types{dtype::int8, dtype::uint8, dtype::int4, dtype::uint4, dtype::int2, dtype::uint2};
 
 }  // namespace

@@ -25,6 +25,9 @@
 
 namespace dnnopt::testing {
 
+/// Whether kernels run under Oclgrind (tests/oclgrind.sh), where what takes a processor milliseconds takes minutes.
+[[nodiscard]] inline bool is_simulated() { return std::getenv("DNNOPT_TEST_SIMULATED") != nullptr; }
+
 /// What a run on the device gave.
 struct kernel_run {
   std::vector<tensor> outputs;

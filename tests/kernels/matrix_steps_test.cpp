@@ -28,9 +28,6 @@ using namespace dnnopt::testing;
 
 namespace {
 
-/// Whether a simulator runs the kernels, on which a work-item that sums over whole tiles takes seconds.
-bool is_simulated() { return std::getenv("DNNOPT_TEST_SIMULATED") != nullptr; }
-
 tensor f16(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float16, std::move(dims), seed); }
 
 /// The largest difference over the largest magnitude of all that is wanted. (relative_difference looks at those that
@@ -100,6 +97,7 @@ TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatev
     for (const bool constant : {false, true}) {
       // Few rows by a constant matrix are another kernel.
       if (constant && (a.size() != 2 || a[0] <= codegen::most_real_gemv_rows)) continue;
+      if (is_simulated() && a.back() > 64) continue;
       CAPTURE(a, b, constant);
       check(matmul(a, b, constant), "matrix_steps", !constant);
       CHECK(plans.front().step == "plain");
@@ -147,6 +145,8 @@ TEST_CASE_METHOD(steps, "operands of products in steps are read along either ind
     for (const bool second : {false, true})
       for (const std::int64_t m : {16, 20, 34, 7})
         for (const std::int64_t k : {48, 36, 22, 9}) {
+          // One row and one column of that table tell the accesses apart.
+          if (is_simulated() && m != 7 && k != 22) continue;
           CAPTURE(first, second, m, k);
           node_case c{"Gemm",
                       {f16(first ? dim_list{k, m} : dim_list{m, k}, 1),
@@ -212,7 +212,7 @@ TEST_CASE_METHOD(steps, "convolutions in steps read and write texels along chann
       {{2, 12, 7, 7}, {36, 12, 1, 1}, 0, 2, 1, 1}, {{1, 3, 21, 17}, {18, 3, 7, 7}, 3, 2, 1, 1},
   };
   const texel_layout layout{1, memory_object::buffer, 0};
-  for (const shape_row& r : is_simulated() ? std::vector(rows.begin() + 3, rows.begin() + 5) : rows)
+  for (const shape_row& r : is_simulated() ? std::vector(rows.begin() + 3, rows.begin() + 4) : rows)
     for (const bool read : {true, false})
       for (const bool written : {true, false}) {
         if (!read && !written) continue;
@@ -498,6 +498,7 @@ TEST_CASE_METHOD(steps,
       {{1, 2, 3, 16}, {1, 2, 6, 16}, {1, 2, 6, 16}, true, std::nullopt, 0, 40},
   };
   for (const row& r : rows) {
+    if (is_simulated() && element_count(r.query) * r.key[r.key.size() - 2] > 70'000) continue;
     CAPTURE(r.query, r.key, r.value, r.causal, r.past);
     node_case c{
         "Attention", {halves_of_heads(r.query, 1), halves_of_heads(r.key, 2), halves_of_heads(r.value, 3)}, {}, {}, 1};
@@ -527,16 +528,18 @@ TEST_CASE_METHOD(steps,
 }
 
 TEST_CASE_METHOD(steps, "attention in steps takes every number of waves and keys of a block", "[matrix_steps]") {
-  const node_case c{
-      "Attention",
-      {halves_of_heads({1, 2, 37, 32}, 1), halves_of_heads({1, 2, 90, 32}, 2), halves_of_heads({1, 2, 90, 32}, 3)},
-      {},
-      {},
-      1};
+  const std::int64_t heads = is_simulated() ? 1 : 2;
+  const node_case c{"Attention",
+                    {halves_of_heads({1, heads, 37, 32}, 1), halves_of_heads({1, heads, 90, 32}, 2),
+                     halves_of_heads({1, heads, 90, 32}, 3)},
+                    {},
+                    {},
+                    1};
   for (const std::int64_t waves : {1, 2, 4})
     for (const std::int64_t keys : {32, 64}) {
       CAPTURE(waves, keys);
-      check_tuned(c, "attention_steps 2 37 90 32 32", {waves, keys}, "attention_steps");
+      if (is_simulated() && (waves == 2) != (keys == 64)) continue;
+      check_tuned(c, "attention_steps " + std::to_string(heads) + " 37 90 32 32", {waves, keys}, "attention_steps");
       CHECK(plans.front().local[0] == static_cast<std::size_t>(waves * 32));
     }
 }

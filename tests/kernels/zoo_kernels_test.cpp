@@ -63,7 +63,7 @@ std::string function_text(std::string_view source, std::string_view head) {
 
 }  // namespace
 
-TEST_CASE("kernels of networks are those of the list", "[kernels]") {
+TEST_CASE("kernels of networks are those of the list", "[kernels][unsimulated]") {
   std::ostringstream got;
   for (const setting& s : settings())
     for (const std::string& network : networks) {
