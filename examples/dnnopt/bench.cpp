@@ -192,11 +192,16 @@ std::string smaller_work_groups_of(const dnnopt::session& session, json& result)
 
 std::string specialization_of(const dnnopt::session& session, json& result) {
   const dnnopt::compile_report& report = session.report();
-  if (report.specialized_inputs.empty()) return "";
-  result["specialized_inputs"] = report.specialized_inputs;
+  if (report.specialized_inputs.empty() && report.decided_conditions.empty()) return "";
+  if (!report.specialized_inputs.empty()) result["specialized_inputs"] = report.specialized_inputs;
+  if (!report.decided_conditions.empty()) result["decided_conditions"] = report.decided_conditions;
   result["specialized_programs"] = report.specialized_programs;
-  std::string text = std::to_string(report.specialized_programs) + " programs for values of";
+  std::string text = std::to_string(report.specialized_programs) + " programs for";
+  if (!report.specialized_inputs.empty()) text += " values of";
   for (const std::string& name : report.specialized_inputs) text += " '" + name + "'";
+  if (const std::size_t conditions = report.decided_conditions.size(); conditions > 0)
+    text += (report.specialized_inputs.empty() ? " " : " and ") + std::to_string(conditions) +
+            (conditions == 1 ? " condition" : " conditions") + " on dims";
   return text + "\n";
 }
 

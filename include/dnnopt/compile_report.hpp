@@ -36,7 +36,10 @@ struct compile_report {
   /// while they are unknown: a run compiles a program for the values that it is given, in which they are constants, and
   /// keeps it. With memory bound to an input or output the general program runs.
   std::vector<std::string> specialized_inputs;
-  std::size_t specialized_programs = 0;  ///< programs made for such values so far
+  /// Conditions of branches that dims of inputs decide, as expressions of value 0 or 1: a run compiles a program with
+  /// the branches that its dims take, and keeps it for all dims that take the same ones.
+  std::vector<std::string> decided_conditions;
+  std::size_t specialized_programs = 0;  ///< programs made for such values and answers so far
   std::size_t body_programs = 0;         ///< programs of control flow's bodies, each made when a run first entered it
 };
 

@@ -195,6 +195,27 @@ class index_expr {
 /// Rounds a / b towards plus infinity; b positive.
 [[nodiscard]] inline index_expr ceildiv(const index_expr& a, const index_expr& b) { return floordiv(a + b - 1, b); }
 
+/// Whether a < b as an expression of value 0 or 1; a number where the ranges of the two decide it. Errors: overflow.
+[[nodiscard]] inline index_expr is_less(const index_expr& a, const index_expr& b) {
+  const index_expr difference = b - a;
+  const expr_range range = difference.range();
+  if (range.low > 0) return 1;
+  if (range.high <= 0) return 0;
+  return min(max(difference, 0), 1);
+}
+
+/// Whether two expressions are equal, as an expression of value 0 or 1; a number where their ranges decide it. Errors:
+/// overflow.
+[[nodiscard]] inline index_expr is_equal(const index_expr& a, const index_expr& b) {
+  if (a == b) return 1;
+  const index_expr difference = a - b;
+  const expr_range range = difference.range();
+  if (range.low > 0 || range.high < 0) return 0;
+  if (range.low == 0 && range.high == 0) return 1;
+  // Of a magnitude no range is known to be above 0 where its sides are unbounded.
+  return 1 - min(max(max(difference, 0 - difference), 0), 1);
+}
+
 /// `e` with every symbol s replaced by `replacement(s)` (an index_expr, of any one context), simplified anew. Shared
 /// parts are replaced once.
 /// Errors: division_by_zero where a divisor becomes 0.

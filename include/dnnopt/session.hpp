@@ -76,7 +76,8 @@ class session {
 
   /// One inference. Inputs are found by name, those that are bound must not be given; outputs that are bound are left
   /// out of the result. Compiles a program where inputs decide structure and their values are new
-  /// (compile_report::specialized_inputs), with the errors of compile. Errors: missing_input (also for an input with a
+  /// (compile_report::specialized_inputs), or where dims take other branches than before (decided_conditions), with the
+  /// errors of compile. Errors: missing_input (also for an input with a
   /// default value that the model was not loaded to have given: load_options::overridden_inputs), type_mismatch,
   /// shape_mismatch, invalid_argument (a bound input is given too, or bound memory overlaps or is too small:
   /// docs/concepts/opencl_runtime.md), and those of devices.

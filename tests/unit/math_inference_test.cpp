@@ -138,13 +138,41 @@ TEST_CASE("comparisons are decided by ranges, and Where by conditions") {
   CHECK(n.infer<greater_op>().elements == std::vector<index_expr>{1, 0, 0});
   CHECK(n.infer<less_or_equal_op>().elements == std::vector<index_expr>{0, 1, 1});
   CHECK(n.infer<equal_op>().elements == std::vector<index_expr>{0, 1, 0});
-  node open;
-  open.elements({open.symbol("a")}).elements({2});
-  CHECK(!open.infer<greater_op>().elements);
   node chosen;
   const index_expr b = chosen.symbol("b");
   chosen.elements({1, 0}, dtype::boolean).elements({b, b}).elements({5, 6});
   CHECK(chosen.infer<where_op>().elements == std::vector<index_expr>{b, 6});
+}
+
+TEST_CASE("comparisons that ranges leave open are expressions of value 0 or 1") {
+  node n;
+  const index_expr a = n.symbol("a", 0);
+  const index_expr b = n.symbol("b", 0);
+  n.elements({a}).elements({b});
+  const auto value = [&](const auto& output, std::int64_t left, std::int64_t right) {
+    REQUIRE(output.elements);
+    const dnnopt::expr_range range = output.elements->front().range();
+    CHECK((range.low >= 0 && range.high <= 1));
+    dnnopt::symbol_values values;
+    values.bind(*a.as_symbol(), left);
+    values.bind(*b.as_symbol(), right);
+    return output.elements->front().evaluate(values);
+  };
+  node number;
+  number.elements({number.symbol("a", 0)}).set("to", std::int64_t{9});
+  for (std::int64_t left = 0; left < 5; ++left) {
+    dnnopt::symbol_values values;
+    values.bind(*number.symbol("a").as_symbol(), left);
+    CHECK(number.infer<cast_op>().elements->front().evaluate(values) == (left != 0));
+    for (std::int64_t right = 0; right < 5; ++right) {
+      CAPTURE(left, right);
+      CHECK(value(n.infer<equal_op>(), left, right) == (left == right));
+      CHECK(value(n.infer<less_op>(), left, right) == (left < right));
+      CHECK(value(n.infer<less_or_equal_op>(), left, right) == (left <= right));
+      CHECK(value(n.infer<greater_op>(), left, right) == (left > right));
+      CHECK(value(n.infer<greater_or_equal_op>(), left, right) == (left >= right));
+    }
+  }
 }
 
 TEST_CASE("conversions keep integer elements and decide boolean ones") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,15 +61,17 @@ inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_option
   return passes;
 }
 
-/// The passes over a graph whose symbols are bound, and what they did in the report's part of the graph. Errors: those
-/// of passes.
+/// The passes over a graph whose symbols are bound, and what they did in the report's part of the graph. What is
+/// `stated` of its symbols is a guard, on which passes may rely. Errors: those of passes.
 [[nodiscard]] inline graph optimize_bound(graph g, const model& source, const compile_options& options,
-                                          compile_report& report) {
+                                          compile_report& report, std::vector<guard> stated = {}) {
   report.nodes_imported = g.node_count() + source.constant_nodes;
   const auto begin = std::chrono::steady_clock::now();
   if (has_symbols(g)) {
     (void)rdp{}.run(g);
-    g.set_guards(derive_guards(g));
+    std::vector<guard> derived = derive_guards(g);
+    stated.insert(stated.end(), std::make_move_iterator(derived.begin()), std::make_move_iterator(derived.end()));
+    g.set_guards(std::move(stated));
   }
   report.passes = run_wanted_passes(g, options);
   report.pass_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

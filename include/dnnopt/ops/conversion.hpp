@@ -30,10 +30,9 @@ inline void infer_converted_elements(const node_facts& facts, value_facts& outpu
   std::vector<index_expr> converted;
   for (const index_expr& element : *elements) {
     const expr_range range = element.range();
-    if (to_boolean && (range.low > 0 || range.high < 0))
-      converted.emplace_back(1);
-    else if ((to_boolean && (range.low < 0 || range.high > 1)) ||
-             (element.is_constant() && (range.low < limits.low || range.high > limits.high)))
+    if (to_boolean && (range.low < 0 || range.high > 1))
+      converted.push_back(1 - is_equal(element, 0));
+    else if (element.is_constant() && (range.low < limits.low || range.high > limits.high))
       return;
     else
       converted.push_back(element);

@@ -9,62 +9,40 @@
 
 namespace dnnopt::ops {
 
-/// 0 or 1 where the ranges of two expressions decide whether a < b.
-[[nodiscard]] inline std::optional<index_expr> decide_less(const index_expr& a, const index_expr& b) {
-  const expr_range difference = (a - b).range();
-  if (difference.high < 0) return index_expr(1);
-  if (difference.low >= 0) return index_expr(0);
-  return std::nullopt;
-}
-
-/// 0 or 1 where the ranges of two expressions decide whether they are equal.
-[[nodiscard]] inline std::optional<index_expr> decide_equal(const index_expr& a, const index_expr& b) {
-  if (a == b) return index_expr(1);
-  const expr_range difference = (a - b).range();
-  if (difference.low > 0 || difference.high < 0) return index_expr(0);
-  if (difference.low == 0 && difference.high == 0) return index_expr(1);
-  return std::nullopt;
-}
-
-/// 1 - x of a decided condition.
-[[nodiscard]] inline std::optional<index_expr> negate(const std::optional<index_expr>& condition) {
-  return condition ? std::optional(1 - *condition) : std::nullopt;
-}
-
 struct equal_op : predicate<equal_op> {
   static constexpr std::string_view name = "Equal";
   static constexpr int since = 19;
   static constexpr algebra properties = algebra::commutative;
   static constexpr std::string_view scalar = "x0 == x1";
-  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return decide_equal(a, b); }
+  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return is_equal(a, b); }
 };
 
 struct greater_op : predicate<greater_op> {
   static constexpr std::string_view name = "Greater";
   static constexpr int since = 13;
   static constexpr std::string_view scalar = "x0 > x1";
-  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return decide_less(b, a); }
+  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return is_less(b, a); }
 };
 
 struct greater_or_equal_op : predicate<greater_or_equal_op> {
   static constexpr std::string_view name = "GreaterOrEqual";
   static constexpr int since = 16;
   static constexpr std::string_view scalar = "x0 >= x1";
-  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return negate(decide_less(a, b)); }
+  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return 1 - is_less(a, b); }
 };
 
 struct less_op : predicate<less_op> {
   static constexpr std::string_view name = "Less";
   static constexpr int since = 13;
   static constexpr std::string_view scalar = "x0 < x1";
-  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return decide_less(a, b); }
+  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return is_less(a, b); }
 };
 
 struct less_or_equal_op : predicate<less_or_equal_op> {
   static constexpr std::string_view name = "LessOrEqual";
   static constexpr int since = 16;
   static constexpr std::string_view scalar = "x0 <= x1";
-  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return negate(decide_less(b, a)); }
+  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return 1 - is_less(b, a); }
 };
 
 struct and_op : predicate<and_op> {
@@ -88,9 +66,7 @@ struct xor_op : predicate<xor_op> {
   static constexpr int since = 7;
   static constexpr algebra properties = algebra::associative | algebra::commutative;
   static constexpr std::string_view scalar = "!x0 != !x1";
-  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) {
-    return negate(decide_equal(a, b));
-  }
+  static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return 1 - is_equal(a, b); }
 };
 
 struct not_op : unary<not_op> {

@@ -2,7 +2,9 @@
 #ifndef DNNOPT_PASSES_INLINE_BRANCHES_HPP
 #define DNNOPT_PASSES_INLINE_BRANCHES_HPP
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -12,14 +14,50 @@
 #include <range/v3/view/drop.hpp>
 #include <range/v3/view/zip.hpp>
 
+#include <dnnopt/expr_symbols.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/guard.hpp>
+#include <dnnopt/index_expr.hpp>
 #include <dnnopt/ops/reshape.hpp>
 #include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 
 namespace dnnopt {
 
-/// Before: y = If(condition, captured...) {then_branch, else_branch} where the condition is constant or RDP knows it.
+namespace detail {
+
+/// The conditions of branches that propagation knows as expressions over symbols which an inference's inputs bind, but
+/// not as numbers; each once. Where a guard states one, inline_branches takes the branch. Precondition: RDP has run.
+/// O(nodes).
+[[nodiscard]] inline std::vector<index_expr> open_conditions(const graph& g) {
+  std::vector<index_expr> found;
+  for (const node_id id : g.nodes()) {
+    const node& n = g.node_at(id);
+    if (n.op->flow != flow_form::branches || n.inputs.empty()) continue;
+    const auto& elements = g.facts(n.inputs[0]).elements;
+    if (!elements || elements->size() != 1 || elements->front().is_constant()) continue;
+    const index_expr& condition = elements->front();
+    const bool is_bound_by_inputs = std::ranges::none_of(symbols_of(condition), [&](std::uint32_t symbol) {
+      return is_decided_in_runs(condition.context()->symbol_at(symbol).kind());
+    });
+    if (is_bound_by_inputs && std::ranges::find(found, condition) == found.end()) found.push_back(condition);
+  }
+  return found;
+}
+
+/// What the guards of a graph say of a condition: they hold in every run, or it ends before anything is computed.
+[[nodiscard]] inline std::optional<bool> stated_by_guards(const graph& g, const index_expr& condition) {
+  for (const guard& one : g.guards())
+    if (one.relation == guard_relation::equal && one.left == condition && one.right.is_constant())
+      return one.right.constant() != 0;
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+/// Before: y = If(condition, captured...) {then_branch, else_branch} where the condition is constant, RDP knows it, or
+/// a
+///         guard states it.
 /// After:  the taken branch's nodes in the place of the If; the other branch is gone (SoD2's Switch with one live
 /// path). Exporters write such branches where a squeeze depends on a dim that propagation later tells.
 struct inline_branches {
@@ -46,9 +84,9 @@ struct inline_branches {
     const value_facts& facts = g.facts(id);
     if (facts.is_constant() && facts.constant.type() == dtype::boolean && facts.constant.size() == 1)
       return facts.constant.data<bool>()[0];
-    if (facts.elements && facts.elements->size() == 1 && (*facts.elements)[0].is_constant())
-      return (*facts.elements)[0].constant() != 0;
-    return std::nullopt;
+    if (!facts.elements || facts.elements->size() != 1) return std::nullopt;
+    const index_expr& element = facts.elements->front();
+    return element.is_constant() ? std::optional(element.constant() != 0) : detail::stated_by_guards(g, element);
   }
 
   static void inline_body(graph& g, node_id id, const subgraph& body) {

@@ -1,0 +1,197 @@
+// Branches whose condition dims of the inputs decide: a program for each set of answers, with nothing on the host.
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <dnnopt/dnnopt.hpp>
+#include <dnnopt/graph_io.hpp>
+#include <dnnopt/ops/standard.hpp>
+
+#include <support/onnx_writer.hpp>
+
+#include "../support/shared_device.hpp"
+
+using namespace dnnopt;
+using dnnopt::testing::shared_device;
+namespace written = dnnopt_tests;
+
+namespace {
+
+model loaded(const written::message& m) {
+  import_options how;
+  how.ops = standard_ops();
+  model result;
+  result.main = import_model(m.bytes(), {}, how).main;
+  result.ops = standard_ops();
+  return result;
+}
+
+/// What exporters write for `x.squeeze(axis)`: the other rank where the dim is not 1.
+written::message squeeze(const std::string& x, const std::string& axis) {
+  return written::graph({written::node("Squeeze", {x, axis}, {"less"})}, {}, {written::untyped("less")});
+}
+written::message keep(const std::string& x) {
+  return written::graph({written::node("Identity", {x}, {"same"})}, {}, {written::untyped("same")});
+}
+std::vector<written::message> asks(const std::string& x, std::int64_t axis, const std::string& condition) {
+  return {written::node("Shape", {x}, {condition + "_dim"},
+                        {written::int_attribute("start", axis), written::int_attribute("end", axis + 1)}),
+          written::node("Equal", {condition + "_dim", "one"}, {condition})};
+}
+written::message branches(const std::string& condition, const std::string& out, const written::message& taken,
+                          const written::message& other) {
+  return written::node(
+      "If", {condition}, {out},
+      {written::graph_attribute("then_branch", taken), written::graph_attribute("else_branch", other)});
+}
+
+/// Softmax along the last dim of Relu(x) [N, L], squeezed where L is 1.
+model squeezed_where_one() {
+  std::vector<written::message> nodes{written::node("Relu", {"x"}, {"r"})};
+  for (const auto& one : asks("r", 1, "c")) nodes.push_back(one);
+  nodes.push_back(branches("c", "s", squeeze("r", "one"), keep("r")));
+  nodes.push_back(written::node("Softmax", {"s"}, {"y"}));
+  return loaded(written::model(written::graph(nodes, {written::info("x", 1, {"N", "L"})}, {written::untyped("y")},
+                                              {written::int_tensor("one", {1})})));
+}
+
+tensor numbers(dim_list dims) {
+  tensor t(dtype::float32, std::move(dims));
+  float next = -1.0F;
+  for (float& v : t.mutable_data<float>()) v = next += 0.37F;
+  return t;
+}
+
+struct both {
+  session device;
+  session reference;
+  explicit both(const model& m, bool require_device, std::size_t programs = 8)
+      : device(compile(m, options(require_device, programs))), reference(compile(m, on_reference())) {}
+  static compile_options options(bool require_device, std::size_t programs) {
+    compile_options o;
+    o.opened = shared_device();
+    o.require_device = require_device;
+    o.specialized_programs = programs;
+    return o;
+  }
+  static compile_options on_reference() {
+    compile_options o;
+    o.device = "reference";
+    return o;
+  }
+  void check(const tensor& x) {
+    CAPTURE(x.dims());
+    named_tensors inputs;
+    inputs.add("x", x);
+    const named_tensors got = device.run(inputs);
+    const named_tensors want = reference.run(inputs);
+    REQUIRE(got.size() == want.size());
+    REQUIRE(got[0].dims() == want[0].dims());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(want[0].size()); ++i)
+      CHECK(got[0].data<float>()[i] == Approx(want[0].data<float>()[i]).margin(1e-6));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a branch that a dim decides is taken at compile time, for all dims that take it") {
+  const model m = squeezed_where_one();
+  for (const bool require_device : {false, true}) {
+    CAPTURE(require_device);
+    both s(m, require_device);
+    for (const std::int64_t length : {5, 7, 2}) {
+      s.check(numbers({3, length}));
+      CHECK(s.device.host_ops() == 0);
+    }
+    CHECK(s.device.report().specialized_programs == 1);
+    CHECK(s.device.report().decided_conditions.size() == 1);
+    for (const std::int64_t rows : {4, 2}) {
+      s.check(numbers({rows, 1}));
+      CHECK(s.device.host_ops() == 0);
+    }
+    CHECK(s.device.report().specialized_programs == 2);
+    s.check(numbers({0, 1}));
+    s.check(numbers({2, 0}));
+    s.check(numbers({6, 3}));
+    CHECK(s.device.report().specialized_programs == 2);
+    CHECK(s.device.report().decided_conditions.size() == 1);
+  }
+}
+
+TEST_CASE("beyond the programs that are kept, branches that dims decide run in the general one") {
+  const model m = squeezed_where_one();
+  both s(m, false, 1);
+  s.check(numbers({3, 4}));
+  CHECK(s.device.host_ops() == 0);
+  s.check(numbers({3, 1}));
+  CHECK(s.device.host_ops() > 0);
+  s.check(numbers({3, 6}));
+  CHECK(s.device.host_ops() == 0);
+}
+
+TEST_CASE("conditions that a taken branch brings to light are decided too") {
+  // The other branch asks for N, which only shows where L is not 1.
+  std::vector<written::message> inner = asks("x", 0, "d");
+  inner.push_back(branches("d", "inner", squeeze("x", "zero"), keep("x")));
+  std::vector<written::message> nodes = asks("x", 1, "c");
+  nodes.push_back(branches("c", "s", squeeze("x", "one"), written::graph(inner, {}, {written::untyped("inner")})));
+  nodes.push_back(written::node("Softmax", {"s"}, {"y"}));
+  const model m =
+      loaded(written::model(written::graph(nodes, {written::info("x", 1, {"N", "L"})}, {written::untyped("y")},
+                                           {written::int_tensor("one", {1}), written::int_tensor("zero", {0})})));
+  both s(m, false);
+  std::size_t programs = 0;
+  for (const dim_list& dims : {dim_list{3, 4}, dim_list{3, 1}, dim_list{1, 4}, dim_list{1, 1}}) {
+    s.check(numbers(dims));
+    CHECK(s.device.host_ops() == 0);
+    // Whether N is 1 is asked only where L is not.
+    programs += dims == dim_list{1, 1} ? 0 : 1;
+    CHECK(s.device.report().specialized_programs == programs);
+  }
+  CHECK(s.device.report().decided_conditions.size() == 2);
+}
+
+TEST_CASE("comparisons of dims are expressions, which conditions of them join") {
+  // Softmax of x [N, L] where not (L < N or L == 2), else of its rows' sums.
+  std::vector<written::message> nodes{
+      written::node("Shape", {"x"}, {"n"}, {written::int_attribute("start", 0), written::int_attribute("end", 1)}),
+      written::node("Shape", {"x"}, {"l"}, {written::int_attribute("start", 1)}),
+      written::node("Less", {"l", "n"}, {"less"}),
+      written::node("Equal", {"l", "two"}, {"equal"}),
+      written::node("Or", {"less", "equal"}, {"either"}),
+      written::node("Not", {"either"}, {"c"})};
+  const auto reduced =
+      written::graph({written::node("ReduceSum", {"x", "one"}, {"sums"}, {written::int_attribute("keepdims", 0)})}, {},
+                     {written::untyped("sums")});
+  nodes.push_back(branches("c", "s", keep("x"), reduced));
+  nodes.push_back(written::node("Softmax", {"s"}, {"y"}));
+  const model m =
+      loaded(written::model(written::graph(nodes, {written::info("x", 1, {"N", "L"})}, {written::untyped("y")},
+                                           {written::int_tensor("one", {1}), written::int_tensor("two", {2})})));
+  both s(m, false);
+  for (std::int64_t rows = 0; rows < 5; ++rows)
+    for (std::int64_t length = 1; length < 5; ++length) {
+      s.check(numbers({rows, length}));
+      CHECK(s.device.host_ops() == 0);
+    }
+  CHECK(s.device.report().specialized_programs == 2);
+}
+
+TEST_CASE("branches that data decide stay bodies") {
+  const written::message m = written::model(written::graph(
+      {branches("c", "y", keep("x"),
+                written::graph({written::node("Neg", {"x"}, {"less"})}, {}, {written::untyped("less")}))},
+      {written::info("x", 1, {"N"}), written::info("c", 9, {})}, {written::untyped("y")}));
+  compile_options options;
+  options.opened = shared_device();
+  session s = compile(loaded(m), options);
+  for (const bool taken : {true, false}) {
+    named_tensors inputs;
+    inputs.add("x", numbers({3}));
+    inputs.add("c", tensor::scalar(taken));
+    CHECK(s.run(inputs)[0].data<float>()[0] == Approx(taken ? -0.63F : 0.63F));
+  }
+  CHECK(s.report().decided_conditions.empty());
+}
