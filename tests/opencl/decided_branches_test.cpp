@@ -1,10 +1,12 @@
 // Branches whose condition dims of the inputs decide: a program for each set of answers, with nothing on the host.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/ops/standard.hpp>
@@ -129,6 +131,44 @@ TEST_CASE("beyond the programs that are kept, branches that dims decide run in t
   CHECK(s.device.host_ops() > 0);
   s.check(numbers({3, 6}));
   CHECK(s.device.host_ops() == 0);
+}
+
+TEST_CASE("where memory is for one program, the one for other branches makes room") {
+  // Beside the branches a product with a constant of 1 MiB, which each program holds.
+  std::vector<written::message> nodes = asks("x", 1, "c");
+  nodes.push_back(branches("c", "s", squeeze("x", "one"), keep("x")));
+  nodes.push_back(written::node("Softmax", {"s"}, {"y"}));
+  nodes.push_back(written::node("MatMul", {"v", "w"}, {"z"}));
+  const model m = loaded(written::model(written::graph(
+      nodes, {written::info("x", 1, {"N", "L"}), written::info("v", 1, {"N", "256"})},
+      {written::untyped("y"), written::untyped("z")},
+      {written::int_tensor("one", {1}), written::float_tensor("w", {256, 1024}, std::vector<float>(262144, 0.5F))})));
+  const auto run = [&](session& s, std::int64_t length) {
+    named_tensors inputs;
+    inputs.add("x", numbers({3, length}));
+    inputs.add("v", numbers({3, 256}));
+    return s.run(inputs);
+  };
+  const auto on_own_device = [&](std::uint64_t limit) {
+    compile_options options;
+    options.memory_limit = limit;
+    return compile(m, options);
+  };
+  std::uint64_t one = 0;
+  std::vector<named_tensors> want;
+  for (const std::int64_t length : {5, 1}) {
+    session s = on_own_device(0);
+    want.push_back(run(s, length));
+    one = std::max<std::uint64_t>(one, s.context()->memory().figures().peak_bytes);
+  }
+  session s = on_own_device(one + 65536);
+  for (const std::size_t turn : {0U, 1U, 0U, 1U}) {
+    const named_tensors got = run(s, turn == 0 ? 5 : 1);
+    REQUIRE(got.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) CHECK(std::ranges::equal(got[i].bytes(), want[turn][i].bytes()));
+    CHECK(s.host_ops() == 0);
+  }
+  CHECK(s.report().specialized_programs == 4);
 }
 
 TEST_CASE("conditions that a taken branch brings to light are decided too") {

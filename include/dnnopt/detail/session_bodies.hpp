@@ -113,7 +113,7 @@ DNNOPT_BODY named_tensors session::run(const named_tensors& inputs, run_observer
     check_guards(g.guards(), symbols, checked);
   }
   std::vector<tensor> outputs =
-      executor != nullptr ? executor->run(ordered, observer) : reference::evaluate(g, ordered);
+      executor != nullptr ? state_->run_last(ordered, observer) : reference::evaluate(g, ordered);
   named_tensors result;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (executor == nullptr || !executor->bound().is_output_bound(i))

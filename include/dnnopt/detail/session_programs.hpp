@@ -123,7 +123,7 @@ DNNOPT_BODY bool session::state::decide_branches(const graph& g, const symbol_va
 }
 
 /// The program for these inputs. Where too many were made, or memory is bound, whose values the host does not see, the
-/// general one.
+/// general one. Where memory does not suffice for one more, those for other values make room.
 DNNOPT_BODY session::state::compiled& session::state::program_for(const named_tensors& inputs) {
   if (device && (!specializes() || (general.executor && !general.executor->bound().rows().empty()))) {
     (void)general_executor();
@@ -157,8 +157,16 @@ DNNOPT_BODY session::state::compiled& session::state::program_for(const named_te
     (void)general_executor();
     return general;
   }
-  compiled made = specialize(inputs, symbols);
-  if (is_full) specialized.pop_back();
+  compiled made;
+  try {
+    made = specialize(inputs, symbols);
+  } catch (const error& refused) {
+    if (!lacks_memory(refused) || specialized.empty()) throw;
+    last = nullptr;
+    specialized.clear();
+    made = specialize(inputs, symbols);
+  }
+  if (is_full && !specialized.empty()) specialized.pop_back();
   specialized.push_front(std::move(made));
   ++report.specialized_programs;
   return specialized.front();

@@ -21,6 +21,7 @@
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/detail/bound_graph.hpp>
 #include <dnnopt/detail/placed_graph.hpp>
+#include <dnnopt/error.hpp>
 #include <dnnopt/guard.hpp>
 
 namespace dnnopt {
@@ -105,6 +106,20 @@ struct session::state {
   [[nodiscard]] symbol_values symbols_of(const named_tensors& inputs) const;
   [[nodiscard]] bool decide_branches(const graph& g, const symbol_values& symbols, compiled& of);
   [[nodiscard]] compiled& program_for(const named_tensors& inputs);
+  [[nodiscard]] static bool lacks_memory(const error& refused) noexcept {
+    return refused.code() == errc::memory_limit || refused.code() == errc::out_of_device_memory;
+  }
+  /// One inference by the program that is the last one. Each program has constants and an arena of its own: where
+  /// memory does not suffice, programs for other values make room, once.
+  [[nodiscard]] std::vector<tensor> run_last(const std::vector<tensor>& ordered, run_observer* observer) {
+    try {
+      return last->executor->run(ordered, observer);
+    } catch (const error& refused) {
+      if (!lacks_memory(refused) || specialized.size() < 2 || last != &specialized.front()) throw;
+      specialized.resize(1);
+      return last->executor->run(ordered, observer);
+    }
+  }
   [[nodiscard]] compiled specialize(const named_tensors& inputs, const symbol_values& symbols);
   [[nodiscard]] std::unique_ptr<detail::placed_graph> place(const std::shared_ptr<const graph>& g,
                                                             bool require_device) {
