@@ -47,6 +47,7 @@ enum class errc : int {
   unsupported = 407,           ///< a combination of operator, type or attribute that the backend does not compute
   missing_input = 408,         ///< a graph input was not given
   memory_limit = 409,          ///< what the plan needs exceeds the memory limit
+  cancelled = 410,             ///< an inference was taken back before it started
   // 5xx: tools
   usage = 501,     ///< wrong command line
   bad_file = 502,  ///< a data file (CSV, JSON, npy, cache) is malformed

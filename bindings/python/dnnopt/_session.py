@@ -10,7 +10,8 @@ import os
 import struct
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_int64, c_void_p
 from typing import Any, Optional, Union
 
@@ -217,6 +218,7 @@ class InferenceSession:
         self._buffers: dict[int, Any] = {}
         self._block = ctypes.create_string_buffer(_TENSOR.size * len(self._inputs))
         self._got = ctypes.create_string_buffer(_TENSOR.size)
+        self._begun: Optional[ThreadPoolExecutor] = None
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that run() needs."""
@@ -249,6 +251,35 @@ class InferenceSession:
                 library.outputs_get(handle, i, got)
                 result.append(self._array(_TENSOR.unpack(got), outputs))
         return result
+
+    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
+                  callback: Callable[[list[np.ndarray], Any, str], None], user_data: Any = None,
+                  run_options: Any = None) -> None:
+        """Begins an inference and returns at once. Those of a session run in the order of their beginning, on a thread
+        of the session's own; Python's end waits for them.
+
+        output_names, input_feed: as for run(). Arrays must not change before the inference ended.
+        callback: called on that thread with the outputs, ``user_data`` and ``""``, or, where the inference fails, with
+            no outputs, ``user_data`` and the error's text. What it raises is logged.
+        """
+        feed = dict(input_feed)
+
+        def begun() -> None:
+            outputs: list[np.ndarray] = []
+            failure = ""
+            try:
+                outputs = self.run(output_names, feed, run_options)
+            except Exception as error:  # whatever it is, somebody waits for it
+                failure = str(error) or repr(error)
+            try:
+                callback(outputs, user_data, failure)
+            except Exception:
+                logging.getLogger("dnnopt").exception("the callback of run_async raised")
+
+        with self._lock:
+            if self._begun is None:
+                self._begun = ThreadPoolExecutor(1, thread_name_prefix="dnnopt")
+        self._begun.submit(begun)
 
     def profile(self, input_feed: Mapping[str, Any], runs: int = 10) -> dict[str, Any]:
         """Times inferences on an OpenCL device: what ``dnnopt profile --json`` writes, with ``operators``,

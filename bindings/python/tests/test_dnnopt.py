@@ -224,6 +224,31 @@ class Running(unittest.TestCase):
             one.join()
         self.assertEqual(wrong, [])
 
+    def test_begun_in_order(self):
+        ended = []
+        done = threading.Event()
+
+        def hear(outputs, number, failure):
+            ended.append((number, failure, [one.copy() for one in outputs]))
+            if number == 9:
+                done.set()
+            if number == 5:
+                raise ValueError("which is logged")
+
+        with self.assertLogs("dnnopt", logging.ERROR):
+            for number in range(10):
+                feed = {"x": X + number, "s": WORDS} if number != 3 else {"x": X}
+                self.session.run_async(["y"], feed, hear, number)
+            self.assertTrue(done.wait(60))
+        self.assertEqual([number for number, _, _ in ended], list(range(10)))
+        for number, failure, outputs in ended:
+            if number == 3:
+                self.assertEqual(outputs, [])
+                self.assertIn("'s'", failure)
+                continue
+            self.assertEqual(failure, "")
+            np.testing.assert_array_equal(outputs[0], X + number + [1, 2])
+
     def test_report(self):
         self.run_all()
         report = self.session.report()
