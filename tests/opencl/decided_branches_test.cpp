@@ -133,6 +133,23 @@ TEST_CASE("beyond the programs that are kept, branches that dims decide run in t
   CHECK(s.device.host_ops() == 0);
 }
 
+TEST_CASE("without the pass that takes branches they stay, and answers are asked for once") {
+  const model m = squeezed_where_one();
+  compile_options options = both::options(false, 8);
+  options.passes = "none";
+  session s = compile(m, options);
+  for (const std::int64_t length : {5, 1, 6}) {
+    named_tensors inputs;
+    inputs.add("x", numbers({3, length}));
+    const named_tensors want = compile(m, both::on_reference()).run(inputs);
+    const named_tensors got = s.run(inputs);
+    REQUIRE(got[0].dims() == want[0].dims());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(want[0].size()); ++i)
+      CHECK(got[0].data<float>()[i] == Approx(want[0].data<float>()[i]).margin(1e-6));
+  }
+  CHECK(s.report().specialized_programs == 2);
+}
+
 TEST_CASE("where memory is for one program, the one for other branches makes room") {
   // Beside the branches a product with a constant of 1 MiB, which each program holds.
   std::vector<written::message> nodes = asks("x", 1, "c");

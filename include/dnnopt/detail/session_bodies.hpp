@@ -156,13 +156,13 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   // Most graphs have no input that decides structure, and are lowered once. Where nothing may fall back to the host,
   // a node that has a kernel for numbers alone gets one for the dims of a run.
   const bool open_dims = options.require_device && detail::has_symbols(*result->general.optimized);
-  result->decides_branches = !detail::open_conditions(*result->general.optimized).empty();
-  if (open_dims || result->decides_branches ||
+  const bool decides_branches = !detail::open_conditions(*result->general.optimized).empty();
+  if (open_dims || decides_branches ||
       !structural_inputs_of(*result->general.optimized, [](node_id) { return true; }).empty()) {
     auto generally = result->place(result->general.optimized, false);
     report.specialized_inputs = structural_inputs_of_fallbacks(generally->maker->placed());
-    result->specializes_dims = open_dims && !result->decides_branches && generally->maker->placed().host_count() > 0;
-    if (!report.specialized_inputs.empty() || result->specializes_dims || result->decides_branches) {
+    result->specializes_dims = open_dims && !decides_branches && generally->maker->placed().host_count() > 0;
+    if (!report.specialized_inputs.empty() || result->specializes_dims || decides_branches) {
       result->generally = std::make_shared<const program>(generally->maker->placed());
       result->source = std::make_unique<model>(source);
     } else {

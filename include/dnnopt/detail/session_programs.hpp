@@ -108,12 +108,14 @@ DNNOPT_BODY symbol_values session::state::symbols_of(const named_tensors& inputs
   return symbols;
 }
 
-/// Takes the conditions that `g` leaves open as these dims answer them; whether there was one.
+/// Takes the conditions that `g` leaves open as these dims answer them; whether there was one that had no answer yet.
+/// Those with an answer are still there where inline_branches is not among the passes.
 DNNOPT_BODY bool session::state::decide_branches(const graph& g, const symbol_values& symbols, compiled& of) {
   const std::size_t before = of.decided.size();
   for (const index_expr& condition : detail::open_conditions(g)) {
     const std::optional<std::int64_t> answer = condition.try_evaluate(symbols);
-    if (!answer) continue;  // it is of what data decide
+    const bool is_known = std::ranges::any_of(of.decided, [&](const guard& one) { return one.left == condition; });
+    if (!answer || is_known) continue;  // without an answer it is of what data decide
     of.decided.push_back({guard_relation::equal, condition, *answer, "the condition of a branch", g.name});
     std::string text = to_string(condition);
     auto& listed = report.decided_conditions;

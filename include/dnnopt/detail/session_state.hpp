@@ -44,7 +44,6 @@ struct session::state {
   std::shared_ptr<opened_device> device;     ///< null on the reference backend
   std::unique_ptr<model> source;             ///< where programs are specialized
   bool specializes_dims = false;             ///< symbolic dims leave a node without a kernel, and it must have one
-  bool decides_branches = false;             ///< dims decide which branches are taken, and with them ranks
   compile_options options;
   compile_report report;
   std::vector<std::string> default_inputs;  ///< inputs that became constants

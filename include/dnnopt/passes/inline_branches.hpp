@@ -55,9 +55,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Before: y = If(condition, captured...) {then_branch, else_branch} where the condition is constant, RDP knows it, or
-/// a
-///         guard states it.
+/// Before: y = If(condition, captured...) {then_branch, else_branch} where the condition is constant, known by RDP, or
+/// stated by a guard.
 /// After:  the taken branch's nodes in the place of the If; the other branch is gone (SoD2's Switch with one live
 /// path). Exporters write such branches where a squeeze depends on a dim that propagation later tells.
 struct inline_branches {
