@@ -109,6 +109,13 @@ void transposed_convolution(drawing& d) {
   d.g.add_output(d.node("ConvTranspose", "y", {x, d.weights("W", {16, 8, 2, 2})}, with("strides", integers{2, 2})));
 }
 
+void dynamic_quantization(drawing& d) {
+  const value_id x = d.input("x", {d.symbol("batch"), 384});
+  const value_id y = d.g.add_value("y"), scale = d.g.add_value("y_scale"), zero = d.g.add_value("y_zero_point");
+  d.g.add_node(d.ops.at("", "DynamicQuantizeLinear"), "y", {x}, {y, scale, zero});
+  for (const value_id out : {y, scale, zero}) d.g.add_output(out);
+}
+
 void padded_convolution(drawing& d) {
   const value_id x = d.input("x", {1, 8, 14, 14});
   const value_id padded = d.node("Pad", "padded", {x, d.list("amounts", {0, 0, 1, 1, 0, 0, 1, 1})});
@@ -213,6 +220,7 @@ constexpr example examples[] = {
     {"remove_identity", identities},
     {"fold_batch_normalization", normalized_convolution},
     {"split_transposed_convolution", transposed_convolution},
+    {"share_reductions", dynamic_quantization},
     {"fold_padding", padded_convolution},
     {"merge_equal", equal_nodes},
     {"recognize", written_out_gelu},

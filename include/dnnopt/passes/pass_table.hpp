@@ -21,6 +21,7 @@
 #include <dnnopt/passes/remove_dead.hpp>
 #include <dnnopt/passes/remove_identity.hpp>
 #include <dnnopt/passes/rewrite.hpp>
+#include <dnnopt/passes/share_reductions.hpp>
 #include <dnnopt/passes/split_transposed_convolution.hpp>
 #include <dnnopt/passes/split_wide.hpp>
 
@@ -53,6 +54,7 @@ inline constexpr std::array pass_table{
              [](graph& g, const pass_environment&) { return fold_batch_normalization{}.run(g); }},
     pass_row{split_transposed_convolution::name,
              [](graph& g, const pass_environment&) { return split_transposed_convolution{}.run(g); }},
+    pass_row{share_reductions::name, [](graph& g, const pass_environment&) { return share_reductions{}.run(g); }},
     pass_row{fold_padding::name, [](graph& g, const pass_environment&) { return fold_padding{}.run(g); }},
     pass_row{merge_equal::name, [](graph& g, const pass_environment&) { return merge_equal{}.run(g); }, {}},
     pass_row{recognize::name,
@@ -110,8 +112,8 @@ inline constexpr std::array default_passes{
     rdp::name, recognize_integer_products::name, rdp::name, fold_constants::name, inline_branches::name, rdp::name,
     fold_constants::name, rdp::name,
     // One form for what exporters write, whole operators for what they take apart.
-    remove_identity::name, fold_batch_normalization::name, split_transposed_convolution::name, fold_padding::name,
-    merge_equal::name, recognize::name, fold_constants::name, rdp::name, recognize_rotary::name,
+    remove_identity::name, fold_batch_normalization::name, split_transposed_convolution::name, share_reductions::name,
+    fold_padding::name, merge_equal::name, recognize::name, fold_constants::name, rdp::name, recognize_rotary::name,
     recognize_attention::name, remove_dead::name, rdp::name,
     // Fewer operations, then fewer products.
     rewrite::name, fold_constants::name, remove_identity::name, merge_siblings::name, merge_equal::name,
