@@ -73,6 +73,17 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_BELOW ((DNNOPT_KH - 1) * DNNOPT_DH / DNNOPT_SH)
 #define DNNOPT_BESIDE ((DNNOPT_KW - 1) * DNNOPT_DW / DNNOPT_SW)
 #define DNNOPT_LANES (16 * DNNOPT_UNROLL)
+// Rows of large windows are a loop: written out, drivers take minutes for them.
+#if DNNOPT_KH * DNNOPT_KW > 128
+#define DNNOPT_EACH_WINDOW_ROW _Pragma("unroll 1")
+#else
+#define DNNOPT_EACH_WINDOW_ROW _Pragma("unroll")
+#endif
+#if DNNOPT_KW > 128
+#define DNNOPT_EACH_WINDOW_COLUMN _Pragma("unroll 8")
+#else
+#define DNNOPT_EACH_WINDOW_COLUMN _Pragma("unroll")
+#endif
 // Elements of phases and of results, and of one row of input with its padding, as far as any window reaches, and what a
 // pair of vectors reads beyond.
 #if DNNOPT_SPAN
@@ -176,8 +187,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     for (int lane = 0; lane < rows * pitch; lane += DNNOPT_LANES) {
       float16 sum[DNNOPT_UNROLL];
       _Pragma("unroll") for (int u = 0; u < DNNOPT_UNROLL; ++u) sum[u] = (float16)(DNNOPT_PADDING);
-      _Pragma("unroll") for (int kh = 0; kh < DNNOPT_KH; ++kh) {
-        _Pragma("unroll") for (int kw = 0; kw < DNNOPT_KW; ++kw) {
+      DNNOPT_EACH_WINDOW_ROW for (int kh = 0; kh < DNNOPT_KH; ++kh) {
+        DNNOPT_EACH_WINDOW_COLUMN for (int kw = 0; kw < DNNOPT_KW; ++kw) {
           __local const float* from = staged + (kh * DNNOPT_DH % DNNOPT_SH * DNNOPT_PHASES_W + kw * DNNOPT_DW % DNNOPT_SW) * phase + kh * DNNOPT_DH / DNNOPT_SH * pitch + kw * DNNOPT_DW / DNNOPT_SW + lane;
           _Pragma("unroll") for (int u = 0; u < DNNOPT_UNROLL; ++u) {
             const float16 x = vload16(u, from);
