@@ -1,9 +1,50 @@
 # Compiles SOURCE, and through it every header with its bodies, by another COMPILER than the build's, warnings as errors.
-# FOLDERS are include folders; our own are below OURS, warnings of the others are not ours. With STAMP, that file is
-# written where it compiles, and beside it what it depends on.
+# FOLDERS are include folders; our own are below OURS, warnings of the others are not ours.
+#
+# With STAMP, that file is written where it compiles, and beside it what it depends on. HEADER is then the one header that
+# SOURCE includes, and FOUNDATIONS are precompiled headers, each beside its name in NAMES: the last of these that HEADER
+# includes, by itself or through others, is read precompiled. HEADER sees no other names for it than it would without:
+# what it includes comes before what it says, and every header is read so. With PRECOMPILED, SOURCE becomes that file.
+cmake_minimum_required(VERSION 3.20)
 list(REMOVE_DUPLICATES FOLDERS)
-set(command "${COMPILER}" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow
-            -Werror)
+set(command "${COMPILER}" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror)
+
+# All of ours that `header` includes, by itself or through others.
+function(list_included header result)
+  set(open "${header}")
+  set(seen "${header}")
+  while(open)
+    list(POP_FRONT open name)
+    file(STRINGS "${OURS}/include/${name}" lines REGEX "^#include <dnnopt/.*\\.hpp>")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include <([^>]+)>.*" "\\1" included "${line}")
+      if(NOT included IN_LIST seen)
+        list(APPEND seen "${included}")
+        list(APPEND open "${included}")
+      endif()
+    endforeach()
+  endwhile()
+  list(REMOVE_AT seen 0)
+  set(${result} "${seen}" PARENT_SCOPE)
+endfunction()
+
+if(PRECOMPILED)
+  list(APPEND command -x c++-header -Wno-pragma-once-outside-header -o "${PRECOMPILED}" -MD -MF "${PRECOMPILED}.d" -MT
+       "${PRECOMPILED}")
+else()
+  list(APPEND command -fsyntax-only)
+endif()
+if(STAMP)
+  list(APPEND command -MD -MF "${STAMP}.d" -MT "${STAMP}")
+  list_included("${HEADER}" included)
+  set(read "")
+  foreach(name file IN ZIP_LISTS NAMES FOUNDATIONS)
+    if(name IN_LIST included)
+      set(read -include-pch "${file}")
+    endif()
+  endforeach()
+  list(APPEND command ${read})
+endif()
 foreach(folder IN LISTS FOLDERS)
   # A compiler's own place, which must stay behind its library's.
   if(folder STREQUAL "/usr/include")
@@ -17,9 +58,6 @@ foreach(folder IN LISTS FOLDERS)
   endif()
 endforeach()
 list(TRANSFORM DEFINITIONS PREPEND "-D")
-if(STAMP)
-  list(APPEND command -MD -MF "${STAMP}.d" -MT "${STAMP}")
-endif()
 execute_process(COMMAND ${command} ${DEFINITIONS} "${SOURCE}" RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${COMPILER} refuses it:\n${text}")
