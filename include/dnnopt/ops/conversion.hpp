@@ -21,23 +21,16 @@ namespace dnnopt::ops {
   return static_cast<dtype>(number);
 }
 
-/// Elements of an integer converted to another integer type or to boolean.
+/// Elements of an integer converted to another integer type or to boolean. Inputs behind the first have no part in it.
 inline void infer_converted_elements(const node_facts& facts, value_facts& output) {
-  const bool to_boolean = output.type == dtype::boolean;
-  const std::optional<std::vector<index_expr>> elements = facts.elements(0);
-  if (!elements || !(is_integer(output.type) || to_boolean)) return;
-  const expr_range limits = values_of(output.type);
-  std::vector<index_expr> converted;
-  for (const index_expr& element : *elements) {
-    const expr_range range = element.range();
-    if (to_boolean && (range.low < 0 || range.high > 1))
-      converted.push_back(1 - is_equal(element, 0));
-    else if (element.is_constant() && (range.low < limits.low || range.high > limits.high))
-      return;
-    else
-      converted.push_back(element);
-  }
-  output.elements = std::move(converted);
+  node_facts source = facts;
+  source.inputs = facts.inputs.first(1);
+  infer_elements(
+      source, output,
+      [to_boolean = output.type == dtype::boolean](std::span<const index_expr> x) -> std::optional<index_expr> {
+        const expr_range range = x[0].range();
+        return to_boolean && (range.low < 0 || range.high > 1) ? 1 - is_equal(x[0], 0) : x[0];
+      });
 }
 
 /// The output takes the type that attribute `to` names.
