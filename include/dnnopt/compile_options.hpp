@@ -73,8 +73,8 @@ struct compile_options {
   wait_mode wait = wait_mode::blocking;  ///< how a run waits for an OpenCL device; the reference backend has no waits
   /// What kernels that are in no cache are compiled as. `quick` shortens a first start where the driver's optimizer
   /// takes long: see first_start, and session::optimizing for how far its end is. It is taken for `optimized` where
-  /// nothing is gained (a quick start on this device found that the driver compiles no sooner), in control flow, and
-  /// with a memory_limit, for optimized kernels are tried on memory of their own.
+  /// nothing is gained (a quick start on this device found that the driver compiles no sooner), in bodies of control
+  /// flow, and with a memory_limit, for optimized kernels are tried on memory of their own.
   dnnopt::first_start first_start = dnnopt::first_start::optimized;
   /// The most programs for certain values of inputs that decide structure (compile_report::specialized_inputs). For
   /// further values the general program runs, with operators on the host; with `require_device` the program that was

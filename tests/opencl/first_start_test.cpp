@@ -16,6 +16,9 @@
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
+#include <dnnopt/ops/standard.hpp>
+
+#include <support/onnx_writer.hpp>
 
 #include "../support/small_network.hpp"
 #include "runtime_fixture.hpp"
@@ -24,6 +27,7 @@ using namespace dnnopt;
 using dnnopt::opencl::testing::temporary_folder;
 using dnnopt::testing::network;
 using dnnopt::testing::ramp;
+namespace written = dnnopt_tests;
 
 namespace {
 
@@ -76,6 +80,30 @@ bool are_near(const tensor& a, const tensor& b) {
   for (std::size_t i = 0; i < a.data<float>().size(); ++i)
     if (!(std::abs(a.data<float>()[i] - b.data<float>()[i]) <= 1e-6F)) return false;
   return true;
+}
+
+/// Sums of x beside a Loop that an input tells the turns of; what it counts is a size behind it.
+model looped_model() {
+  const auto body =
+      written::graph({written::node("Add", {"sum", "relu"}, {"more"}), written::node("Add", {"count", "one"}, {"next"}),
+                      written::node("Identity", {"going"}, {"goes"})},
+                     {written::info("turn", 7, {}), written::info("going", 9, {}), written::info("sum", 1, {"N", "8"}),
+                      written::info("count", 7, {"1"})},
+                     {written::untyped("goes"), written::untyped("more"), written::untyped("next")});
+  const auto whole = written::graph(
+      {written::node("Relu", {"x"}, {"relu"}),
+       written::node("Loop", {"turns", "", "relu", "one"}, {"summed", "counted"},
+                     {written::graph_attribute("body", body)}),
+       written::node("Concat", {"counted", "ones"}, {"sizes"}, {written::int_attribute("axis", 0)}),
+       written::node("Softmax", {"summed"}, {"soft"}), written::node("Expand", {"soft", "sizes"}, {"y"})},
+      {written::info("turns", 7, {}), written::info("x", 1, {"N", "8"})}, {written::untyped("y")},
+      {written::int_tensor("one", {1}), written::int_tensor("ones", {1, 1})});
+  import_options how;
+  how.ops = standard_ops();
+  model result;
+  result.main = import_model(written::model(whole).bytes(), {}, how).main;
+  result.ops = standard_ops();
+  return result;
 }
 
 opencl::program_request fresh_request() {
@@ -306,6 +334,25 @@ TEST_CASE("what is bound stays bound when optimized kernels take over") {
   CHECK(are_same(s.run(rest)[0], want));
   CHECK_FALSE(s.executor()->figures().quick_kernels);
   CHECK(s.bindings().size() == 1);
+}
+
+TEST_CASE("quick kernels serve around bodies, and optimized ones take over") {
+  // Softmax(Conv(x) summed 3 times by a Loop), and a number that the Loop gives, as a size of an Expand.
+  const model m = looped_model();
+  const temporary_folder folder;
+  compile_options optimized;
+  optimized.programs.on_disk = false;
+  session judge = compile(m, optimized);
+  session s = quick_session(m, started(folder));
+  for (const std::int64_t turns : {3, 5}) {
+    const named_tensors inputs{{"turns", tensor::scalar(turns)}, {"x", ramp({2, 8})}};
+    const tensor want = judge.run(inputs)[0];
+    CHECK(are_near(s.run(inputs)[0], want));
+    CHECK(s.executor()->figures().quick_kernels == (turns == 3));
+    REQUIRE(wait_for_optimized(s));
+    CHECK(are_same(s.run(inputs)[0], want));
+    CHECK_FALSE(s.executor()->figures().quick_kernels);
+  }
 }
 
 TEST_CASE("kernels are quick only where that is wanted, pays, and memory is not limited") {

@@ -61,8 +61,8 @@ class opencl_executor {
   /// host as one operator. Errors: kernel_build (work_groups_refused where a kernel object allows fewer work-items than
   /// it was lowered for); out_of_device_memory.
   ///
-  /// Where `quick` allows it, kernels that are in no cache are quick ones at first; bodies of control flow have none,
-  /// and a program with such bodies does not either. Behind its first inference a thread makes the optimized ones.
+  /// Where `quick` allows it, kernels that are in no cache are quick ones at first; those of bodies of control flow are
+  /// not. Behind its first inference a thread makes the optimized ones.
   opencl_executor(opencl::context& where, opencl::program_cache& programs, std::shared_ptr<const program> p,
                   host_evaluator evaluate, offset_planner planner = plan_by_default, body_maker bodies = nullptr,
                   quick_start quick = {})
@@ -240,19 +240,16 @@ class opencl_executor {
   [[nodiscard]] std::vector<tensor> copies_of(std::span<const tensor> inputs, const symbol_values& symbols) const;
   /// An inference came to its end for the first time, after `seconds`.
   void served(std::span<const tensor> inputs, double seconds);
+  /// One inference for what the driver leaves for a kernel's first launch. Errors: those of run(), but none where zeros
+  /// stand for what bodies give.
+  void rehearse(std::span<const tensor> inputs, run_observer& observer);
   /// Lets optimized kernels that are there take the place of quick ones. No command may be under way.
   void take_optimized_kernels();
 
   static constexpr std::size_t kept_instances = 8;
   static constexpr std::size_t kept_regions = 16384;
 
-  void find_device_values() {
-    device_values_.assign(program_->g->value_count(), false);
-    for (const placed_node& step : program_->steps)
-      for (const codegen::kernel_plan& plan : step.lowered.kernels)
-        for (const codegen::pointer_argument& argument : plan.pointers)
-          if (argument.held != no_value) device_values_[program_->roots[argument.held]] = true;
-  }
+  void find_device_values();
 
   void make_images() {
     image_memory_ = plan_image_memory(*program_);
@@ -365,6 +362,8 @@ class opencl_executor {
 
   /// A step of control flow: its operands stay where they are, and results are taken from its bodies as they are.
   void run_bodies(run_state& state, std::size_t s);
+  /// Takes zeros for what the node's bodies gave in the first inference; whether that is known.
+  bool takes_given(run_state& state, const node& n);
 
   /// The value for a body: where it lies, and nothing of it is copied.
   [[nodiscard]] handed_value hand(run_state& state, value_id v);
@@ -405,6 +404,8 @@ class opencl_executor {
   double built_seconds_ = 0;
   built_kernels kernels_;
   bool served_ = false;  // an inference came to its end
+  /// What bodies gave in the first inference, where quick kernels served it: a rehearsal takes zeros of that shape.
+  std::map<value_id, std::pair<dtype, dim_list>> given_by_bodies_;
   std::shared_ptr<const device_weights> weights_;
   std::vector<bool> device_values_;  // by root: some kernel reads or writes it
   image_memory image_memory_;

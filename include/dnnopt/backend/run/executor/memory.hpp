@@ -6,6 +6,14 @@
 
 namespace dnnopt {
 
+inline void opencl_executor::find_device_values() {
+  device_values_.assign(program_->g->value_count(), false);
+  for (const placed_node& step : program_->steps)
+    for (const codegen::kernel_plan& plan : step.lowered.kernels)
+      for (const codegen::pointer_argument& argument : plan.pointers)
+        if (argument.held != no_value) device_values_[program_->roots[argument.held]] = true;
+}
+
 inline void opencl_executor::exchange_memory() {
   const std::set<value_id> changed = bound_.take_changed();
   if (changed.empty()) return;

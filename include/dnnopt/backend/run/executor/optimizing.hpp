@@ -16,6 +16,7 @@ inline opencl_executor::opencl_executor(const opencl_executor& of, built_kernels
       queues_(*of.where_),
       kernels_(std::move(kernels)),
       served_(true),
+      given_by_bodies_(of.given_by_bodies_),
       weights_(of.weights_),
       placement_of_arena_(of.placement_of_arena_),
       bound_(*of.where_, *of.program_),
@@ -24,9 +25,8 @@ inline opencl_executor::opencl_executor(const opencl_executor& of, built_kernels
 }
 
 inline built_kernels opencl_executor::timed_build() {
-  const bool enters = std::ranges::any_of(program_->steps, [](const auto& s) { return s.where == placement::bodies; });
   const auto begin = std::chrono::steady_clock::now();
-  built_kernels built = build_kernels(*programs_, *program_, enters ? nullptr : quick_.allowed);
+  built_kernels built = build_kernels(*programs_, *program_, quick_.allowed);
   built_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return built;
 }
@@ -70,11 +70,23 @@ inline void opencl_executor::served(std::span<const tensor> inputs, double secon
     return;
   }
   try {
+    // What bodies took, whose kernels are never quick, tells nothing of quick ones.
     optimizer_ = std::make_unique<kernel_optimizer>(*this, *programs_, copies_of(inputs, last_symbols_),
-                                                    built_seconds_ + seconds, quick_.learned);
+                                                    built_seconds_ + seconds,
+                                                    given_by_bodies_.empty() ? quick_.learned : nullptr);
   } catch (const std::exception& e) {
     // The inference did what it should; no memory for a copy, or no thread, leaves the kernels that serve.
     not_optimized_ = e.what();
+  }
+}
+
+inline void opencl_executor::rehearse(std::span<const tensor> inputs, run_observer& observer) {
+  try {
+    (void)run(inputs, &observer);
+  } catch (const error&) {
+    // Zeros may be unlawful where a body gave sizes or indices. What was not launched is compiled when it is, no worse
+    // than without a rehearsal.
+    if (given_by_bodies_.empty()) throw;
   }
 }
 
@@ -164,7 +176,7 @@ inline void kernel_optimizer::work() {
         ++launched_;
       });
       launch_by_launch observer(*this);
-      (void)rehearsal.run(inputs_, &observer);
+      rehearsal.rehearse(inputs_, observer);
     }
     made_ = std::move(made);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
