@@ -38,6 +38,7 @@ enum class symbol_kind : std::uint8_t {
   data_dim,  ///< a dim of an operator's output that only the data of a run decide
   body_dim,  ///< a dim in a body of control flow that the node outside does not tell, or that turns change
   turn,      ///< the number of a body's turn
+  element,   ///< an element of an input, where nothing but branches depends on it
   index      ///< an index of an element
 };
 

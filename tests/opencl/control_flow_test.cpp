@@ -34,8 +34,10 @@ using dnnopt::testing::shared_device;
 namespace {
 
 session on_device(const model& m, kernel_form form = kernel_form::native, precision stored = precision::fp32,
-                  bool poison = false, std::shared_ptr<opened_device> device = shared_device()) {
+                  bool poison = false, std::shared_ptr<opened_device> device = shared_device(),
+                  std::string passes = "default") {
   compile_options options;
+  options.passes = std::move(passes);
   options.opened = std::move(device);
   options.form = form;
   options.precision = stored;
@@ -141,16 +143,21 @@ body_figures figures_of(const session& s, std::string_view key) {
   return {};
 }
 
-/// Checks a run on both device forms, and that no operator ran on the host.
-void check_runs(const model& m, const std::vector<named_tensors>& runs) {
-  for (const kernel_form form : both_forms) {
-    session s = on_device(m, form);
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      INFO("form " << static_cast<int>(form) << ", run " << i);
-      CHECK(difference(s.run(runs[i]), expected(m, runs[i])) == "");
-      CHECK(s.host_ops() == 0);
+/// All passes but the one that takes branches which an input alone decides: these stay bodies.
+constexpr const char* bodies_stay = "default,-inline_branches";
+
+/// Checks a run on both device forms, with such branches taken and as bodies, and that no operator ran on the host.
+void check_runs(const model& m, const std::vector<named_tensors>& runs,
+                const std::vector<std::string>& passes_lists = {"default", bodies_stay}) {
+  for (const kernel_form form : both_forms)
+    for (const std::string& passes : passes_lists) {
+      session s = on_device(m, form, precision::fp32, false, shared_device(), passes);
+      for (std::size_t i = 0; i < runs.size(); ++i) {
+        INFO("form " << static_cast<int>(form) << ", passes " << passes << ", run " << i);
+        CHECK(difference(s.run(runs[i]), expected(m, runs[i])) == "");
+        CHECK(s.host_ops() == 0);
+      }
     }
-  }
 }
 
 flow_value symbolic_input(flow_scope& s, std::string name) {
@@ -173,7 +180,7 @@ TEST_CASE("a branch has a program and launches only once it is taken", "[control
         b.output(b.node("Concat", {doubled, x}, with("axis", std::int64_t{0})));
       })[0]);
   const model m = main.finish();
-  session s = on_device(m);
+  session s = on_device(m, kernel_form::native, precision::fp32, false, shared_device(), bodies_stay);
   CHECK(s.report().body_programs == 0);
   const named_tensors yes{{"take", flag(true)}, {"x", ramp({3, 4})}};
   const named_tensors no{{"take", flag(false)}, {"x", ramp({5, 4})}};
@@ -404,11 +411,12 @@ TEST_CASE("a body that symbols leave to the host gets programs for the dims that
         b.output(b.node("ReduceSum", {b.node("Mul", {less, less})}, with("keepdims", std::int64_t{0})));
       },
       [&](flow_scope& b) { b.output(b.node("ReduceMax", {x}, with("keepdims", std::int64_t{0}))); })[0]);
+  main.output(main.node("Not", {take}));  // or the branch would be taken before there is a body
   const model m = main.finish();
   std::vector<named_tensors> runs;
   for (std::int64_t rows = 1; rows < 12; ++rows) runs.push_back({{"take", flag(true)}, {"x", ramp({rows, 4})}});
   runs.insert(runs.end(), {runs[0], runs[3], {{"take", flag(false)}, {"x", ramp({3, 4})}}});
-  check_runs(m, runs);
+  check_runs(m, runs, {"default"});
   // Without --require-device the general program serves what comes after eight, and says what it leaves to the host.
   compile_options options;
   options.opened = shared_device();

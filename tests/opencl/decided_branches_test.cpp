@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -133,7 +134,7 @@ TEST_CASE("beyond the programs that are kept, branches that dims decide run in t
   CHECK(s.device.host_ops() == 0);
 }
 
-TEST_CASE("without the pass that takes branches they stay, and answers are asked for once") {
+TEST_CASE("without the pass that takes branches they stay bodies of one program") {
   const model m = squeezed_where_one();
   compile_options options = both::options(false, 8);
   options.passes = "none";
@@ -147,7 +148,8 @@ TEST_CASE("without the pass that takes branches they stay, and answers are asked
     for (std::size_t i = 0; i < static_cast<std::size_t>(want[0].size()); ++i)
       CHECK(got[0].data<float>()[i] == Approx(want[0].data<float>()[i]).margin(1e-6));
   }
-  CHECK(s.report().specialized_programs == 2);
+  CHECK(s.report().specialized_programs == 0);
+  CHECK(s.report().decided_conditions.empty());
 }
 
 TEST_CASE("where memory is for one program, the one for other branches makes room") {
@@ -238,17 +240,112 @@ TEST_CASE("comparisons of dims are expressions, which conditions of them join") 
 
 TEST_CASE("branches that data decide stay bodies") {
   const written::message m = written::model(written::graph(
-      {branches("c", "y", keep("x"),
+      {written::node("ReduceSum", {"x"}, {"sum"}, {written::int_attribute("keepdims", 0)}),
+       written::node("Greater", {"sum", "limit"}, {"c"}),
+       branches("c", "y", keep("x"),
                 written::graph({written::node("Neg", {"x"}, {"less"})}, {}, {written::untyped("less")}))},
-      {written::info("x", 1, {"N"}), written::info("c", 9, {})}, {written::untyped("y")}));
+      {written::info("x", 1, {"N"})}, {written::untyped("y")}, {written::float_tensor("limit", {}, {-0.7F})}));
   compile_options options;
   options.opened = shared_device();
   session s = compile(loaded(m), options);
-  for (const bool taken : {true, false}) {
+  for (const std::int64_t count : {3, 1, 0}) {
     named_tensors inputs;
-    inputs.add("x", numbers({3}));
-    inputs.add("c", tensor::scalar(taken));
-    CHECK(s.run(inputs)[0].data<float>()[0] == Approx(taken ? -0.63F : 0.63F));
+    inputs.add("x", numbers({count}));
+    const named_tensors got = s.run(inputs);
+    REQUIRE(got[0].size() == count);
+    if (count > 0) CHECK(got[0].data<float>()[0] == Approx(count == 3 ? 0.63F : -0.63F));
   }
   CHECK(s.report().decided_conditions.empty());
+}
+
+namespace {
+
+/// -x where `condition`, which `nodes` compute from the input `mode` of `type` (ONNX's number), else x.
+model negated_where(std::vector<written::message> nodes, std::int32_t type, const std::vector<std::string>& dims = {}) {
+  nodes.push_back(branches("condition", "y",
+                           written::graph({written::node("Neg", {"x"}, {"less"})}, {}, {written::untyped("less")}),
+                           keep("x")));
+  return loaded(written::model(written::graph(nodes, {written::info("x", 1, {"N"}), written::info("mode", type, dims)},
+                                              {written::untyped("y")}, {written::int_tensor("rate", {16000})})));
+}
+
+/// The first element of y for x[0] = -0.63 and this mode.
+float first(session& s, const tensor& mode) {
+  named_tensors inputs;
+  inputs.add("x", numbers({3}));
+  inputs.add("mode", mode);
+  return s.run(inputs)[0].data<float>()[0];
+}
+
+}  // namespace
+
+TEST_CASE("an input that does nothing but decide a branch needs one program for each answer") {
+  const model m = negated_where({written::node("Equal", {"mode", "rate"}, {"condition"})}, 7);
+  for (const bool require_device : {false, true}) {
+    session s = compile(m, both::options(require_device, 8));
+    for (const std::int64_t rate : {std::int64_t{16000}, std::int64_t{8000}, std::int64_t{44100}, std::int64_t{16000},
+                                    std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+      CAPTURE(rate);
+      CHECK(first(s, tensor::scalar(rate)) == Approx(rate == 16000 ? 0.63F : -0.63F));
+      CHECK(s.host_ops() == 0);
+    }
+    CHECK(s.report().specialized_programs == 2);
+    CHECK(s.report().specialized_inputs.empty());
+    CHECK(s.report().decided_conditions.size() == 1);
+    // Its distance to the rate is no int64.
+    CHECK_THROWS_AS(first(s, tensor::scalar(std::numeric_limits<std::int64_t>::min())), error);
+    CHECK(first(s, tensor::scalar(std::int64_t{16000})) == Approx(0.63F));
+  }
+}
+
+TEST_CASE("a boolean input of one element that decides a branch is asked for its answer") {
+  const model m = negated_where({written::node("Not", {"mode"}, {"condition"})}, 9, {"1"});
+  session s = compile(m, both::options(true, 8));
+  for (const bool mode : {true, false, true, false}) {
+    tensor given(dtype::boolean, {1});
+    given.mutable_data<bool>()[0] = mode;
+    CHECK(first(s, given) == Approx(mode ? -0.63F : 0.63F));
+    CHECK(s.host_ops() == 0);
+  }
+  CHECK(s.report().specialized_programs == 2);
+}
+
+TEST_CASE("what wraps around, or is data beside, is no condition of an input's number") {
+  // 2 * mode as int32, of which half the range wraps around to 16000.
+  const model sum = negated_where(
+      {written::node("Cast", {"rate"}, {"r"}, {written::int_attribute("to", 6)}),
+       written::node("Add", {"mode", "mode"}, {"twice"}), written::node("Equal", {"twice", "r"}, {"condition"})},
+      6);
+  session s = compile(sum, both::options(false, 8));
+  const std::int32_t wrapped = std::numeric_limits<std::int32_t>::min() + 8000;
+  CHECK(first(s, tensor::scalar(wrapped)) == Approx(0.63F));
+  CHECK(first(s, tensor::scalar(std::int32_t{8000})) == Approx(0.63F));
+  CHECK(first(s, tensor::scalar(std::int32_t{8001})) == Approx(-0.63F));
+  CHECK(s.report().decided_conditions.empty());
+  const model cast = negated_where({written::node("Cast", {"rate"}, {"r"}, {written::int_attribute("to", 6)}),
+                                    written::node("Cast", {"mode"}, {"m"}, {written::int_attribute("to", 6)}),
+                                    written::node("Equal", {"m", "r"}, {"condition"})},
+                                   7);
+  session t = compile(cast, both::options(false, 8));
+  CHECK(first(t, tensor::scalar((std::int64_t{1} << 32) + 16000)) == Approx(0.63F));
+  CHECK(first(t, tensor::scalar(std::int64_t{16001})) == Approx(-0.63F));
+  CHECK(t.report().decided_conditions.empty());
+}
+
+TEST_CASE("an input that decides a branch and lies in the caller's memory is read there") {
+  const model m = negated_where({written::node("Equal", {"mode", "rate"}, {"condition"})}, 7);
+  session s = compile(m, both::options(false, 8));
+  CHECK(first(s, tensor::scalar(std::int64_t{16000})) == Approx(0.63F));
+  opencl::context& where = shared_device()->context;
+  const opencl::device_buffer memory = where.memory().allocate(8, "mode");
+  opencl::command_queue queue = where.make_queue();
+  s.bind("mode", memory.handle());
+  named_tensors inputs;
+  inputs.add("x", numbers({3}));
+  for (const std::int64_t rate : {16000, 8000, 16000}) {
+    const tensor mode = tensor::scalar(rate);
+    queue.upload(memory, mode.bytes());
+    queue.finish();
+    CHECK(s.run(inputs)[0].data<float>()[0] == Approx(rate == 16000 ? 0.63F : -0.63F));
+  }
 }

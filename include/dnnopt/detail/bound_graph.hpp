@@ -15,6 +15,9 @@
 #include <dnnopt/model.hpp>
 #include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
+#include <dnnopt/passes/inline_branches.hpp>
+#include <dnnopt/passes/name_deciding_inputs.hpp>
+#include <dnnopt/passes/pipeline.hpp>
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/reference/evaluate_node.hpp>
 
@@ -47,6 +50,12 @@ namespace detail {
   return g;
 }
 
+/// Whether the options' passes take branches whose condition a run states.
+[[nodiscard]] inline bool takes_branches(const compile_options& options) {
+  const std::vector<std::string> names = pass_names(options.passes, options.own_passes);
+  return std::find(names.begin(), names.end(), inline_branches::name) != names.end();
+}
+
 /// Runs the passes that the options name; what they did. Conditions that showed only then become guards.
 inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_options& options) {
   const bool hidden = hides_conditions(g);
@@ -67,8 +76,9 @@ inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_option
                                           compile_report& report, std::vector<guard> stated = {}) {
   report.nodes_imported = g.node_count() + source.constant_nodes;
   const auto begin = std::chrono::steady_clock::now();
-  if (has_symbols(g)) {
-    (void)rdp{}.run(g);
+  const bool has_named = takes_branches(options) && name_deciding_inputs(g);
+  if (has_named || has_symbols(g)) {
+    if (!has_named) (void)rdp{}.run(g);
     std::vector<guard> derived = derive_guards(g);
     stated.insert(stated.end(), std::make_move_iterator(derived.begin()), std::make_move_iterator(derived.end()));
     g.set_guards(std::move(stated));

@@ -156,7 +156,8 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   // Most graphs have no input that decides structure, and are lowered once. Where nothing may fall back to the host,
   // a node that has a kernel for numbers alone gets one for the dims of a run.
   const bool open_dims = options.require_device && detail::has_symbols(*result->general.optimized);
-  const bool decides_branches = !detail::open_conditions(*result->general.optimized).empty();
+  const bool decides_branches =
+      detail::takes_branches(options) && !detail::open_conditions(*result->general.optimized).empty();
   if (open_dims || decides_branches ||
       !structural_inputs_of(*result->general.optimized, [](node_id) { return true; }).empty()) {
     auto generally = result->place(result->general.optimized, false);

@@ -104,13 +104,16 @@ DNNOPT_BODY symbol_values session::state::symbols_of(const named_tensors& inputs
   const graph& g = *general.optimized;
   symbol_values symbols;
   for (const value_id in : g.inputs())
-    if (const tensor* const given = inputs.find(g.value_at(in).name)) bind_symbols(g.value_at(in), *given, symbols);
+    if (const tensor* const given = inputs.find(g.value_at(in).name)) {
+      bind_symbols(g.value_at(in), *given, symbols);
+      bind_elements(g.value_at(in), *given, symbols);
+    }
   return symbols;
 }
 
 /// Takes the conditions that `g` leaves open as these dims answer them; whether there was one that had no answer yet.
-/// Those with an answer are still there where inline_branches is not among the passes.
 DNNOPT_BODY bool session::state::decide_branches(const graph& g, const symbol_values& symbols, compiled& of) {
+  if (!detail::takes_branches(options)) return false;
   const std::size_t before = of.decided.size();
   for (const index_expr& condition : detail::open_conditions(g)) {
     const std::optional<std::int64_t> answer = condition.try_evaluate(symbols);

@@ -25,7 +25,6 @@
 #include <dnnopt/bound_value.hpp>
 
 namespace dnnopt {
-
 /// The memory that is bound to the inputs and outputs of one program.
 ///
 /// The context and the program must outlive it. It keeps OpenCL's objects alive until they are unbound or replaced.
@@ -105,7 +104,8 @@ class bound_memory {
 
   [[nodiscard]] bool is_input_bound(std::size_t i) const { return inputs_.at(i).has_value(); }
   [[nodiscard]] bool is_output_bound(std::size_t i) const { return outputs_.at(i).has_value(); }
-  /// The buffer bound to an output. Precondition: one is.
+  /// The buffer bound to an input or an output. Precondition: one is, and no image.
+  [[nodiscard]] const opencl::device_buffer& input(std::size_t i) const { return inputs_.at(i).value().memory; }
   [[nodiscard]] const opencl::device_buffer& output(std::size_t i) const { return outputs_.at(i).value().memory; }
   /// Whether kernels write a bound output in its own memory. Precondition: it is bound.
   [[nodiscard]] bool has_in_place(std::size_t i) const {
@@ -402,8 +402,8 @@ class bound_memory {
       row.reason = std::move(reason->text);
     }
     row.bytes = bound.image.empty() ? bound.memory.bytes() : bound.image.bytes();
-    row.dims = known_dims(*v.facts.dims, last_.value_or(symbol_values()));
-    if (!row.dims) row.dims = bound.dims;
+    const auto known = known_dims(*v.facts.dims, last_.value_or(symbol_values()));
+    row.dims = known ? known : bound.dims;
     return row;
   }
 

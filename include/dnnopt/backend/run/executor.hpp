@@ -262,6 +262,8 @@ class opencl_executor {
   void exchange_memory();
 
   [[nodiscard]] symbol_values bind_inputs(const graph& g, std::span<const tensor> inputs) const;
+  /// Binds the symbols that elements of inputs are (name_deciding_inputs) where these lie in the caller's memory.
+  void read_bound_elements(opencl::command_queue& queue, symbol_values& symbols) const;
 
   instance& instance_for(const symbol_values& symbols);
 

@@ -65,6 +65,16 @@ inline void bind_symbols(const value& v, const tensor& t, symbol_values& symbols
   bind_symbols(v, t.dims(), symbols);
 }
 
+/// Binds the symbols that elements of an input are. Precondition: `t` was accepted as its value.
+inline void bind_elements(const value& v, const tensor& t, symbol_values& symbols) {
+  if (!v.facts.elements || t.size() != static_cast<std::int64_t>(v.facts.elements->size())) return;
+  for (std::size_t i = 0; i < v.facts.elements->size(); ++i) {
+    const index_expr& element = (*v.facts.elements)[i];
+    const auto symbol = element.as_symbol();
+    if (symbol && element.kind() == symbol_kind::element) symbols.bind(*symbol, integers_of(t)[i]);
+  }
+}
+
 /// A value whose elements are expressions of symbols (value_facts::elements must be there), as numbers. Errors:
 /// unsupported for elements that are neither integers nor booleans; as index_expr::evaluate.
 [[nodiscard]] inline tensor evaluate_elements(const value& v, const symbol_values& symbols) {

@@ -17,6 +17,7 @@ inline std::vector<tensor> opencl_executor::run_once(std::span<const tensor> inp
   {
     const timed_part timed(parts_.evaluate);
     symbols = bind_inputs(g, inputs);
+    read_bound_elements(queue, symbols);
     bound_.check(symbols);
   }
   instance& made = instance_for(symbols);

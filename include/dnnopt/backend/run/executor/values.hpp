@@ -16,6 +16,8 @@ inline symbol_values opencl_executor::bind_inputs(const graph& g, std::span<cons
     if (!bound_.is_input_bound(i)) {
       if (inputs[i].empty()) throw error(errc::missing_input, "input '" + v.name + "' is neither given nor bound");
       bind_symbols(v, inputs[i], symbols);
+      // Where its branches are taken already, nothing depends on the number.
+      if (!v.uses.empty()) bind_elements(v, inputs[i], symbols);
       continue;
     }
     if (!inputs[i].empty())
@@ -23,6 +25,17 @@ inline symbol_values opencl_executor::bind_inputs(const graph& g, std::span<cons
     if (const dim_list* const dims = bound_.stated_dims(i)) bind_symbols(v, *dims, symbols);
   }
   return symbols;
+}
+
+inline void opencl_executor::read_bound_elements(opencl::command_queue& queue, symbol_values& symbols) const {
+  const graph& g = *program_->g;
+  for (std::size_t i = 0; i < g.inputs().size(); ++i) {
+    const value& v = g.value_at(g.inputs()[i]);
+    if (!bound_.is_input_bound(i) || !v.facts.elements || v.uses.empty()) continue;
+    tensor held(v.facts.type, evaluate(*v.facts.dims, symbols));
+    queue.download(bound_.input(i), held.mutable_bytes());
+    bind_elements(v, held, symbols);
+  }
 }
 
 inline const opencl::device_image& opencl_executor::image_of(value_id v) {
