@@ -109,10 +109,17 @@ TEST_CASE("a command knows how many were enqueued behind it when it ended", "[pr
   const std::uint32_t spin = profile.describe({.name = "spin"});
   command_timer timer(profile);
   run_recorder run = profile.begin_run();
+  // Nothing begins before all is enqueued, however busy the machine is; the hold keeps the ends apart from that moment.
+  cl_int status = CL_SUCCESS;
+  const cl_event all_enqueued = clCreateUserEvent(device.context.handle(), &status);
+  REQUIRE(status == CL_SUCCESS);
+  REQUIRE(clEnqueueBarrierWithWaitList(queue.handle(), 1, &all_enqueued, nullptr) == CL_SUCCESS);
   injector.hold(queue);
   for (int k = 0; k < 6; ++k)
     queue.launch(device.kernel(), {1, {1024, 1, 1}, {64, 0, 0}}, "spin", timer.watch(run, event_kind::kernel, spin));
+  REQUIRE(clSetUserEventStatus(all_enqueued, CL_COMPLETE) == CL_SUCCESS);
   queue.finish();
+  REQUIRE(clReleaseEvent(all_enqueued) == CL_SUCCESS);
   run.end();
   timer.collect();
   const profile_report report = profile.report();
