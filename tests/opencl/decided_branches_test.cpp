@@ -10,26 +10,18 @@
 #include <dnnopt/backend/opencl/context.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/graph_io.hpp>
-#include <dnnopt/ops/standard.hpp>
 
 #include <support/onnx_writer.hpp>
+#include <support/written_model.hpp>
 
 #include "../support/shared_device.hpp"
 
 using namespace dnnopt;
 using dnnopt::testing::shared_device;
+using dnnopt_tests::loaded;
 namespace written = dnnopt_tests;
 
 namespace {
-
-model loaded(const written::message& m) {
-  import_options how;
-  how.ops = standard_ops();
-  model result;
-  result.main = import_model(m.bytes(), {}, how).main;
-  result.ops = standard_ops();
-  return result;
-}
 
 /// What exporters write for `x.squeeze(axis)`: the other rank where the dim is not 1.
 written::message squeeze(const std::string& x, const std::string& axis) {

@@ -16,9 +16,9 @@
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
-#include <dnnopt/ops/standard.hpp>
 
 #include <support/onnx_writer.hpp>
+#include <support/written_model.hpp>
 
 #include "../support/small_network.hpp"
 #include "runtime_fixture.hpp"
@@ -98,12 +98,7 @@ model looped_model() {
        written::node("Softmax", {"summed"}, {"soft"}), written::node("Expand", {"soft", "sizes"}, {"y"})},
       {written::info("turns", 7, {}), written::info("x", 1, {"N", "8"})}, {written::untyped("y")},
       {written::int_tensor("one", {1}), written::int_tensor("ones", {1, 1})});
-  import_options how;
-  how.ops = standard_ops();
-  model result;
-  result.main = import_model(written::model(whole).bytes(), {}, how).main;
-  result.ops = standard_ops();
-  return result;
+  return written::loaded(written::model(whole));
 }
 
 opencl::program_request fresh_request() {
@@ -337,7 +332,6 @@ TEST_CASE("what is bound stays bound when optimized kernels take over") {
 }
 
 TEST_CASE("quick kernels serve around bodies, and optimized ones take over") {
-  // Softmax(Conv(x) summed 3 times by a Loop), and a number that the Loop gives, as a size of an Expand.
   const model m = looped_model();
   const temporary_folder folder;
   compile_options optimized;

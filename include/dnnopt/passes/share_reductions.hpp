@@ -41,10 +41,8 @@ inline constexpr std::int64_t total_block = 32;
   return made;
 }
 
-/// Whether that many elements are not known to be few. Nothing is known of a symbol.
-[[nodiscard]] inline bool is_worth_sharing(const index_expr& count) {
-  return !count.is_constant() || count.constant() > few_shared;
-}
+/// Whether that many elements may be more than a few, as far as ranges tell.
+[[nodiscard]] inline bool is_worth_sharing(const index_expr& count) { return count.range().high > few_shared; }
 
 /// The node's place, in which other nodes give its first output.
 struct shared_place {
@@ -104,7 +102,9 @@ inline bool share_hardmax(graph& g, node_id id) {
   const dtype type = g.facts(x).type;
   if (!dims || dims->empty() || type == dtype::undefined) return false;
   const auto axis = static_cast<std::int64_t>(ops::axis_of(n.attributes.get_int("axis", -1), dims->size(), n.op->name));
-  if (!is_worth_sharing((*dims)[static_cast<std::size_t>(axis)])) return false;
+  const index_expr& length = (*dims)[static_cast<std::size_t>(axis)];
+  // Hardmax of nothing is nothing; ArgMax of nothing is an error.
+  if (length.range().low < 1 || !is_worth_sharing(length)) return false;
   shared_place at(g, id);
   attribute_map along = with_attribute("axis", axis);
   along.set("keepdims", std::int64_t{0});
@@ -139,15 +139,17 @@ inline bool share_mean_variance(graph& g, node_id id) {
   return true;
 }
 
-/// The dims of x with the one along `axis` as `blocks` times total_block, as Reshape takes them; nothing where more
-/// than one dim behind it is a symbol.
+/// The dims of x with `middle` in place of the one along `axis`, as Reshape takes them; nothing where more than one dim
+/// behind it is a symbol, or one is while a dim before it may be 0, for then -1 says nothing.
 [[nodiscard]] inline std::optional<std::vector<std::int64_t>> blocked_dims(const shape& dims, std::size_t axis,
                                                                            std::vector<std::int64_t> middle) {
   std::vector<std::int64_t> made(axis, 0);  // as they are
   made.insert(made.end(), middle.begin(), middle.end());
-  bool has_symbol = false;
+  // One symbol follows from the rest, where this is not 0.
+  bool is_taken = std::any_of(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis),
+                              [](const index_expr& dim) { return dim.range().low < 1; });
   for (std::size_t k = axis + 1; k < dims.size(); ++k) {
-    if (!dims[k].is_constant() && std::exchange(has_symbol, true)) return std::nullopt;
+    if (!dims[k].is_constant() && std::exchange(is_taken, true)) return std::nullopt;
     // A dim of 0 would say "as it is" of another one.
     if (dims[k].is_constant() && dims[k].constant() == 0) return std::nullopt;
     made.push_back(dims[k].is_constant() ? dims[k].constant() : -1);

@@ -25,6 +25,7 @@
 #include <dnnopt/bound_value.hpp>
 
 namespace dnnopt {
+
 /// The memory that is bound to the inputs and outputs of one program.
 ///
 /// The context and the program must outlive it. It keeps OpenCL's objects alive until they are unbound or replaced.
@@ -136,8 +137,7 @@ class bound_memory {
   void check(const symbol_values& symbols) {
     if (unchecked_) {
       refuse_overlaps();
-      for (std::size_t i = 0; i < outputs_.size(); ++i) refuse_host_access({true, i});
-      for (std::size_t i = 0; i < inputs_.size(); ++i) refuse_host_access({false, i});
+      for_each_bound([&](place at, const held&) { refuse_host_access(at); });
       unchecked_ = false;
     }
     if (!symbolic_) return;
@@ -402,8 +402,8 @@ class bound_memory {
       row.reason = std::move(reason->text);
     }
     row.bytes = bound.image.empty() ? bound.memory.bytes() : bound.image.bytes();
-    const auto known = known_dims(*v.facts.dims, last_.value_or(symbol_values()));
-    row.dims = known ? known : bound.dims;
+    row.dims = known_dims(*v.facts.dims, last_.value_or(symbol_values()));
+    if (!row.dims) row.dims = bound.dims;
     return row;
   }
 
