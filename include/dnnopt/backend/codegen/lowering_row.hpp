@@ -122,6 +122,8 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "scatter_copy",
     "scatter",
     "top_k",
+    "top_k_runs",
+    "top_k_merge",
     "row_items",
     "row_groups",
     "matrix_panels",

@@ -113,6 +113,9 @@ class kernel_builder {
     const bool looser = made.range().low < bounds.low || made.range().high > bounds.high;
     return looser && always_has_value(e) ? parameter(e) : made;
   }
+  /// An expression over the graph's symbols as an argument even where it is a number: the same source serves kernels
+  /// that differ by it alone.
+  [[nodiscard]] index_expr argument(const index_expr& outer) { return parameter(outer); }
   /// The other way round: an expression over the kernel's arguments in the graph's symbols. Precondition: it names no
   /// index.
   [[nodiscard]] index_expr translate_back(const index_expr& e) {

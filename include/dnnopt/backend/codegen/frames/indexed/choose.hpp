@@ -1,6 +1,11 @@
-// Owns what is decided about scatter operators and TopK, which have one kernel each.
+// Owns what is decided about scatter operators, which have one kernel each, and TopK, which has one or sorts.
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_CHOOSE_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_CHOOSE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
 
 #include <dnnopt/backend/codegen/choice.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
@@ -20,13 +25,28 @@ namespace dnnopt::codegen {
   return choice("scatter");
 }
 
+/// The most elements of a row that are compared with each other: work grows with their square, which takes less than
+/// the launches of a sort as long as they are few.
+inline constexpr std::int64_t most_ranked_elements = 1024;
+
 [[nodiscard]] inline choice_or_reason choose_top_k(const lowering_site& site) {
   const node& n = site.anchor_node();
   if (n.op->name != "TopK") return "no kernel for this kind of selection";
   for (const value_id out : site.block.outputs)
     if (out != n.outputs[0] && (n.outputs.size() < 2 || out != n.outputs[1]))
       return "something follows the selection in its block";
-  return choice("top_k");
+  choice ranked("top_k");
+  const shape& x = *site.input(0).dims;
+  const std::size_t axis = normalize_axis(n.attributes.get_int("axis", -1), x.size());
+  const index_expr& length = x[axis];
+  if (length.range().high <= most_ranked_elements) return ranked;
+  choice sorted("top_k_merge");
+  if (length.range().low <= most_ranked_elements) {
+    ranked.guards.push_back({most_ranked_elements - length,
+                             "more than " + std::to_string(most_ranked_elements) + " elements are to be compared"});
+    sorted.narrower.push_back(std::move(ranked));
+  }
+  return sorted;
 }
 
 }  // namespace dnnopt::codegen

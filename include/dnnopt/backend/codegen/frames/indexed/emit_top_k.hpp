@@ -1,4 +1,4 @@
-// Owns the kernel of TopK: one work-item per element counts how many elements of its row come before it.
+// Owns the kernel of TopK of short rows: one work-item per element counts how many elements of its row come before it.
 #ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_TOP_K_HPP
 #define DNNOPT_BACKEND_CODEGEN_FRAMES_INDEXED_EMIT_TOP_K_HPP
 
@@ -11,41 +11,34 @@
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/choose.hpp>
+#include <dnnopt/backend/codegen/frames/indexed/emit_top_k_runs.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
 
 /// An element's place is the number of elements that come before it in the order; equal elements keep their order. Work
 /// grows with the square of the row, and every place is written once.
-[[nodiscard]] inline lowered_node emit_top_k(const lowering_site& site, const choice&) {
+[[nodiscard]] inline lowered_node emit_top_k(const lowering_site& site, const choice& c) {
+  if (c.version == "top_k_merge") return emit_top_k_runs(site);
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
   const shape& x = s.dims(0);
-  const std::size_t axis = normalize_axis(s.attributes().get_int("axis", -1), x.size());
-  const bool largest = s.attributes().get_int("largest", 1) != 0;
-  value_id stored = no_value;
-  for (const value_id out : n.outputs)
-    if (out != no_value && stored == no_value) stored = out;
-  const index_expr k = b.dims(stored)[axis];
+  const top_k_order order(site);
+  const std::size_t axis = order.axis;
+  const index_expr k = b.dims(order.stored)[axis];
   const index_expr count = element_count(x);
   const index_expr i = b.index("i", count);
   b.begin();
   const std::vector<index_expr> own = b.index_at(x, i);
   const std::string mine = s.read(0, own);
   const std::string place = b.variable(compute_type::integer, "0");
-  // NaN comes first among the largest and last among the smallest, as in numpy's order.
-  const auto before = [&](const std::string& a, const std::string& c) {
-    if (!element_site::is_real(s.input_compute())) return "(" + a + (largest ? " > " : " < ") + c + ")";
-    return largest ? "(" + a + " > " + c + " || (" + a + " != " + a + " && " + c + " == " + c + "))"
-                   : "(" + a + " < " + c + " || (" + c + " != " + c + " && " + a + " == " + a + "))";
-  };
   s.loop("r", x[axis], [&](const index_expr& r) {
     std::vector<index_expr> at = own;
     at[axis] = r;
     const std::string other = s.read(0, at);
-    b.line(place + " += " + before(other, mine) + " || (" + index_source(r) + " < " + index_source(own[axis]) +
-           " && !" + before(mine, other) + ") ? 1 : 0;");
+    b.line(place + " += " + order.before(other, mine) + " || (" + index_source(r) + " < " + index_source(own[axis]) +
+           " && !" + order.before(mine, other) + ") ? 1 : 0;");
   });
   b.open("if (" + place + " < " + index_source(k) + ") {");
   std::vector<index_expr> at = own;
