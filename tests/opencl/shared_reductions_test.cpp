@@ -12,6 +12,7 @@
 #include <dnnopt/passes/rdp.hpp>
 #include <dnnopt/passes/share_reductions.hpp>
 #include <dnnopt/passes/verify.hpp>
+#include <dnnopt/reference/elements.hpp>
 #include <dnnopt/reference/evaluator.hpp>
 
 #include <support/onnx_writer.hpp>
@@ -194,4 +195,66 @@ TEST_CASE("Hardmax and MeanVarianceNormalization of many elements find out once 
         {2, 3, 20, 30}, 0);
   check(one_node("MeanVarianceNormalization", {"2", "9", "20", "30"}, {written::ints_attribute("axes", {-1, 1})}),
         {2, 9, 20, 30}, 1);
+}
+
+TEST_CASE("BatchNormalization in training mode finds the statistics of a channel once") {
+  struct setting {
+    std::int64_t type;
+    std::vector<std::string> dims;
+    dim_list given;
+    std::size_t edits;
+  };
+  const setting settings[] = {{1, {"3", "C", "H", "20"}, {3, 4, 11, 20}, 1},
+                              {1, {"N", "2"}, {700, 2}, 1},
+                              {1, {"N"}, {500}, 1},
+                              {10, {"2", "3", "150"}, {2, 3, 150}, 1},
+                              {11, {"2", "3", "150"}, {2, 3, 150}, 1},
+                              {1, {"2", "3", "50"}, {2, 3, 50}, 0},
+                              {1, {"2", "C", "W"}, {2, 0, 300}, 1},
+                              // Nothing has no mean: what runs on is NaN.
+                              {1, {"3", "C", "H", "20"}, {3, 4, 0, 20}, 1}};
+  for (const setting& one : settings) {
+    CAPTURE(one.type, one.given);
+    const std::int64_t channels = one.given.size() > 1 ? one.given[1] : 1;
+    const std::string extent = one.dims.size() > 1 ? one.dims[1] : "1";
+    std::vector<written::message> infos{written::info("x", one.type, one.dims)};
+    // Statistics keep their own type.
+    for (const char* const name : {"scale", "shift"}) infos.push_back(written::info(name, one.type, {extent}));
+    for (const char* const name : {"mean", "variance"}) infos.push_back(written::info(name, 1, {extent}));
+    const model m = written::loaded(written::model(written::graph(
+        {written::node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"}, {"y", "m", "v"},
+                       {written::int_attribute("training_mode", 1), written::float_attribute("momentum", 0.75F),
+                        written::float_attribute("epsilon", 0.01F)})},
+        infos, {written::untyped("y"), written::untyped("m"), written::untyped("v")})));
+    graph shared = m.main;
+    (void)rdp{}.run(shared);
+    CHECK(share_reductions{}.run(shared).edits == one.edits);
+    verify(shared, share_reductions::name);
+    const auto typed = [&](dim_list dims, content of) {
+      const tensor drawn = numbers(std::move(dims), of);
+      return reference::store_all<double>(static_cast<dtype>(one.type), drawn.dims(),
+                                          reference::load_all<double>(drawn));
+    };
+    const std::vector<tensor> given{typed(one.given, content::mixed), typed({channels}, content::mixed),
+                                    typed({channels}, content::above), numbers({channels}, content::mixed),
+                                    numbers({channels}, content::above)};
+    const std::vector<tensor> want = reference::evaluate(m.main, given);
+    on_both_forms(m, [&](session& s) {
+      const named_tensors got = s.run(
+          {{"x", given[0]}, {"scale", given[1]}, {"shift", given[2]}, {"mean", given[3]}, {"variance", given[4]}});
+      REQUIRE(got.size() == 3);
+      for (std::size_t o = 0; o < 3; ++o) {
+        INFO("output " << o);
+        CHECK(got[o].type() == want[o].type());
+        REQUIRE(got[o].dims() == want[o].dims());
+        const std::vector<double> a = reference::load_all<double>(got[o]);
+        const std::vector<double> b = reference::load_all<double>(want[o]);
+        const double tolerance = one.type == 10 && o == 0 ? 0.02 : 2e-5;
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < a.size(); ++i)
+          wrong += std::abs(a[i] - b[i]) <= tolerance || (std::isnan(a[i]) && std::isnan(b[i])) ? 0U : 1U;
+        CHECK(wrong == 0);
+      }
+    });
+  }
 }

@@ -44,14 +44,14 @@ inline constexpr std::int64_t total_block = 32;
 /// Whether that many elements may be more than a few, as far as ranges tell.
 [[nodiscard]] inline bool is_worth_sharing(const index_expr& count) { return count.range().high > few_shared; }
 
-/// The node's place, in which other nodes give its first output.
+/// The node's place, in which other nodes give its outputs.
 struct shared_place {
   graph& g;
   node was;
-  value_facts facts;  ///< of the first output, which stay
+  std::vector<value_facts> facts;  ///< of the outputs, which stay
 
   shared_place(graph& in, node_id id) : g(in), was(in.node_at(id)) {
-    if (was.outputs[0] != no_value) facts = g.facts(was.outputs[0]);
+    for (const value_id out : was.outputs) facts.push_back(out == no_value ? value_facts() : g.facts(out));
     g.remove_node(id);
   }
   value_id add(const op_info& op, std::vector<value_id> inputs, attribute_map attributes = {}) {
@@ -61,10 +61,12 @@ struct shared_place {
   value_id number(float content) {
     return g.add_constant(rewriting::fresh_value_name(g, was.name), tensor::scalar(content));
   }
-  void give(const op_info& op, std::vector<value_id> inputs, attribute_map attributes = {}) {
-    if (was.outputs[0] == no_value) return;
-    g.add_node(op, was.name, std::move(inputs), {was.outputs[0]}, std::move(attributes));
-    g.facts(was.outputs[0]) = facts;
+  /// The node gives one of its outputs; nothing where it has not got it.
+  void give(const op_info& op, std::vector<value_id> inputs, attribute_map attributes = {}, std::size_t output = 0) {
+    if (output >= was.outputs.size() || was.outputs[output] == no_value) return;
+    const value_id out = was.outputs[output];
+    g.add_node(op, was.name, std::move(inputs), {out}, std::move(attributes));
+    g.facts(out) = facts[output];
   }
 };
 
@@ -136,6 +138,68 @@ inline bool share_mean_variance(graph& g, node_id id) {
   const value_id square = at.add(op_row<ops::mul_op>, {difference, difference});
   const value_id deviation = at.add(op_row<ops::sqrt_op>, {at.add(op_row<ops::reduce_mean_op>, {square, over})});
   at.give(op_row<ops::div_op>, {difference, at.add(op_row<ops::add_op>, {deviation, at.number(1e-9F)})});
+  return true;
+}
+
+/// BatchNormalization(x, scale, shift, mean, variance) in training mode becomes d * (scale / Sqrt(v + epsilon)) + shift
+/// of d = x - m, m = ReduceMean(x) and v = ReduceMean(d * d) over all but the channels, in fp32 or fp64; the statistics
+/// that run on are mean * momentum + m * (1 - momentum) and the same of variance and v. Source: ONNX's operators,
+/// BatchNormalization, function body.
+inline bool share_batch_statistics(graph& g, node_id id) {
+  const node& n = g.node_at(id);
+  if (n.attributes.get_int("training_mode", 0) == 0) return false;
+  const auto& dims = g.facts(n.inputs[0]).dims;
+  if (!dims || dims->empty()) return false;
+  dtype wide = dtype::float32;
+  for (const value_id in : n.inputs) {
+    if (!is_floating(g.facts(in).type)) return false;
+    if (g.facts(in).type == dtype::float64) wide = dtype::float64;
+  }
+  std::vector<std::int64_t> axes;
+  index_expr count = 1;
+  for (std::size_t axis = 0; axis < dims->size(); ++axis) {
+    if (axis == 1) continue;
+    axes.push_back(static_cast<std::int64_t>(axis));
+    count = count * (*dims)[axis];
+  }
+  if (!is_worth_sharing(count)) return false;
+  const bool has_channels = dims->size() > 1;
+  const double momentum = static_cast<double>(n.attributes.get_float("momentum", 0.9F));
+  const double epsilon = static_cast<double>(n.attributes.get_float("epsilon", 1e-5F));
+  shared_place at(g, id);
+  const value_id over = at.ints(axes);
+  const auto widened = [&](std::size_t i) {
+    const value_id in = at.was.inputs[i];
+    if (g.facts(in).type == wide) return in;
+    return at.add(op_row<ops::cast_op>, {in}, with_attribute("to", static_cast<std::int64_t>(wide)));
+  };
+  const auto number = [&](double content) {
+    return g.add_constant(rewriting::fresh_value_name(g, at.was.name),
+                          wide == dtype::float64 ? tensor::scalar(content) : tensor::scalar(float(content)));
+  };
+  const auto for_channels = [&](value_id parameter) {
+    return has_channels ? at.add(op_row<ops::unsqueeze_op>, {parameter, over}) : parameter;
+  };
+  const auto give = [&](std::size_t output, value_id a, value_id b) {
+    const dtype type = at.facts[output].type;
+    if (type == wide) return at.give(op_row<ops::add_op>, {a, b}, {}, output);
+    at.give(op_row<ops::cast_op>, {at.add(op_row<ops::add_op>, {a, b})},
+            with_attribute("to", static_cast<std::int64_t>(type)), output);
+  };
+  const value_id x = widened(0);
+  const value_id mean = at.add(op_row<ops::reduce_mean_op>, {x, over});
+  const value_id difference = at.add(op_row<ops::sub_op>, {x, mean});
+  const value_id square = at.add(op_row<ops::mul_op>, {difference, difference});
+  const value_id variance = at.add(op_row<ops::reduce_mean_op>, {square, over});
+  const value_id deviation = at.add(op_row<ops::sqrt_op>, {at.add(op_row<ops::add_op>, {variance, number(epsilon)})});
+  const value_id factor = at.add(op_row<ops::div_op>, {for_channels(widened(1)), deviation});
+  give(0, at.add(op_row<ops::mul_op>, {difference, factor}), for_channels(widened(2)));
+  for (const auto& [output, found] : {std::pair{std::size_t{1}, mean}, std::pair{std::size_t{2}, variance}}) {
+    if (output >= at.was.outputs.size() || at.was.outputs[output] == no_value) continue;
+    const value_id own = has_channels ? at.add(op_row<ops::squeeze_op>, {found, over}) : found;
+    give(output, at.add(op_row<ops::mul_op>, {widened(output + 2), number(momentum)}),
+         at.add(op_row<ops::mul_op>, {own, number(1 - momentum)}));
+  }
   return true;
 }
 
@@ -213,6 +277,7 @@ inline constexpr std::array shared_reductions{
     shared_reduction{&op_row<ops::dynamic_quantize_linear_op>, share_quantization},
     shared_reduction{&op_row<ops::hardmax_op>, share_hardmax},
     shared_reduction{&op_row<ops::mean_variance_normalization_op>, share_mean_variance},
+    shared_reduction{&op_row<ops::batch_normalization_op>, share_batch_statistics},
     shared_reduction{&op_row<ops::cum_sum_op>, share_running_totals},
 };
 

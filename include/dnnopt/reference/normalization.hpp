@@ -174,6 +174,10 @@ inline void batch_normalization(const attribute_map& attributes, inputs x, outpu
     const double factor = scale[c] / std::sqrt(m.variance + epsilon);
     for (const std::int64_t o : offsets) d[o] = (d[o] - m.mean) * factor + shift[c];
   });
+  // Nothing has no mean, as in ONNX Runtime.
+  if (training && groups.offsets.empty())
+    for (std::vector<double>* const running : {&mean, &variance})
+      std::fill(running->begin(), running->end(), std::numeric_limits<double>::quiet_NaN());
   y[0] = store_all<double>(x[0].type(), x[0].dims(), data);
   if (y.size() > 1) y[1] = store_all<double>(x[3].type(), x[3].dims(), mean);
   if (y.size() > 2) y[2] = store_all<double>(x[4].type(), x[4].dims(), variance);
