@@ -12,9 +12,10 @@
 // backend, with DNNOPT_DUMP=1 the source is printed. DNNOPT_COLD=160 makes launches take turns among so many copies of
 // the weights that these are 160 MB, so that no cache holds them, as in a network with many layers;
 // DNNOPT_WEIGHT_GROWTH=2 is lower_options::weight_growth. "DNNOPT_VALUES=1,4;5,4" times each case with each of these
-// values of its family's tunable parameters (codegen/tuning.hpp). DNNOPT_BUILD_OPTIONS=-cl-nv-verbose gives the
-// compiler more options and prints its log, in which some tell a kernel's registers. DNNOPT_FP16=1 makes operands
-// float16, and DNNOPT_BINARIES=FOLDER writes what the compiler made of each kernel there (NVIDIA's is PTX).
+// values of its family's tunable parameters (codegen/tuning.hpp), DNNOPT_FAMILY=float_steps with those of that family
+// in place of the default choice's; DNNOPT_STEPS=none leaves out matrix steps. DNNOPT_BUILD_OPTIONS=-cl-nv-verbose
+// gives the compiler more options and prints its log, in which some tell a kernel's registers. DNNOPT_FP16=1 makes
+// operands float16, and DNNOPT_BINARIES=FOLDER writes what the compiler made of each kernel there (NVIDIA's is PTX).
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dnnopt/backend/codegen/lower.hpp>
@@ -139,7 +141,7 @@ class bench {
                }()),
         ops_(standard_ops()),
         form_(std::move(form)),
-        steps_(opencl::measure_half_steps(where_)) {
+        steps_(opencl::measure_steps(where_)) {
     std::printf("%s\n", where_.info().name.c_str());
   }
 
@@ -166,15 +168,18 @@ class bench {
     const codegen::block_view block{g, {n}, {out}};
     const device_info facts = with_form(where_.info(), find_kernel_form(form_).value_or(kernel_form::native));
     codegen::lower_options lowering = codegen::default_lower_options(&facts);
-    if (!facts.prefers_vectors()) lowering.steps = steps_;
+    const char* const steps = std::getenv("DNNOPT_STEPS");
+    if (!facts.prefers_vectors() && (steps == nullptr || std::string_view(steps) != "none")) lowering.steps = steps_;
     if (const char* const growth = std::getenv("DNNOPT_WEIGHT_GROWTH")) lowering.weight_growth = std::atof(growth);
     codegen::lowered_node lowered = codegen::lower(block, lowering);
     codegen::tuning_table chosen;
     if (!tried.empty()) {
       std::vector<std::int64_t> row;
       for (const std::string& v : split(tried, ',')) row.push_back(std::stoll(v));
+      const char* const family = std::getenv("DNNOPT_FAMILY");
       for (const auto& plan : lowered.kernels)
-        if (!plan.tuning.empty()) chosen.set(plan.tuning, row);
+        if (!plan.tuning.empty())
+          chosen.set(family == nullptr ? plan.tuning : family + plan.tuning.substr(plan.tuning.find(' ')), row);
       lowering.tuned = &chosen;
       lowered = codegen::lower(block, lowering);
       std::printf("%-12s ", tried.c_str());
@@ -350,7 +355,7 @@ class bench {
   opencl::program_cache cache_;
   op_set ops_;
   std::string form_;
-  codegen::half_steps steps_;  ///< what multiplies halves on the device
+  codegen::step_providers steps_;  ///< what multiplies on the device in matrix steps
   std::size_t binaries_ = 0;
 };
 

@@ -119,8 +119,8 @@ void add_common(CLI::App& command, tool::options& o) {
       ->capture_default_str();
   command
       .add_option("--matrix-steps", o.matrix_steps,
-                  "what multiplies halves: automatic is the best that works on the device, none, plain (OpenCL C for "
-                  "every device, slow), or another provider's name")
+                  "what multiplies in matrix steps: automatic is the best for halves and for floats that works on the "
+                  "device, none, plain (halves in OpenCL C for every device, slow), or another provider's name")
       ->capture_default_str();
   command
       .add_option("--integer-dots", o.integer_dots,

@@ -91,9 +91,9 @@ std::int64_t macs_of(const dnnopt::graph& g, const dnnopt::symbol_values& ones) 
   return macs;
 }
 
-/// What compile would lower for. Images ask for a context: which formats there are, and what is measured; so do halves,
-/// for which matrix steps are looked for. A device whose context is refused is planned for by what its driver lists,
-/// and a note says so.
+/// What compile would lower for. Images ask for a context: which formats there are, and what is measured; so do devices
+/// that may have matrix steps, which are looked for. A device whose context is refused is planned for by what its
+/// driver lists, and a note says so.
 struct device_to_plan_for {
   device_to_plan_for(const dnnopt::compile_options& compiling, const dnnopt::graph& g)
       : listed(dnnopt::opencl::select_device(compiling.device)) {
@@ -101,18 +101,16 @@ struct device_to_plan_for {
     std::string why_closed;
     const bool may_step = !dnnopt::with_form(listed.info, compiling.form).prefers_vectors();
     opened = compiling.opened;
-    if (!opened && (dnnopt::wants_images(objects, compiling.texels) ||
-                    (may_step && dnnopt::holds_halves(g, compiling.precision)))) {
+    if (!opened && (dnnopt::wants_images(objects, compiling.texels) || may_step)) {
       try {
         opened = std::make_shared<dnnopt::opened_device>(listed, compiling.programs);
       } catch (const dnnopt::error& e) {
         why_closed = e.what();
       }
     }
-    lowering = opened
-                   ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels, compiling.form,
-                                          compiling.precision, compiling.matrix_steps, compiling.integer_dots)
-                   : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get(), compiling.form);
+    lowering = opened ? dnnopt::lowering_for(*opened, g, objects, compiling.tuned.get(), compiling.texels,
+                                             compiling.form, compiling.matrix_steps, compiling.integer_dots)
+                      : dnnopt::lowering_for(listed.info, objects, compiling.tuned.get(), compiling.form);
     if (!why_closed.empty())
       lowering.notes.push_back("planned by what the driver lists of the device, which could not be opened: " +
                                why_closed);
@@ -367,7 +365,7 @@ int optimize(const options& o) {
     text += "multiply in fp16: " + std::to_string(storage.half_products) + " of " +
             std::to_string(storage.product_kernels) + " kernels with products\n";
   if (storage.step_kernels > 0)
-    text += "multiply halves in matrix steps (" + storage.step_provider + "): " + std::to_string(storage.step_kernels) +
+    text += "multiply in matrix steps (" + storage.step_provider + "): " + std::to_string(storage.step_kernels) +
             " of " + std::to_string(storage.product_kernels) + " kernels with products\n";
   if (storage.packed_values > 0 || (compiling.memory_objects != dnnopt::memory_objects::buffers &&
                                     compiling.memory_objects != dnnopt::memory_objects::automatic))

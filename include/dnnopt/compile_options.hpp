@@ -36,9 +36,10 @@ struct compile_options {
   std::string device = "opencl";  ///< "reference", "opencl", "opencl:N" or "opencl:part of a name"
   dnnopt::precision precision = dnnopt::precision::fp32;
   kernel_form form = kernel_form::native;  ///< of the kernels; `native` is that of `opened`, or the device's own
-  /// What multiplies halves in matrix steps: "automatic" is the best that works on the device, "none", or a provider of
-  /// codegen::matrix_step_table, which is then not tried before kernels are built of it ("plain" works everywhere and
-  /// is slow: tests of what stands around steps use it). Kernels for wide vectors never take steps.
+  /// What multiplies halves and floats in matrix steps: "automatic" is the best for either that works on the device,
+  /// "none", or a provider of codegen::matrix_step_table, which is then not tried before kernels are built of it
+  /// ("plain" works everywhere and is slow: tests of what stands around steps use it; "mma_sync_tf32" rounds operands
+  /// to 11 bits). Kernels for wide vectors never take steps.
   std::string matrix_steps = "automatic";
   /// What multiplies bytes in kernels for wide vectors: "automatic" is the best that works on the device, "none", or a
   /// provider of codegen::integer_dot_table, which is then not tried before kernels are built of it ("plain" works

@@ -41,7 +41,7 @@ struct storage_figures {
   std::size_t narrowed_constants = 0;
   std::size_t product_kernels = 0;  ///< kernels that multiply and add products (their plans state FLOPs)
   std::size_t half_products = 0;    ///< of them those that multiply in fp16 (precision::fp16_arithmetic)
-  std::size_t step_kernels = 0;     ///< of them those that multiply halves in matrix steps
+  std::size_t step_kernels = 0;     ///< of them those that multiply in matrix steps
   std::string step_provider;  ///< of these steps (backend/codegen/matrix_step.hpp), several after commas; or empty
   std::size_t exchanged_values = 0;  ///< inputs and outputs that the caller exchanges as texels
   std::size_t conversions = 0;       ///< kernels that convert these to rows or back; notes say why

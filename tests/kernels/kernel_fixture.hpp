@@ -67,7 +67,7 @@ class kernel_bench {
   memory_objects memory = memory_objects::buffers;  ///< what the next runs are lowered with
   bool half_products = false;                       ///< what the next runs are lowered with
   std::vector<std::string> passed_over;       ///< of the last run: rows of the lowering table that declined, and why
-  codegen::half_steps half_steps{};           ///< what the next runs are lowered with
+  codegen::step_providers providers{};        ///< what the next runs are lowered with
   const codegen::integer_dot* dot = nullptr;  ///< what the next runs are lowered with
   image_limits images;                        ///< the device's unless a test changes them
   std::uint32_t compute_units = 0;            ///< the device's unless a test changes them
@@ -123,7 +123,7 @@ class kernel_bench {
     options.tuned = tuned;
     options.memory = memory;
     options.half_products = half_products;
-    options.steps = half_steps;
+    options.steps = providers;
     options.dot = dot;
     const codegen::lowered_node lowered = codegen::lower(block, options);
     shape_classes.clear();

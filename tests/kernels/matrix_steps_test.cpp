@@ -47,19 +47,19 @@ double largest_difference(const tensor& got, const tensor& want) {
 struct steps : kernel_bench {
   steps() {
     work_group = 256;
-    half_steps = {&codegen::plain_step, nullptr};
+    providers = {&codegen::plain_step, nullptr};
   }
   /// Runs the case with plain steps, those from tiles too where `tiles`, and compares; the last kernel is of that
   /// version, or adds the sums of one that is.
   void check(const node_case& c, const std::string& version, bool tiles = true) {
     const std::vector<tensor> want = expect(c);
-    const codegen::half_steps wanted = half_steps;
+    const codegen::step_providers wanted = providers;
     if (tiles && wanted.of_waves != nullptr && !is_simulated()) {
-      half_steps = {nullptr, &codegen::plain_tiles};
+      providers = {nullptr, &codegen::plain_tiles};
       compare(c, version, want);
       if (version.ends_with("steps")) CHECK(plans.front().step == "plain_tiles");
     }
-    half_steps = wanted;
+    providers = wanted;
     compare(c, version, want);
   }
   void compare(const node_case& c, const std::string& version, const std::vector<tensor>& want) {
@@ -112,6 +112,7 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
     for (std::size_t tile = 0; tile < codegen::step_tile_table.size(); ++tile)
       for (const std::int64_t splits : {1, 3}) {
         const codegen::step_tile& sizes = codegen::step_tile_table[tile];
+        if (sizes.floats) continue;
         // Fat tiles take a processor's compiler seconds.
         const bool fat = sizes.row_steps * sizes.column_steps > 4 && !sizes.from_tiles;
         if (sizes.from_tiles && is_simulated()) continue;
@@ -119,7 +120,7 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
         if ((fat || wide || splits == 3) && product.inputs[0].rank() == 3) continue;
         if (fat && splits == 3) continue;
         CAPTURE(shape, tile, splits);
-        half_steps = {&codegen::plain_step, sizes.from_tiles ? &codegen::plain_tiles : nullptr};
+        providers = {&codegen::plain_step, sizes.from_tiles ? &codegen::plain_tiles : nullptr};
         check_tuned(product, shape, {static_cast<std::int64_t>(tile), splits}, "matrix_steps");
         const std::int64_t inner = product.inputs[0].dims().back();
         const bool taken =
@@ -133,7 +134,7 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
 }
 
 TEST_CASE_METHOD(steps, "a product from tiles equals the reference", "[matrix_steps]") {
-  half_steps = {nullptr, &codegen::plain_tiles};
+  providers = {nullptr, &codegen::plain_tiles};
   const node_case product = matmul({5, 20}, {20, 9});
   compare(product, "matrix_steps", expect(product));
   CHECK(plans.front().step == "plain_tiles");
@@ -266,9 +267,9 @@ TEST_CASE_METHOD(steps, "products that hold no halves, or on other devices, run 
   check(mixed, "matrix_steps");
   const std::vector<tensor> want = expect(mixed);
   CHECK(run(mixed, device_form::vectors, want).versions.back() == "matrix_panels");
-  half_steps = {};
+  providers = {};
   check(mixed, "matrix_tiles");
-  half_steps = {&codegen::plain_step, nullptr};
+  providers = {&codegen::plain_step, nullptr};
   work_group = 64;
   check(mixed, "matrix_tiles");
 }
@@ -279,7 +280,7 @@ namespace {
 struct stepped_blocks : blocks {
   stepped_blocks() {
     work_group = 256;
-    half_steps = {&codegen::plain_step, nullptr};
+    providers = {&codegen::plain_step, nullptr};
   }
   /// Stores a value in halves, and gives every input and constant elements that halves hold.
   void narrow(value_id v) {
@@ -400,10 +401,12 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
           "[matrix_steps]") {
   CHECK(codegen::find_matrix_step("plain") == &codegen::plain_step);
   CHECK(codegen::find_matrix_step("none") == nullptr);
-  CHECK(codegen::find_tuning_space("matrix_steps")->parameters[0].count == codegen::step_tile_table.size());
+  const auto of_halves = std::count_if(codegen::step_tile_table.begin(), codegen::step_tile_table.end(),
+                                       [](const codegen::step_tile& tile) { return !tile.floats; });
+  CHECK(codegen::find_tuning_space("matrix_steps")->parameters[0].count == static_cast<std::size_t>(of_halves));
   for (const codegen::matrix_step& step : codegen::matrix_step_table)
     for (const codegen::step_tile& tile : codegen::step_tile_table) {
-      if (tile.from_tiles != step.from_tiles()) continue;
+      if (tile.from_tiles != step.from_tiles() || tile.floats != (step.operands == dtype::float32)) continue;
       CHECK(tile.wave_rows % step.waves == 0);
       // Columns of waves side by side begin at a panel.
       if (tile.from_tiles) CHECK((tile.wave_columns == 1 || tile.column_steps % 4 == 0));
@@ -418,6 +421,7 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
 
 TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one that does not", "[matrix_steps]") {
   CHECK(opencl::step_works(where(), codegen::plain_step));
+  CHECK(opencl::step_works(where(), codegen::plain_floats));
   // The probe's tiles take 48 KiB; a device with less has no use for them.
   CHECK(opencl::step_works(where(), codegen::plain_tiles) == (where().info().local_memory_bytes >= 49152));
   // The extension of another device's compiler.
@@ -434,6 +438,16 @@ TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one t
   wrong.replace(at, 21, "column < 9 ? from_b.x");
   other.text = wrong;
   CHECK_FALSE(opencl::step_works(where(), other));
+  // One that leaves out bits of floats, as tf32 does.
+  other = codegen::plain_floats;
+  std::string narrow(codegen::plain_floats.text);
+  const std::size_t factor = narrow.find("as_float(word_b)");
+  REQUIRE(factor != std::string::npos);
+  narrow.replace(factor, 16, "as_float(word_b & 0xffffe000u)");
+  other.text = narrow;
+  CHECK_FALSE(opencl::step_works(where(), other));
+  other.rounds = true;
+  CHECK(opencl::step_works(where(), other));
   other = codegen::plain_tiles;
   std::string wrong_tiles(codegen::plain_tiles.text);
   const std::size_t along = wrong_tiles.find("along / 8, chunks, lines");
@@ -443,12 +457,12 @@ TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one t
   CHECK_FALSE(opencl::step_works(where(), other));
 }
 
-TEST_CASE("what multiplies halves on a device is kept in a file beside its programs", "[matrix_steps]") {
+TEST_CASE("what multiplies in steps on a device is kept in a file beside its programs", "[matrix_steps]") {
   opencl::context where(opencl::select_device("opencl"));
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "dnnopt_step_facts";
   std::filesystem::remove_all(folder);
-  const codegen::half_steps found = opencl::half_steps_of(where, folder);
-  CHECK(found == opencl::measure_half_steps(where));
+  const codegen::step_providers found = opencl::steps_of(where, folder);
+  CHECK(found == opencl::measure_steps(where));
   REQUIRE(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()) == 1);
   const std::filesystem::path file = std::filesystem::directory_iterator(folder)->path();
   // What the file says is believed; a damaged one is measured anew.
@@ -460,10 +474,14 @@ TEST_CASE("what multiplies halves on a device is kept in a file beside its progr
     text = whole.str();
   }
   const std::string identity = text.substr(0, text.rfind('\n', text.size() - 2) + 1);
-  std::ofstream(file, std::ios::binary) << identity << "plain plain_tiles\n";
-  CHECK(opencl::half_steps_of(where, folder) == codegen::half_steps{&codegen::plain_step, &codegen::plain_tiles});
+  std::ofstream(file, std::ios::binary) << identity << "plain plain_tiles plain_floats\n";
+  CHECK(opencl::steps_of(where, folder) ==
+        codegen::step_providers{&codegen::plain_step, &codegen::plain_tiles, &codegen::plain_floats});
+  // A provider in the place of another kind.
+  std::ofstream(file, std::ios::binary) << identity << "plain none plain_tiles\n";
+  CHECK(opencl::steps_of(where, folder) == found);
   std::ofstream(file, std::ios::binary) << identity << "plain pla";
-  CHECK(opencl::half_steps_of(where, folder) == found);
+  CHECK(opencl::steps_of(where, folder) == found);
   std::filesystem::remove_all(folder);
 }
 

@@ -22,8 +22,8 @@ namespace dnnopt::detail {
 /// lowering_for.
 [[nodiscard]] inline device_lowering lowering_of(opened_device& device, const graph& g, const compile_options& options,
                                                  const tuning_store* tuned) {
-  return lowering_for(device, g, options.memory_objects, tuned, options.texels, options.form, options.precision,
-                      options.matrix_steps, options.integer_dots);
+  return lowering_for(device, g, options.memory_objects, tuned, options.texels, options.form, options.matrix_steps,
+                      options.integer_dots);
 }
 
 /// A graph's program and what it was made by. Not movable, for the maker's options point into it.

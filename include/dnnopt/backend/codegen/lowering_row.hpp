@@ -39,8 +39,8 @@ struct lower_options {
   double weight_growth = std::numeric_limits<double>::infinity();
   /// Whether frames multiply in halves where both operands are stored in them (precision::fp16_arithmetic).
   bool half_products = false;
-  /// What multiplies halves on the device in matrix steps; none: nothing does, or nobody looked.
-  half_steps steps{};
+  /// What multiplies on the device in matrix steps; none: nothing does, or nobody looked.
+  step_providers steps{};
   /// What multiplies bytes on the device; null: nothing does, or nobody looked.
   const integer_dot* dot = nullptr;
   /// By a block's node (placed_node::id), the most work-items of its work-groups where its kernels were found to allow

@@ -48,6 +48,11 @@ inline constexpr std::array tuning_spaces{
                  {tunable_parameter{"tile", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 17},
                   tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}},
                  2},
+    // The rows of the same table that are of floats.
+    tuning_space{"float_steps",
+                 {tunable_parameter{"tile", {17, 18, 19, 20, 21, 22}, 6},
+                  tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}},
+                 2},
     tuning_space{"matrix_panels",
                  {tunable_parameter{"rows", {1, 2, 4, 6, 8, 12}, 6}, tunable_parameter{"vectors", {1, 2, 3, 4}, 4},
                   tunable_parameter{"block_rows", {24, 48, 96, 192, 384, 768}, 6},

@@ -49,27 +49,21 @@ struct device_lowering {
          });
 }
 
-/// Whether kernels may read halves: where floats are stored so, or the graph itself declares some.
-[[nodiscard]] inline bool holds_halves(const graph& g, precision wanted) {
-  if (stores_halves(wanted)) return true;
-  for (value_id v = 0; v < g.value_count(); ++v)
-    if (g.facts(v).type == dtype::float16) return true;
-  return false;
-}
-
-/// What multiplies halves in matrix steps on a device, by compile_options::matrix_steps. Finds out what works where
-/// that is "automatic". A provider's name gives that alone; one from tiles has beside it, for what does not multiply
-/// from tiles, the device's own or, in plain OpenCL C, the plain one. Errors: invalid_argument for a name that no
-/// provider has; those of devices.
-[[nodiscard]] inline codegen::half_steps half_steps_of(opened_device& device, std::string_view wanted) {
+/// What multiplies in matrix steps on a device, by compile_options::matrix_steps. Finds out what works where that is
+/// "automatic". A provider's name gives that alone; one from tiles has beside it, for what does not multiply from
+/// tiles, the device's own or, in plain OpenCL C, the plain one. Errors: invalid_argument for a name that no provider
+/// has; those of devices.
+[[nodiscard]] inline codegen::step_providers steps_of(opened_device& device, std::string_view wanted) {
   if (wanted == "automatic") return device.steps();
   if (wanted == "none") return {};
   const codegen::matrix_step* named = codegen::find_matrix_step(wanted);
   if (named == nullptr)
     throw error(errc::invalid_argument, "'" + std::string(wanted) + "' is not among the matrix steps: automatic, none" +
                                             codegen::matrix_step_names(", "));
-  if (!named->from_tiles()) return {named, nullptr};
-  return {is_plain(*named) ? &codegen::plain_step : device.steps().of_waves, named};
+  codegen::step_providers given;
+  given.place_of(*named) = named;
+  if (named->from_tiles()) given.of_waves = is_plain(*named) ? &codegen::plain_step : device.steps().of_waves;
+  return given;
 }
 
 /// Whether a graph, or a body in it, holds bytes that products may read.
@@ -103,22 +97,20 @@ struct device_lowering {
   return dot != nullptr && (dot->pays || wanted != "automatic");
 }
 
-/// Of an opened device; what multiplies halves on it is `matrix_steps` (half_steps_of) where `stored` or `g` has some
-/// and the kernels are not those for wide vectors; bytes, `integer_dots` (integer_dot_of) where `g` has some and they
-/// are. The device is measured where `g` resamples and images are wanted,
-/// and a note says so where it could not be. `exchanged` is what exchange_texels is told. Preconditions: `device` and
-/// `tuned`, which may be null, outlive the result.
+/// Of an opened device; what multiplies in matrix steps on it is `matrix_steps` (steps_of) where the kernels are not
+/// those for wide vectors; bytes, `integer_dots` (integer_dot_of) where `g` has some and they are. The device is
+/// measured where `g` resamples and images are wanted, and a note says so where it could not be. `exchanged` is what
+/// exchange_texels is told. Preconditions: `device` and `tuned`, which may be null, outlive the result.
 [[nodiscard]] inline device_lowering lowering_for(opened_device& device, const graph& g, memory_objects wanted,
                                                   const tuning_store* tuned,
                                                   const std::map<std::string, texel_layout>& exchanged = {},
                                                   kernel_form form = kernel_form::native,
-                                                  precision stored = precision::fp32,
                                                   std::string_view matrix_steps = "automatic",
                                                   std::string_view integer_dots = "automatic") {
   device_lowering result = lowering_for(device.context.info(), wanted, tuned, form);
-  if (!result.seen->prefers_vectors() && holds_halves(g, stored)) {
+  if (!result.seen->prefers_vectors()) {
     try {
-      result.options.steps = half_steps_of(device, matrix_steps);
+      result.options.steps = steps_of(device, matrix_steps);
     } catch (const error& e) {
       if (e.code() == errc::invalid_argument) throw;
       result.notes.push_back(std::string("matrix steps could not be looked for: ") + e.what());

@@ -41,14 +41,14 @@ struct opened_device {
     }
     return *facts_;
   }
-  /// What multiplies halves on the device in matrix steps: from the file beside the programs, or found out now
-  /// (half_steps_of in step_facts.hpp: two small kernels for each provider). Errors: those of devices. Several threads
+  /// What multiplies on the device in matrix steps: from the file beside the programs, or found out now
+  /// (steps_of in step_facts.hpp: two small kernels for each provider). Errors: those of devices. Several threads
   /// may call it.
-  [[nodiscard]] const codegen::half_steps& steps() {
+  [[nodiscard]] const codegen::step_providers& steps() {
     const std::lock_guard lock(mutex_);
     if (!steps_) {
       opencl::context measured(context.where());
-      steps_ = opencl::half_steps_of(measured, facts_folder_);
+      steps_ = opencl::steps_of(measured, facts_folder_);
     }
     return *steps_;
   }
@@ -91,7 +91,7 @@ struct opened_device {
   std::mutex mutex_;  // guards facts_, steps_, quick_ and dot_
   const codegen::integer_dot* dot_ = nullptr;
   std::optional<device_facts> facts_;
-  std::optional<codegen::half_steps> steps_;
+  std::optional<codegen::step_providers> steps_;
   std::optional<opencl::quick_facts> quick_;
   std::filesystem::path facts_folder_;
 };

@@ -430,8 +430,10 @@ class kernel_builder {
   }
   /// Whether elements of the value are halves in rows of memory, to which views alone lead. Members may be of float32:
   /// where storage is narrowed, types of values within a block are what they were.
-  [[nodiscard]] bool are_stored_halves(value_id id) {
-    return are_views_of(id, [](const value_facts& facts) { return facts.type == dtype::float16 && !facts.texels; });
+  [[nodiscard]] bool are_stored_halves(value_id id) { return are_stored_as(id, dtype::float16); }
+  /// The same for a type.
+  [[nodiscard]] bool are_stored_as(value_id id, dtype type) {
+    return are_views_of(id, [type](const value_facts& facts) { return facts.type == type && !facts.texels; });
   }
   /// The same for floats or halves.
   [[nodiscard]] bool are_stored_reals(value_id id) {

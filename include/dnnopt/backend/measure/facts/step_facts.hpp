@@ -2,11 +2,13 @@
 #ifndef DNNOPT_BACKEND_MEASURE_FACTS_STEP_FACTS_HPP
 #define DNNOPT_BACKEND_MEASURE_FACTS_STEP_FACTS_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,10 +27,21 @@ namespace dnnopt::opencl {
 
 namespace detail {
 
-/// One wave copies four matrices of 16 x 16 halves in each width, zeros at the end of the last, holds its shares of
-/// them along and across lines, and multiplies two by two. What it holds and sums is stored.
+/// One wave copies four matrices of 16 rows or columns by a step's inner elements, the first chunk by chunk, the others
+/// in narrower pieces too, zeros at the end of the last, holds its shares of them along and across lines, and
+/// multiplies two by two. What it holds and sums is stored.
 inline constexpr std::string_view step_probe = R"CLC(
-__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__global const half* restrict from, __global uint4* restrict shares, __global float* restrict sums) {
+#define DNNOPT_ACROSS_LINE (16 / DNNOPT_CHUNK_ELEMENTS)
+#define DNNOPT_MATRIX (32 * DNNOPT_CHUNK_ELEMENTS)
+#define DNNOPT_COPY_PIECES(matrix, chunk_of, line_chunks, width, count)                                              \
+  for (int i = lane; i < DNNOPT_MATRIX / (width); i += 32) {                                                        \
+    const int at = i * (width);                                                                                     \
+    const int chunk = at / DNNOPT_CHUNK_ELEMENTS;                                                                   \
+    const int place = chunk_of(chunk / (line_chunks), chunk % (line_chunks), line_chunks) * DNNOPT_CHUNK_ELEMENTS + \
+                      at % DNNOPT_CHUNK_ELEMENTS;                                                                   \
+    dnnopt_copy(tiles, (matrix) * DNNOPT_MATRIX + place, from + (matrix) * DNNOPT_MATRIX + at, width, i < (count)); \
+  }
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__global const dnnopt_element* restrict from, __global uint4* restrict shares, __global float* restrict sums) {
   __local uint4 memory[128];
 #if DNNOPT_STEP_EXCHANGES
   __local uint4 exchange[32 * 4];
@@ -36,26 +49,31 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
   const int item = (int)get_local_id(0);
   const int lane = item;
   dnnopt_tiles tiles = dnnopt_tiles_at(memory);
-  dnnopt_copy(tiles, dnnopt_chunk(lane / 2, lane % 2, 2) * 8, from + lane * 8, 8, true);
+  DNNOPT_COPY_PIECES(0, dnnopt_chunk, 2, DNNOPT_CHUNK_ELEMENTS, 32)
   dnnopt_end_copies();
-  for (int i = lane; i < 64; i += 32) dnnopt_copy(tiles, 256 + dnnopt_chunk(i / 4, i % 4 / 2, 2) * 8 + i % 2 * 4, from + 256 + i * 4, 4, true);
-  for (int i = lane; i < 128; i += 32) dnnopt_copy(tiles, 512 + dnnopt_chunk(i / 8, i % 8 / 4, 2) * 8 + i % 4 * 2, from + 512 + i * 2, 2, true);
+  DNNOPT_COPY_PIECES(1, dnnopt_chunk_across, DNNOPT_ACROSS_LINE, DNNOPT_CHUNK_ELEMENTS / 2, 64)
+  DNNOPT_COPY_PIECES(2, dnnopt_chunk, 2, DNNOPT_CHUNK_ELEMENTS / 4, 128)
   dnnopt_end_copies();
-  dnnopt_copy(tiles, 768 + dnnopt_chunk(lane / 2, lane % 2, 2) * 8, from + 768 + lane * 8, 8, lane < 29);
+  DNNOPT_COPY_PIECES(3, dnnopt_chunk_across, DNNOPT_ACROSS_LINE, DNNOPT_CHUNK_ELEMENTS, 29)
   dnnopt_end_copies();
   dnnopt_await_copies(0);
   barrier(CLK_LOCAL_MEM_FENCE);
   uint4 a[2];
   uint4 b[2];
   a[0] = dnnopt_step_a(tiles, 0, 0, 0, 2, lane);
-  a[1] = dnnopt_step_a_across(tiles, 32, 0, 0, 2, lane);
+  a[1] = dnnopt_step_a_across(tiles, 32, 0, 0, DNNOPT_ACROSS_LINE, lane);
   b[0] = dnnopt_step_b(tiles, 64, 0, 0, 2, lane);
-  b[1] = dnnopt_step_b_across(tiles, 96, 0, 0, 2, lane);
+  b[1] = dnnopt_step_b_across(tiles, 96, 0, 0, DNNOPT_ACROSS_LINE, lane);
   float sum[2][2][8];
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j)
       for (int s = 0; s < 8; ++s) sum[i][j][s] = (float)(i + 2 * j - s);
+#ifdef DNNOPT_STEP_CUTS
+  float (*const parts)[2][2][8] = &sum;
+  DNNOPT_MULTIPLY_STEPS(parts, a, b, 2, 2)
+#else
   DNNOPT_MULTIPLY_STEPS(sum, a, b, 2, 2)
+#endif
   for (int i = 0; i < 2; ++i) {
     shares[lane * 4 + i] = a[i];
     shares[lane * 4 + 2 + i] = b[i];
@@ -66,25 +84,49 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
 }
 )CLC";
 
-/// What the probe stores with a provider: shares, then sums. Errors: those of building and running it.
-[[nodiscard]] inline std::vector<std::byte> probed(context& where, const codegen::matrix_step& step) {
+/// What the probe of steps reads: whole numbers, so that every sum is exact in whatever order it is taken. Of floats
+/// one of each product's factors, a's at even inner elements and b's at odd ones, has more bits than tf32, unless
+/// operands are rounded to fewer.
+[[nodiscard]] inline std::vector<std::byte> probed_elements(const codegen::matrix_step& step) {
+  const auto count = static_cast<std::size_t>(4 * 16 * step.inner);
+  const auto small = [](std::size_t i) { return static_cast<float>(static_cast<int>(i * i * 7 % 23) - 11); };
+  std::vector<std::byte> bytes(count * static_cast<std::size_t>(step.element_bytes()));
+  if (step.operands == dtype::float16) {
+    std::vector<float16> halves(count);
+    for (std::size_t i = 0; i < count; ++i) halves[i] = float16(small(i));
+    std::copy_n(std::as_bytes(std::span(halves)).begin(), bytes.size(), bytes.begin());
+    return bytes;
+  }
+  std::vector<float> floats(count);
+  const auto inner = static_cast<std::size_t>(step.inner);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t matrix = i / (16 * inner);
+    const std::size_t at = i % (16 * inner);
+    const std::size_t k = matrix % 2 == 0 ? at % inner : at / 16;  // the second of each pair lies across
+    const bool wide = !step.rounds && k % 2 == matrix / 2;
+    floats[i] = wide ? 2051.0f + 2 * small(i) : small(i);
+  }
+  std::copy_n(std::as_bytes(std::span(floats)).begin(), bytes.size(), bytes.begin());
+  return bytes;
+}
+
+/// What the probe stores with a provider that gets such elements: shares, then sums. Errors: those of building and
+/// running it.
+[[nodiscard]] inline std::vector<std::byte> probed(context& where, const codegen::matrix_step& step,
+                                                   std::span<const std::byte> elements) {
   program_cache programs(where, {.on_disk = false, .folder = {}});
   const cl::Program program = programs.build(
       {"matrix step",
        std::string(kernels::prelude) + std::string(step.places) + std::string(step.text) + std::string(step_probe),
        ""});
-  // Whole numbers, so that every sum is exact in whatever order it is taken.
-  std::vector<float16> halves(1024);
-  for (std::size_t i = 0; i < halves.size(); ++i)
-    halves[i] = float16(static_cast<float>(static_cast<int>(i * i * 7 % 23) - 11));
   constexpr std::size_t share_bytes = std::size_t{32} * 4 * 16;
   constexpr std::size_t sum_bytes = std::size_t{32} * 4 * 8 * 4;
   std::vector<std::byte> got(share_bytes + sum_bytes);
   command_queue queue = where.make_queue();
-  const device_buffer from = where.memory().allocate(halves.size() * 2, "matrix step");
+  const device_buffer from = where.memory().allocate(elements.size(), "matrix step");
   const device_buffer shares = where.memory().allocate(share_bytes, "matrix step");
   const device_buffer sums = where.memory().allocate(sum_bytes, "matrix step");
-  queue.upload(from, std::as_bytes(std::span(halves)), 0, true);
+  queue.upload(from, elements, 0, true);
   prepared_launch launch(program, where.where(), "dnnopt_probe");
   launch.set(0, from);
   launch.set(1, shares);
@@ -185,23 +227,26 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 }  // namespace detail
 
 /// Whether a provider works on the device: its text may be given to the compiler, builds, and does what the plain one
-/// does, or gives the products that it should. Builds two small kernels.
+/// of its type does, or gives the products that it should. Builds two small kernels.
 [[nodiscard]] inline bool step_works(context& where, const codegen::matrix_step& step) {
   if (!step.extension.empty() && !where.info().has_extension(step.extension)) return false;
   try {
     if (step.from_tiles()) return detail::multiplies_tiles(where, step);
-    return detail::probed(where, step) == detail::probed(where, codegen::plain_step);
+    const codegen::matrix_step& plain = step.operands == dtype::float32 ? codegen::plain_floats : codegen::plain_step;
+    const std::vector<std::byte> elements = detail::probed_elements(step);
+    return detail::probed(where, step, elements) == detail::probed(where, plain, elements);
   } catch (const error&) {
     return false;
   }
 }
 
-/// The best providers that multiply halves on the device; null where only plain ones do.
-[[nodiscard]] inline codegen::half_steps measure_half_steps(context& where) {
-  codegen::half_steps found;
+/// The best providers of each kind that work on the device, of those that are not plain and round nothing; null where
+/// there is none.
+[[nodiscard]] inline codegen::step_providers measure_steps(context& where) {
+  codegen::step_providers found;
   for (const codegen::matrix_step& step : codegen::matrix_step_table) {
-    const codegen::matrix_step*& one = step.from_tiles() ? found.of_tiles : found.of_waves;
-    if (one == nullptr && !is_plain(step) && step.operands == dtype::float16 && step_works(where, step)) one = &step;
+    const codegen::matrix_step*& one = found.place_of(step);
+    if (one == nullptr && !is_plain(step) && !step.rounds && step_works(where, step)) one = &step;
   }
   return found;
 }
@@ -209,35 +254,34 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 namespace detail {
 
 /// Names of providers, "none" for null, with a space between them; and what such a text names, where it does.
-[[nodiscard]] inline std::string text_of(const codegen::half_steps& steps) {
+[[nodiscard]] inline std::string text_of(const codegen::step_providers& steps) {
   const auto name = [](const codegen::matrix_step* step) {
     return step == nullptr ? std::string("none") : std::string(step->name);
   };
-  return name(steps.of_waves) + " " + name(steps.of_tiles);
+  return name(steps.of_waves) + " " + name(steps.of_tiles) + " " + name(steps.of_floats);
 }
 
-[[nodiscard]] inline std::optional<codegen::half_steps> half_steps_in(std::string_view text) {
-  const std::size_t space = text.find(' ');
-  if (space == std::string_view::npos) return std::nullopt;
-  codegen::half_steps found;
-  const auto take = [](std::string_view name, const codegen::matrix_step*& one, bool from_tiles) {
-    one = codegen::find_matrix_step(name);
-    return one == nullptr ? name == "none" : one->from_tiles() == from_tiles;
-  };
-  const bool known =
-      take(text.substr(0, space), found.of_waves, false) && take(text.substr(space + 1), found.of_tiles, true);
-  return known ? std::optional(found) : std::nullopt;
+[[nodiscard]] inline std::optional<codegen::step_providers> steps_in(const std::string& text) {
+  std::istringstream names(text);
+  codegen::step_providers found;
+  std::string name;
+  for (const codegen::matrix_step** const one : {&found.of_waves, &found.of_tiles, &found.of_floats}) {
+    if (!(names >> name)) return std::nullopt;
+    *one = codegen::find_matrix_step(name);
+    if (*one == nullptr ? name != "none" : &found.place_of(**one) != one) return std::nullopt;
+  }
+  return names >> name ? std::nullopt : std::optional(found);
 }
 
 }  // namespace detail
 
 /// The same from the file in `folder` when it was measured before with the same driver and library version, else
 /// measured now and written there. An empty folder, or one that cannot be written, measures each time.
-[[nodiscard]] inline codegen::half_steps half_steps_of(context& where, const std::filesystem::path& folder) {
-  const identified_file file(where.info(), folder, "steps", 3);
+[[nodiscard]] inline codegen::step_providers steps_of(context& where, const std::filesystem::path& folder) {
+  const identified_file file(where.info(), folder, "steps", 4);
   if (const auto text = file.read(); text && text->ends_with('\n'))
-    if (const auto kept = detail::half_steps_in(std::string_view(*text).substr(0, text->size() - 1))) return *kept;
-  const codegen::half_steps found = measure_half_steps(where);
+    if (const auto kept = detail::steps_in(*text)) return *kept;
+  const codegen::step_providers found = measure_steps(where);
   file.write(detail::text_of(found) + "\n");
   return found;
 }

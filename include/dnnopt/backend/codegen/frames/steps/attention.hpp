@@ -48,7 +48,7 @@ inline constexpr std::array attention_operands{
   const index_expr along = b.index(own.along, size);
   const index_expr z = b.index("z", a.e.batch * a.e.query_heads);
   const index_expr row = b.index(own.row, which == 0 ? a.e.queries : a.e.keys);
-  return address_of(b, attention_step_operand(a, n, which), z, row, along, along, size, own.name);
+  return address_of(b, attention_step_operand(a, n, which), dtype::float16, z, row, along, along, size, own.name);
 }
 
 /// Bytes of local memory of attention_steps.cl.
@@ -110,7 +110,7 @@ inline constexpr std::array attention_operands{
   chosen.with("waves", waves).with("keys", keys);
   for (std::size_t which = 0; which < 3; ++which) {
     const int width = detail::attention_address(b, a, n, which).width;
-    chosen.with(detail::attention_operands[which].size_name, width == 1 ? 0 : width);
+    chosen.with(detail::attention_operands[which].size_name, width);
   }
   chosen.with("store_width", value_size % 4 == 0 ? 4 : 1);
   chosen.local_bytes = static_cast<std::uint64_t>(detail::attention_step_bytes(step, waves, keys, size, value_size));

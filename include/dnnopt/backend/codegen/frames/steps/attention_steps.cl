@@ -15,7 +15,7 @@ R"CLC(
 
 #ifndef DNNOPT_PARAMETERS
 // Stand-alone: heads one after the other, no mask, steps in plain OpenCL C.
-#include "step_plain.cl"
+#include "providers/step_plain.cl"
 #define dnnopt_within_half(value) clamp(value, -65504.0f, 65504.0f)
 static inline float dnnopt_widened(float bits) {
   const uint stored = as_uint(bits);

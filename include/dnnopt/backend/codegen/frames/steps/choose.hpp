@@ -19,15 +19,15 @@ namespace dnnopt::codegen {
 /// How an operand comes to local memory.
 struct step_loads {
   bool inner_first = false;  ///< lines of its tile run along inner elements
-  int copy = 0;              ///< halves that are copied at once; 0: elements are loaded singly
+  int copy = 0;              ///< elements that are copied at once; 0: they are loaded singly
   bool bits = false;         ///< of single loads: they give the bits of halves
   bool saturates = false;    ///< of single loads: what is computed saturates as a half
   bool tested = false;       ///< of copies: some are of zeros in place of padding
 };
 
-/// The shape class of a product in steps.
-[[nodiscard]] inline std::string shape_of_steps(const product_extents& e) {
-  return shape_class("matrix_steps", std::array{e.batch, e.rows, e.columns, e.inner});
+/// The shape class of a product in steps, of halves or of floats.
+[[nodiscard]] inline std::string shape_of_steps(const product_extents& e, bool floats) {
+  return shape_class(floats ? "float_steps" : "matrix_steps", std::array{e.batch, e.rows, e.columns, e.inner});
 }
 
 /// Tiles and splits of a product.
@@ -72,21 +72,20 @@ enum class step_supply : std::uint8_t {
   constexpr double launch = 5000;      // of another kernel, which costs the host as much
   constexpr double partial = 0.0012;   // of an element of a partial sum that is written and read again
   constexpr double per_texel = 0.075;  // of a half that comes to a unit's local memory in texels of patches,
-  constexpr double per_single = 0.1;   // of elements that are loaded one by one,
-  constexpr double per_patch = 0.3;    // and of those of patches
+  constexpr double per_single = 0.1;   // and of elements that are loaded one by one
   constexpr double registers = 65536;  // of a unit, and bytes of local memory that work-groups of it share
   constexpr double shared_bytes = 200000;
-  const double per_element = supply == step_supply::copied   ? step.times.half
+  const double per_element = supply == step_supply::copied   ? step.times.element
                              : supply == step_supply::texels ? per_texel
                              : supply == step_supply::singly ? per_single
-                                                             : per_patch;
+                                                             : step.times.patch;
   const step_tile& t = b.tile;
   const auto rows = static_cast<double>(t.rows(step));
   const auto columns = static_cast<double>(t.columns(step));
   const auto inner = static_cast<double>(t.inner);
   const auto wave_steps = static_cast<double>(t.row_steps * t.column_steps);
   const double groups = x.z * std::ceil(x.m / rows) * std::ceil(x.n / columns) * static_cast<double>(b.splits);
-  const double item_registers = 48 + (step.from_tiles() ? 8 : 12) * wave_steps;
+  const double item_registers = std::min(255.0, 48 + step.times.registers * wave_steps);
   const double resident =
       std::max(1.0, std::floor(std::min(registers / (static_cast<double>(t.items(step)) * item_registers),
                                         shared_bytes / static_cast<double>(t.local_bytes(step)))));
@@ -99,7 +98,9 @@ enum class step_supply : std::uint8_t {
                        (step.times.step + step.times.share * shares) * together;
   const double waited = step.times.tile + step.times.inner * inner / static_cast<double>(step.inner);
   const double behind = t.stages == 2 ? step.times.late : 0;
-  double cost = std::ceil(rounds / together) * (step.times.start + tiles * (std::max({moved, steps, waited}) + behind));
+  const double all_tiles = tiles * (std::max({moved, steps, waited}) + behind);
+  double cost = step.times.staggered ? step.times.start + rounds / together * all_tiles
+                                     : std::ceil(rounds / together) * (step.times.start + all_tiles);
   if (b.splits > 1) cost += launch + partial * x.z * x.m * x.n * static_cast<double>(b.splits);
   return cost;
 }
@@ -108,20 +109,21 @@ enum class step_supply : std::uint8_t {
 [[nodiscard]] inline step_blocks choose_step_blocks(const lowering_site& site, const matrix_step& step,
                                                     const product_extents& e, step_supply supply) {
   const auto most = static_cast<std::int64_t>(site.work_group());
+  const bool floats = step.operands == dtype::float32;
   const detail::step_extents x(e);
   const auto shared = [&](const step_tile& t, std::int64_t splits) {
     const auto part = static_cast<std::int64_t>(std::ceil(x.k / static_cast<double>(splits)));
     return step_blocks{t, splits, round_up(std::max<std::int64_t>(part, 1), t.inner), 0, false};
   };
   const auto fits = [&](const step_tile& t) {
-    return t.from_tiles == step.from_tiles() && t.items(step) <= most &&
+    return t.from_tiles == step.from_tiles() && t.floats == floats && t.items(step) <= most &&
            t.local_bytes(step) <= static_cast<std::int64_t>(site.local_memory());
   };
   const auto splittable = [&](const step_blocks& b) {
     return b.splits == 1 || (x.fixed && x.k > static_cast<double>((b.splits - 1) * b.split_inner));
   };
   const auto estimate = [&](step_blocks& b) { b.cost = estimate_step_blocks(site, step, x, b, supply); };
-  if (const auto* values = site.tuned(shape_of_steps(e)); values != nullptr) {
+  if (const auto* values = site.tuned(shape_of_steps(e, floats)); values != nullptr) {
     step_blocks chosen = shared(step_tile_table.at(static_cast<std::size_t>((*values)[0])), (*values)[1]);
     if (fits(chosen.tile) && splittable(chosen)) {
       estimate(chosen);
@@ -137,50 +139,44 @@ enum class step_supply : std::uint8_t {
       estimate(tried);
       if (best.cost == 0 || tried.cost < best.cost) best = tried;
     }
-  if (best.cost == 0 && !step.from_tiles() && fits(small_step_tile)) {
-    best = shared(small_step_tile, 1);
+  const step_tile& small = floats ? small_float_tile : small_step_tile;
+  if (best.cost == 0 && !step.from_tiles() && fits(small)) {
+    best = shared(small, 1);
     estimate(best);
   }
   return best;
 }
 
-/// How an operand of a product is loaded; `which` 0 is the first.
-[[nodiscard]] inline step_loads choose_step_loads(kernel_builder& b, const step_product& p, std::size_t which) {
+/// How an operand of a product is loaded for steps of `type`; `which` 0 is the first.
+[[nodiscard]] inline step_loads choose_step_loads(kernel_builder& b, const step_product& p, std::size_t which,
+                                                  dtype type) {
   const step_operand& o = p.operands[which];
   const index_expr z = b.index("z", p.extents.batch);
   const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
   const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
   const index_expr k = b.index("k", p.extents.inner);
   const std::string name = which == 0 ? "a" : "b";
-  const int along = address_of(b, o, z, outer, k, k, p.extents.inner, name + "k").width;
-  const int across = along == 8 ? 1 : address_of(b, o, z, outer, k, outer, extent, name + "o").width;
-  if (std::max(along, across) > 1) return {along >= across, std::max(along, across), false, false, false};
-  const bool bits = b.are_stored_halves(o.id);
+  const int widest = type == dtype::float16 ? 8 : 4;
+  const int along = address_of(b, o, type, z, outer, k, k, p.extents.inner, name + "k").width;
+  const int across = along == widest ? 0 : address_of(b, o, type, z, outer, k, outer, extent, name + "o").width;
+  if (along != across) return {along > across, std::max(along, across), false, false, false};
+  if (along > 0) return {o.inner_first, along, false, false, false};
+  const bool bits = type == dtype::float16 && b.are_stored_halves(o.id);
   // Halves that the model itself declares know infinity.
-  return {o.inner_first, 0, bits, !bits && b.g().facts(o.id).type != dtype::float16, false};
+  const bool saturates = type == dtype::float16 && !bits && b.g().facts(o.id).type != dtype::float16;
+  return {o.inner_first, 0, bits, saturates, false};
 }
 
 namespace detail {
 
-/// Why the product of a site cannot run in matrix steps; empty where it may.
+/// Why the product of a site cannot run in matrix steps of any type; empty where it may.
 [[nodiscard]] inline std::string reject_steps(const lowering_site& site) {
-  const half_steps& steps = site.options.steps;
-  if (steps.of_waves == nullptr && steps.of_tiles == nullptr) return "the device has no matrix steps for halves";
+  const step_providers& steps = site.options.steps;
+  if (steps == step_providers{}) return "the device has no matrix steps";
   if (site.prefers_vectors()) return "the device prefers wide vectors";
-  const node& n = site.anchor_node();
-  const bool convolution = n.op->kind == computation_kind::convolution;
+  const bool convolution = site.anchor_node().op->kind == computation_kind::convolution;
   if (std::string why = convolution ? reject_convolution_tiles(site) : reject_matrix_product(site); !why.empty())
     return why;
-  const bool texels = copies_texels(site);
-  if (texels) {
-    const shape& w = *site.input(1).dims;
-    if (!is_constant_in(site.block, n.inputs[1]) || !is_static(w)) return "weights that are computed meet texels";
-    if (n.attributes.get_int("group", 1) > 1 && w[1].constant() % texel_width != 0)
-      return "groups begin within a texel";
-    if (site.options.memory == memory_objects::images) return "weights lie in images, which are not copied from";
-  }
-  for (std::size_t i = texels ? 1 : 0; i < 2; ++i)
-    if (std::string why = reject_operand(site.block, n.inputs[i]); !why.empty()) return why;
   if (row_normalization_in(site.block) != no_node) return "tiles do not normalize rows";
   if (plane_total_in(site.block) ||
       (convolution && (window_total_node(site) != no_node || staged_windows_in(site) != no_node)))
@@ -191,37 +187,107 @@ namespace detail {
   return {};
 }
 
+/// Why its operands cannot be multiplied as halves; empty where they can.
+[[nodiscard]] inline std::string reject_half_steps(const lowering_site& site) {
+  const step_providers& steps = site.options.steps;
+  if (steps.of_waves == nullptr && steps.of_tiles == nullptr) return "the device has no matrix steps for halves";
+  const node& n = site.anchor_node();
+  const bool texels = copies_texels(site);
+  if (texels) {
+    const shape& w = *site.input(1).dims;
+    if (!is_constant_in(site.block, n.inputs[1]) || !is_static(w)) return "weights that are computed meet texels";
+    if (n.attributes.get_int("group", 1) > 1 && w[1].constant() % texel_width != 0)
+      return "groups begin within a texel";
+    if (site.options.memory == memory_objects::images) return "weights lie in images, which are not copied from";
+  }
+  for (std::size_t i = texels ? 1 : 0; i < 2; ++i)
+    if (std::string why = reject_operand(site.block, n.inputs[i]); !why.empty()) return why;
+  return {};
+}
+
+/// The same as floats.
+[[nodiscard]] inline std::string reject_float_steps(const lowering_site& site) {
+  if (site.options.steps.of_floats == nullptr) return "the device has no matrix steps for floats";
+  for (std::size_t i = 0; i < 2; ++i)
+    if (std::string why = reject_float_operand(site.block, site.anchor_node().inputs[i]); !why.empty()) return why;
+  return {};
+}
+
+/// The choice that tiles, splits and loads of a product in steps make.
+[[nodiscard]] inline choice choice_of_steps(const lowering_site& site, const product_extents& e,
+                                            const step_blocks& blocks, const std::array<step_loads, 2>& loads,
+                                            const matrix_step& step, bool fours) {
+  const step_tile& t = blocks.tile;
+  choice chosen(site.anchor_node().op->kind == computation_kind::convolution ? "convolution_steps" : "matrix_steps");
+  chosen.with("wave_rows", t.wave_rows).with("wave_columns", t.wave_columns).with("row_steps", t.row_steps);
+  chosen.with("column_steps", t.column_steps).with("tile_inner", t.inner).with("stages", t.stages);
+  chosen.with("splits", blocks.splits);
+  if (blocks.splits > 1) chosen.with("split_inner", blocks.split_inner);
+  const auto& [first, second] = loads;
+  chosen.with("a_inner_first", first.inner_first ? 1 : 0).with("b_inner_first", second.inner_first ? 1 : 0);
+  chosen.with("a_copy", first.copy).with("b_copy", second.copy);
+  chosen.with("a_bits", first.bits ? 1 : 0).with("b_bits", second.bits ? 1 : 0);
+  chosen.with("a_saturates", first.saturates ? 1 : 0).with("b_saturates", second.saturates ? 1 : 0);
+  chosen.with("b_tested", second.tested ? 1 : 0);
+  const auto inner = e.inner.as_constant();
+  chosen.with("whole_tiles", inner && *inner % t.inner == 0 ? 1 : 0);
+  const bool stores_texels = std::any_of(site.block.outputs.begin(), site.block.outputs.end(),
+                                         [&](value_id out) { return site.block.g.facts(out).texels.has_value(); });
+  chosen.with("store_along", static_cast<std::int64_t>(stores_texels ? store_direction::rows
+                                                       : fours       ? store_direction::columns
+                                                                     : store_direction::single));
+  chosen.with("from_tiles", t.from_tiles ? 1 : 0).with("floats", t.floats ? 1 : 0);
+  chosen.local_bytes = static_cast<std::uint64_t>(t.local_bytes(step));
+  return chosen;
+}
+
+/// Nanoseconds that a product takes in tiles of floats, by the estimate that chooses them.
+[[nodiscard]] inline double estimate_float_tiles(const lowering_site& site, const product_extents& e) {
+  constexpr double multiply_adds = 235;  // of a compute unit in a nanosecond: an H200's, as choose_tiles is fitted to
+  return choose_tiles(site, e).cost / multiply_adds;
+}
+
 }  // namespace detail
 
-/// How the product of a site runs in matrix steps. O(members + tiles).
+/// How the product of a site runs in matrix steps: of halves where its operands are such, else of floats where those
+/// are expected to take less than tiles. O(members + tiles).
 [[nodiscard]] inline choice_or_reason choose_steps(const lowering_site& site) {
   if (std::string why = detail::reject_steps(site); !why.empty()) return why;
+  const std::string no_halves = detail::reject_half_steps(site);
+  const bool floats = !no_halves.empty();
+  if (floats)
+    if (const std::string why = detail::reject_float_steps(site); !why.empty()) return no_halves + "; " + why;
   const node& n = site.anchor_node();
   const bool convolution = n.op->kind == computation_kind::convolution;
-  const bool texels = copies_texels(site);
+  const bool texels = !floats && copies_texels(site);
   struct candidate {
     const matrix_step* step = nullptr;
     step_blocks blocks;
     std::array<step_loads, 2> loads;
     bool fours = false;  ///< whether results are stored four at once
     bool joined = false;
+    double in_tiles = 0;  ///< of floats: what tiles are estimated to take
     std::string tuning;
   };
   const auto candidate_of = [&](bool joined) {
     kernel_builder b(site.block, site.options.emitters);
     const step_product p = step_product_of(b, site, joined);
+    const dtype type = floats ? dtype::float32 : dtype::float16;
     candidate made;
     if (texels)
       made.loads = {step_loads{false, texel_width, false, false, false},
                     step_loads{true, texel_width, false, false, true}};
     else
-      made.loads = {choose_step_loads(b, p, 0), choose_step_loads(b, p, 1)};
+      made.loads = {choose_step_loads(b, p, 0, type), choose_step_loads(b, p, 1, type)};
     const bool copied = made.loads[0].copy > 0 && made.loads[1].copy > 0;
     const step_supply supply = texels             ? step_supply::texels
                                : copied           ? step_supply::copied
                                : p.operands[1].at ? step_supply::singly
                                                   : step_supply::patches;
-    for (const matrix_step* step : {site.options.steps.of_waves, site.options.steps.of_tiles}) {
+    const step_providers& known = site.options.steps;
+    const std::array<const matrix_step*, 2> of_halves{known.of_waves, known.of_tiles};
+    const std::array<const matrix_step*, 2> of_floats{known.of_floats, nullptr};
+    for (const matrix_step* step : floats ? of_floats : of_halves) {
       if (step == nullptr) continue;
       const step_blocks blocks = choose_step_blocks(site, *step, p.extents, supply);
       const auto rank = [](const step_blocks& one) { return std::pair(!one.tuned, one.cost); };
@@ -231,7 +297,8 @@ namespace detail {
     }
     made.fours = mod(p.extents.columns, 4) == index_expr(0);
     made.joined = joined;
-    made.tuning = shape_of_steps(p.extents);
+    if (floats) made.in_tiles = detail::estimate_float_tiles(site, p.extents);
+    made.tuning = shape_of_steps(p.extents, floats);
     return made;
   };
   kernel_builder b(site.block, site.options.emitters);
@@ -239,35 +306,21 @@ namespace detail {
   if (!fits_int((e.rows * e.columns).range()) && e.rows.is_constant() && e.columns.is_constant())
     return "the result has more elements than 32 bits count";
   candidate best = candidate_of(false);
+  double in_tiles = best.in_tiles;
   if (convolution && n.attributes.get_int("group", 1) == 1 && e.batch.is_constant() && e.batch.constant() > 1 &&
       e.columns.is_constant() && fits_int((e.batch * e.columns * e.rows).range())) {
     candidate joined = candidate_of(true);
+    in_tiles = std::min(in_tiles, joined.in_tiles);
     if (joined.step != nullptr && joined.blocks.cost < 0.97 * best.blocks.cost) best = std::move(joined);
   }
   if (best.step == nullptr) return "the device has no room for its tiles";
-  const step_tile& t = best.blocks.tile;
-  choice chosen(convolution ? "convolution_steps" : "matrix_steps");
-  chosen.with("wave_rows", t.wave_rows).with("wave_columns", t.wave_columns).with("row_steps", t.row_steps);
-  chosen.with("column_steps", t.column_steps).with("tile_inner", t.inner).with("stages", t.stages);
-  chosen.with("splits", best.blocks.splits);
-  if (best.blocks.splits > 1) chosen.with("split_inner", best.blocks.split_inner);
-  const auto& [first, second] = best.loads;
-  chosen.with("a_inner_first", first.inner_first ? 1 : 0).with("b_inner_first", second.inner_first ? 1 : 0);
-  chosen.with("a_copy", first.copy).with("b_copy", second.copy);
-  chosen.with("a_bits", first.bits ? 1 : 0).with("b_bits", second.bits ? 1 : 0);
-  chosen.with("a_saturates", first.saturates ? 1 : 0).with("b_saturates", second.saturates ? 1 : 0);
-  const auto inner = e.inner.as_constant();
-  chosen.with("b_tested", second.tested ? 1 : 0);
+  // Both estimates err by a tenth or more, and tiles of floats serve any extents that a run tells.
+  constexpr double clearly = 0.85;
+  if (floats && !best.blocks.tuned && !is_plain(*best.step) && best.blocks.cost > clearly * in_tiles)
+    return "tiles are not expected to take clearly longer";
+  choice chosen = detail::choice_of_steps(site, e, best.blocks, best.loads, *best.step, best.fours);
   if (texels) chosen.taken = {{0, operand_form::texels}, {1, operand_form::texels}};
-  chosen.with("whole_tiles", inner && *inner % t.inner == 0 ? 1 : 0);
-  const bool stores_texels = std::any_of(site.block.outputs.begin(), site.block.outputs.end(),
-                                         [&](value_id out) { return site.block.g.facts(out).texels.has_value(); });
-  chosen.with("store_along", static_cast<std::int64_t>(stores_texels ? store_direction::rows
-                                                       : best.fours  ? store_direction::columns
-                                                                     : store_direction::single));
   chosen.with("joined_images", best.joined ? 1 : 0);
-  chosen.with("from_tiles", t.from_tiles ? 1 : 0);
-  chosen.local_bytes = static_cast<std::uint64_t>(t.local_bytes(*best.step));
   chosen.tuning = best.tuning;
   return chosen;
 }

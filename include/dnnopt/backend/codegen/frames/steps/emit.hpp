@@ -54,17 +54,18 @@ inline void define_step_function(kernel_builder& b, const std::string& type, con
   b.add_function(text + ") {\n" + statements + "}\n");
 }
 
-/// Defines dnnopt_address_a(z, m, k) or dnnopt_address_b(z, k, n), where halves of an operand lie in memory.
-inline void define_step_address(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first,
-                                std::int64_t tile_inner) {
+/// Defines dnnopt_address_a(z, m, k) or dnnopt_address_b(z, k, n), where elements of an operand lie in memory, which is
+/// stored as `type`.
+inline void define_step_address(kernel_builder& b, const step_product& p, std::size_t which, dtype type,
+                                bool inner_first, std::int64_t tile_inner) {
   const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
   const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
   const index_expr k = b.index("k", p.extents.inner);
   const step_address found =
-      address_of(b, p.operands[which], b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
+      address_of(b, p.operands[which], type, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
                  inner_first ? p.extents.inner : extent, which == 0 ? "a" : "b");
   define_step_function(
-      b, "__global const half*", "dnnopt_address", which,
+      b, "__global const dnnopt_element*", "dnnopt_address", which,
       found.statements + "  return " + b.pointer(found.stored, false) + " + " + index_source(found.offset) + ";\n");
   if (const auto advance = advance_of(b, found.offset, k, tile_inner))
     b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", *advance);
@@ -155,9 +156,11 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
 /// The kernels of choose_steps: the product's, and that which adds the sums of splits.
 [[nodiscard]] inline lowered_node emit_steps(const lowering_site& site, const choice& chosen) {
   const bool from_tiles = chosen["from_tiles"] != 0;
-  const matrix_step& step = from_tiles ? *site.options.steps.of_tiles : *site.options.steps.of_waves;
+  const bool floats = chosen["floats"] != 0;
+  const step_providers& known = site.options.steps;
+  const matrix_step& step = floats ? *known.of_floats : from_tiles ? *known.of_tiles : *known.of_waves;
   const step_tile t{chosen["wave_rows"],  chosen["wave_columns"], chosen["row_steps"], chosen["column_steps"],
-                    chosen["tile_inner"], chosen["stages"],       from_tiles};
+                    chosen["tile_inner"], chosen["stages"],       from_tiles,          floats};
   const std::int64_t splits = chosen["splits"];
   kernel_builder b(site.block, site.options.emitters);
   const bool joined = chosen["joined_images"] != 0;
@@ -167,11 +170,12 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   const bool texels = chosen.form_of(0) == operand_form::texels;
   if (texels)
     detail::define_texel_addresses(result, b, site, p, joined, t.inner);
-  else if (detail::reads_sooner_as_texels(b, site, p))
+  else if (!floats && detail::reads_sooner_as_texels(b, site, p))
     result.sooner_as_texels.push_back(site.anchor_node().inputs[0]);
   for (std::size_t which = 0; which < 2 && !texels; ++which) {
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
-      detail::define_step_address(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
+      detail::define_step_address(b, p, which, step.operands,
+                                  chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
     else
       detail::define_step_load(b, p, which, chosen[which == 0 ? "a_bits" : "b_bits"] != 0);
   }

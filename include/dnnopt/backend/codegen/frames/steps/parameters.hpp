@@ -13,6 +13,9 @@ namespace dnnopt::kernels {
 
 inline constexpr std::string_view matrix_steps =
     "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/step_operands.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/matrix_steps.cl>
     "#endif\n";
 
@@ -36,6 +39,11 @@ inline constexpr std::array step_provider_parameters{
 inline constexpr std::array matrix_steps_parameters = joined(
     step_provider_parameters,
     std::array{
+        site_macro("DNNOPT_CHUNK_ELEMENTS", "", "elements of 16 bytes: 8 halves or 4 floats").otherwise(""),
+        site_macro("DNNOPT_STEP_CUTS", "(rows, columns)",
+                   "parts of a tile's sums, which begin at zero where a provider cuts what it adds")
+            .otherwise(""),
+        site_flag("DNNOPT_STEP_WANTS_FINITE", "whether a sum that is not finite is to be taken again, in floats"),
         site_macro("DNNOPT_MULTIPLY_TILES", "(sum, a_base, b_base)", "the steps of four waves from tiles")
             .otherwise(""),
         site_extent("DNNOPT_M", "rows of the result"),
@@ -45,14 +53,14 @@ inline constexpr std::array matrix_steps_parameters = joined(
         chosen_number("DNNOPT_WAVE_COLUMNS", 1, 8, "waves of a work-group, side by side"),
         chosen_number("DNNOPT_ROW_STEPS", 1, 4, "steps of a wave, one below the other"),
         chosen_number("DNNOPT_COLUMN_STEPS", 1, 8, "steps of a wave, side by side"),
-        chosen_number("DNNOPT_TILE_INNER", 16, 64, "inner elements of a tile"),
+        chosen_number("DNNOPT_TILE_INNER", 8, 64, "inner elements of a tile"),
         chosen_number("DNNOPT_STAGES", 2, 8, "tiles of either operand that are there or on their way"),
         tuned_number("DNNOPT_SPLITS", 1, 16, "work-groups that share the inner elements of a tile"),
         chosen_number("DNNOPT_SPLIT_INNER", 16, no_bound, "inner elements of each of them").otherwise("0"),
         chosen_number("DNNOPT_A_INNER_FIRST", 0, 1,
                       "whether lines of the first operand's tile run along inner elements"),
         chosen_number("DNNOPT_B_INNER_FIRST", 0, 1, "the same of the second operand"),
-        chosen_number("DNNOPT_A_COPY", 0, 8, "halves of the first operand that are copied at once; 0: single loads"),
+        chosen_number("DNNOPT_A_COPY", 0, 8, "elements of the first operand that are copied at once; 0: single loads"),
         chosen_number("DNNOPT_B_COPY", 0, 8, "the same of the second operand"),
         chosen_number("DNNOPT_A_BITS", 0, 1, "whether single loads of the first operand give the bits of halves"),
         chosen_number("DNNOPT_B_BITS", 0, 1, "the same of the second operand"),
@@ -60,7 +68,8 @@ inline constexpr std::array matrix_steps_parameters = joined(
         chosen_number("DNNOPT_B_SATURATES", 0, 1, "the same of the second operand"),
         chosen_number("DNNOPT_B_TESTED", 0, 1, "whether dnnopt_within_b says which copies of the second operand exist"),
         chosen_number("DNNOPT_WHOLE_TILES", 0, 1, "whether the inner elements are a multiple of those of a tile"),
-        site_text("DNNOPT_A_ADVANCE", "halves from one tile of the first operand to the next in memory").otherwise(""),
+        site_text("DNNOPT_A_ADVANCE", "elements from one tile of the first operand to the next in memory")
+            .otherwise(""),
         site_text("DNNOPT_B_ADVANCE", "the same of the second operand").otherwise(""),
         chosen_number("DNNOPT_STORE_ALONG", 0, 2, "results stored at once: one, four of a column, four of a row"),
         chosen_number("DNNOPT_FROM_TILES", 0, 1, "whether four waves together multiply from local memory"),
@@ -95,6 +104,7 @@ struct step_tile {
   std::int64_t inner = 32;
   std::int64_t stages = 2;
   bool from_tiles = false;  ///< of providers that multiply from tiles
+  bool floats = false;      ///< of providers that multiply floats
 
   friend constexpr bool operator==(const step_tile&, const step_tile&) = default;
   [[nodiscard]] constexpr std::int64_t waves() const noexcept { return wave_rows * wave_columns; }
@@ -108,7 +118,7 @@ struct step_tile {
   /// Bytes of local memory: the tiles, or in their place the sums of one row of steps of each wave, and what the
   /// provider exchanges.
   [[nodiscard]] constexpr std::int64_t local_bytes(const matrix_step& s) const noexcept {
-    const std::int64_t tiles = stages * inner * (rows(s) + columns(s)) * 2;
+    const std::int64_t tiles = stages * inner * (rows(s) + columns(s)) * s.element_bytes();
     const std::int64_t kept = waves() * s.rows * ((column_steps < 4 ? column_steps : 4) * s.columns + 8) * 4;
     return (tiles > kept ? tiles : kept) + items(s) * (row_steps + column_steps) * s.exchange_bytes;
   }
@@ -134,11 +144,19 @@ inline constexpr std::array step_tile_table{
     step_tile{4, 1, 1, 4, 64, 3, true},
     step_tile{4, 1, 1, 4, 64, 2, true},
     step_tile{4, 1, 1, 2, 64, 4, true},
+    // Of providers that multiply floats.
+    step_tile{4, 2, 2, 2, 32, 2, false, true},
+    step_tile{2, 2, 2, 4, 32, 2, false, true},
+    step_tile{2, 2, 2, 2, 32, 3, false, true},
+    step_tile{2, 2, 1, 2, 32, 4, false, true},
+    step_tile{2, 2, 1, 1, 32, 4, false, true},
+    step_tile{1, 4, 1, 1, 32, 4, false, true},
 };
 
 /// For devices that have no room for any of them: OpenCL promises 32 KiB of local memory.
 inline constexpr step_tile small_step_tile{2, 2, 1, 1, 32, 2};
-static_assert(small_step_tile.local_bytes(plain_step) <= 32768);
+inline constexpr step_tile small_float_tile{2, 2, 1, 1, 16, 2, false, true};
+static_assert(small_step_tile.local_bytes(plain_step) <= 32768 && small_float_tile.local_bytes(plain_floats) <= 32768);
 
 }  // namespace dnnopt::codegen
 

@@ -151,20 +151,32 @@ struct step_product {
   return halves ? std::string() : "'" + block.g.value_at(id).name + "' is computed of no halves";
 }
 
-/// Where neighbours of an operand lie side by side in memory as halves.
+/// Why an operand cannot be multiplied as floats: steps of floats take what kernels compute in float. Empty where it
+/// can. O(1).
+[[nodiscard]] inline std::string reject_float_operand(const block_view& block, value_id id) {
+  const value& one = block.g.value_at(id);
+  if (one.facts.texels) return "'" + one.name + "' holds texels";
+  const c_type_row* row = find_c_type(one.facts.type);
+  if (row == nullptr || row->compute != compute_type::real)
+    return "'" + one.name + "' is of " + std::string(dnnopt::name_of(one.facts.type));
+  return {};
+}
+
+/// Where neighbours of an operand lie side by side in memory.
 struct step_address {
-  int width = 1;  ///< 8, 4 or 2 neighbours that begin at multiples of as many bytes; 1: none
+  int width = 0;  ///< of halves 8, 4 or 2 neighbours that begin at multiples of as many, of floats 4, 2 or 1; 0: none
   value_id stored = no_value;
-  index_expr offset;       ///< of the element, in halves
+  index_expr offset;       ///< of the element, in elements
   std::string statements;  ///< that name parts of `offset`
 };
 
-/// The address of an operand's element at (matrix, outer, inner), of which `running` counts neighbours below `extent`.
-[[nodiscard]] inline step_address address_of(kernel_builder& b, const step_operand& o, const index_expr& z,
+/// The address of an operand's element at (matrix, outer, inner), of which `running` counts neighbours below `extent`,
+/// where it is stored as `type` (float16 or float32).
+[[nodiscard]] inline step_address address_of(kernel_builder& b, const step_operand& o, dtype type, const index_expr& z,
                                              const index_expr& outer, const index_expr& k, const index_expr& running,
                                              const index_expr& extent, std::string_view name) {
   step_address found;
-  if (!b.are_stored_halves(o.id)) return found;
+  if (!b.are_stored_as(o.id, type)) return found;
   // What one element is loaded from, behind views that only move it: one load that no test guards.
   const std::size_t before = b.loads().size();
   b.begin();
@@ -178,7 +190,11 @@ struct step_address {
   found.stored = load.id;
   found.offset = b.offset_of(load.id, load.index);
   if (!fits_int(found.offset.range())) return found;
-  for (const std::int64_t width : {8, 4, 2}) {
+  const bool halves = type == dtype::float16;
+  if (!halves) found.width = 1;
+  const std::array<std::int64_t, 3> widths =
+      halves ? std::array<std::int64_t, 3>{8, 4, 2} : std::array<std::int64_t, 3>{4, 2, 1};
+  for (const std::int64_t width : widths) {
     if (!(mod(extent, width) == index_expr(0))) continue;
     const index_expr part = b.index("part_" + std::string(name) + std::to_string(width), floordiv(extent, width));
     const auto at = [&](std::int64_t j) {

@@ -8,6 +8,9 @@ R"CLC(
 // Stand-alone.
 #include "step_places.cl"
 #endif
+#ifndef dnnopt_element
+#include "elements_halves.cl"
+#endif
 #define dnnopt_tiles __local ushort*
 static inline dnnopt_tiles dnnopt_tiles_at(__local uint4* memory) { return (__local ushort*)memory; }
 
