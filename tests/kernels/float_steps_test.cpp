@@ -76,7 +76,7 @@ TEST_CASE_METHOD(float_steps, "every tile and split of products of floats in ste
         // Fat tiles take a processor's compiler seconds.
         const bool fat = sizes.row_steps * sizes.column_steps > 4;
         if (!sizes.floats || (fat && (splits == 3 || product.inputs[0].rank() == 3))) continue;
-        // The kernels of splits are those of halves: one of each product.
+        // What splits add is the same whatever the tile: one for each product.
         if (splits == 3 && sizes.wave_rows != 1) continue;
         if (is_simulated() && (sizes.row_steps * sizes.column_steps > 1 || product.inputs[0].rank() == 3)) continue;
         CAPTURE(shape, tile, splits);
@@ -100,26 +100,25 @@ TEST_CASE_METHOD(float_steps, "every tile and split of products of floats in ste
 TEST_CASE_METHOD(float_steps, "operands of floats are read along either index, several at once where they may be",
                  "[matrix_steps]") {
   // Both along their rows and both across them, of extents that fours, twos and nothing divide.
-  for (const bool first : {false, true})
-    for (const bool second : {first})
-      for (const std::int64_t m : {16, 7})
-        for (const std::int64_t k : {48, 22}) {
-          if (is_simulated() && (m == 16) != (k == 22)) continue;
-          CAPTURE(first, second, m, k);
-          node_case c{"Gemm",
-                      {f32(first ? dim_list{k, m} : dim_list{m, k}, 1),
-                       f32(second ? dim_list{40, k} : dim_list{k, 40}, 2), f32({40}, 3)},
-                      {false, true, true},
-                      {},
-                      1};
-          c.attributes.set("transA", std::int64_t{first ? 1 : 0});
-          c.attributes.set("transB", std::int64_t{second ? 1 : 0});
-          c.attributes.set("alpha", 0.5f);
-          check(c, "matrix_steps");
-          const std::int64_t along = first ? m : k;
-          CHECK(defines("DNNOPT_A_COPY", along % 4 == 0 ? 4 : along % 2 == 0 ? 2 : 1));
-          CHECK(defines("DNNOPT_A_INNER_FIRST", first ? 0 : 1));
-        }
+  for (const bool across : {false, true})
+    for (const std::int64_t m : {16, 7})
+      for (const std::int64_t k : {48, 22}) {
+        if (is_simulated() && (m == 16) != (k == 22)) continue;
+        CAPTURE(across, m, k);
+        node_case c{"Gemm",
+                    {f32(across ? dim_list{k, m} : dim_list{m, k}, 1),
+                     f32(across ? dim_list{40, k} : dim_list{k, 40}, 2), f32({40}, 3)},
+                    {false, true, true},
+                    {},
+                    1};
+        c.attributes.set("transA", std::int64_t{across ? 1 : 0});
+        c.attributes.set("transB", std::int64_t{across ? 1 : 0});
+        c.attributes.set("alpha", 0.5f);
+        check(c, "matrix_steps");
+        const std::int64_t along = across ? m : k;
+        CHECK(defines("DNNOPT_A_COPY", along % 4 == 0 ? 4 : along % 2 == 0 ? 2 : 1));
+        CHECK(defines("DNNOPT_A_INNER_FIRST", across ? 0 : 1));
+      }
 }
 
 TEST_CASE_METHOD(float_steps, "convolutions of floats in steps equal the reference", "[matrix_steps]") {
@@ -178,7 +177,7 @@ TEST_CASE_METHOD(float_steps, "infinities, NaN and what overflows are as in sums
   }
 }
 
-TEST_CASE_METHOD(float_steps, "halves go to steps of halves, and bytes to none", "[matrix_steps]") {
+TEST_CASE_METHOD(float_steps, "halves go to steps of halves, and integers to none", "[matrix_steps]") {
   providers = {&codegen::plain_step, nullptr, &codegen::plain_floats};
   const node_case halves{
       "MatMul", {random_tensor(dtype::float16, {20, 24}, 1), random_tensor(dtype::float16, {24, 28}, 2)}, {}, {}, 1};
@@ -213,4 +212,28 @@ TEST_CASE_METHOD(stepped_float_blocks, "what stands around a product of floats i
   const value_id heads = add("Reshape", {y, integers({2, 24, 4, 16})});
   g.add_output(add("Transpose", {heads}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3})));
   check(device_form::groups, {"matrix_steps"});
+}
+
+TEST_CASE_METHOD(stepped_float_blocks, "few results that a run tells are computed in tiles, many in steps",
+                 "[matrix_steps]") {
+  const index_expr rows = g.expressions().symbol("rows");
+  const std::int64_t count = GENERATE(5, 3000);
+  if (is_simulated() && count > 5) return;
+  inputs.push_back(random_tensor(dtype::float32, {count, 20}, 1));
+  const value_id x = g.add_input("x", dtype::float32, shape{rows, 20});
+  symbols.bind(*rows.as_symbol(), count);
+  g.add_output(add("MatMul", {x, constant({20, 24})}));
+  check(device_form::groups, {count == 5 ? "matrix_tiles" : "matrix_steps"});
+}
+
+TEST_CASE_METHOD(stepped_float_blocks, "few positions that a run tells are convolved in tiles, many in steps",
+                 "[matrix_steps]") {
+  const index_expr side = g.expressions().symbol("side");
+  const std::int64_t count = GENERATE(3, 64);
+  if (is_simulated() && count > 3) return;
+  inputs.push_back(random_tensor(dtype::float32, {1, 8, count, count}, 1));
+  const value_id x = g.add_input("x", dtype::float32, shape{1, 8, side, side});
+  symbols.bind(*side.as_symbol(), count);
+  g.add_output(add("Conv", {x, constant({24, 8, 1, 1})}));
+  check(device_form::groups, {count == 3 ? "convolution_tiles" : "convolution_steps"});
 }

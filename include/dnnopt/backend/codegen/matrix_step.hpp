@@ -28,6 +28,9 @@ inline constexpr std::string_view step_plain =
 #include <dnnopt/backend/codegen/frames/steps/providers/elements_halves.cl>
     "#endif\n"
     "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/step_exchange.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/providers/step_plain.cl>
     "#endif\n";
 
@@ -45,6 +48,9 @@ inline constexpr std::string_view step_mma_sync =
 inline constexpr std::string_view tiles_plain =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/providers/elements_halves.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/step_exchange.cl>
     "#endif\n"
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/providers/step_plain.cl>
@@ -70,6 +76,9 @@ inline constexpr std::string_view tiles_wgmma =
 inline constexpr std::string_view step_plain_floats =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/providers/elements_floats.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/step_exchange.cl>
     "#endif\n"
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/providers/step_plain_floats.cl>

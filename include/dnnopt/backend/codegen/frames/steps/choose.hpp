@@ -247,6 +247,15 @@ namespace detail {
   return choose_tiles(site, e).cost / multiply_adds;
 }
 
+/// Adds the versions in tiles for few results where only a run tells how many there are: the tile of steps is chosen
+/// for a usual number, and fewer leave most of a device without work.
+inline void add_float_tiles_for_few(const lowering_site& site, const product_extents& e, choice& chosen) {
+  if (e.batch.is_constant() && e.rows.is_constant() && e.columns.is_constant()) return;
+  const bool convolution = site.anchor_node().op->kind == computation_kind::convolution;
+  const choice_or_reason tiles = convolution ? choose_convolution_tiles(site) : choose_product_tiles(site);
+  if (tiles) chosen.narrower = tiles->narrower;
+}
+
 }  // namespace detail
 
 /// How the product of a site runs in matrix steps: of halves where its operands are such, else of floats where those
@@ -314,7 +323,7 @@ namespace detail {
     if (joined.step != nullptr && joined.blocks.cost < 0.97 * best.blocks.cost) best = std::move(joined);
   }
   if (best.step == nullptr) return "the device has no room for its tiles";
-  // Both estimates err by a tenth or more, and tiles of floats serve any extents that a run tells.
+  // Either estimate errs by a tenth or more.
   constexpr double clearly = 0.85;
   if (floats && !best.blocks.tuned && !is_plain(*best.step) && best.blocks.cost > clearly * in_tiles)
     return "tiles are not expected to take clearly longer";
@@ -322,6 +331,7 @@ namespace detail {
   if (texels) chosen.taken = {{0, operand_form::texels}, {1, operand_form::texels}};
   chosen.with("joined_images", best.joined ? 1 : 0);
   chosen.tuning = best.tuning;
+  if (floats) detail::add_float_tiles_for_few(site, e, chosen);
   return chosen;
 }
 

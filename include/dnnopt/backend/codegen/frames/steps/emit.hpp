@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/convolutions/emit_patches.hpp>
+#include <dnnopt/backend/codegen/frames/products/emit.hpp>
 #include <dnnopt/backend/codegen/frames/steps/choose.hpp>
 
 namespace dnnopt::codegen {
@@ -153,8 +155,10 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
 
 }  // namespace detail
 
-/// The kernels of choose_steps: the product's, and that which adds the sums of splits.
+/// The kernels of choose_steps: the product's, and that which adds the sums of splits; or those of a version in tiles.
 [[nodiscard]] inline lowered_node emit_steps(const lowering_site& site, const choice& chosen) {
+  if (chosen.version == std::string_view("matrix_tiles")) return emit_product_tiles(site, chosen);
+  if (chosen.version == std::string_view("convolution_tiles")) return emit_convolution_tiles(site, chosen);
   const bool from_tiles = chosen["from_tiles"] != 0;
   const bool floats = chosen["floats"] != 0;
   const step_providers& known = site.options.steps;

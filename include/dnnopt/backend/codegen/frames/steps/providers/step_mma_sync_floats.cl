@@ -2,8 +2,8 @@
 R"CLC(
 #endif
 // Provider of matrix steps of floats: `mma.sync` of the PTX ISA in tf32, which has the range of float and 11 bits, of
-// NVIDIA's devices from compute capability 8.0 on. A float is the sum of its upper 11 bits and of what they leave, which
-// tf32 holds to within a bit of float; three of the four products of the parts are summed, for the fourth is below what
+// NVIDIA's devices from compute capability 8.0 on. A float is the sum of its upper 11 bits and of what they leave, of which
+// tf32 holds the upper 11 of 13; three of the four products of the parts are summed, for the fourth is below what
 // float tells apart (NVIDIA's CUTLASS, "3xTF32"). A step of 8 inner elements is two columns of m16n8k8. Units cut what they
 // add, so the sums of each tile begin at zero and are added in float, which rounds to nearest (Ootomo and Yokota,
 // "Recovering single precision accuracy from Tensor Cores", 2022). Where DNNOPT_STEP_PRODUCTS is 1, operands are rounded to
@@ -56,12 +56,14 @@ static inline uint4 dnnopt_step_b_across(const dnnopt_tiles tiles, const int bas
 // Units ignore what lies below a word's upper 19 bits.
 #define DNNOPT_STEP_LOWER(x) as_uint4(as_float4(x) - as_float4((x) & 0xffffe000u))
 #if DNNOPT_STEP_PRODUCTS == 1
+// Half of the last bit that is left is added, but not to infinity and NaN, whose bits that would carry out of.
+static inline uint4 dnnopt_step_rounded(const uint4 x) { return select(x + 0x1000u, x, (x & 0x7f800000u) == 0x7f800000u); }
 #define DNNOPT_MULTIPLY_STEPS(sum, a, b, rows, columns)                            \
   {                                                                                \
     uint4 rounded_a[rows];                                                         \
     uint4 rounded_b[columns];                                                      \
-    _Pragma("unroll") for (int i = 0; i < (rows); ++i) rounded_a[i] = a[i] + 0x1000u; \
-    _Pragma("unroll") for (int j = 0; j < (columns); ++j) rounded_b[j] = b[j] + 0x1000u; \
+    _Pragma("unroll") for (int i = 0; i < (rows); ++i) rounded_a[i] = dnnopt_step_rounded(a[i]); \
+    _Pragma("unroll") for (int j = 0; j < (columns); ++j) rounded_b[j] = dnnopt_step_rounded(b[j]); \
     DNNOPT_STEP_PARTS(sum[0], rounded_a, rounded_b, rows, columns)                 \
   }
 #else

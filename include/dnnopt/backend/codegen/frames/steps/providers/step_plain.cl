@@ -11,6 +11,9 @@ R"CLC(
 #ifndef dnnopt_element
 #include "elements_halves.cl"
 #endif
+#ifndef DNNOPT_STEP_EXCHANGES
+#include "step_exchange.cl"
+#endif
 #define dnnopt_tiles __local ushort*
 static inline dnnopt_tiles dnnopt_tiles_at(__local uint4* memory) { return (__local ushort*)memory; }
 
@@ -73,21 +76,6 @@ static inline float dnnopt_step_sum(__local const uint4* a, __local const uint4*
   }
   return sum;
 }
-// Where it is 1, the kernel has __local uint4 exchange[], as many for each work-item as steps have operands.
-#define DNNOPT_STEP_EXCHANGES 1
-#define DNNOPT_MULTIPLY_STEPS(sum, a, b, rows, columns)                                                            \
-  {                                                                                                                \
-    __local uint4* shares = exchange + item * ((rows) + (columns));                                                \
-    for (int i = 0; i < (rows); ++i) shares[i] = a[i];                                                             \
-    for (int j = 0; j < (columns); ++j) shares[(rows) + j] = b[j];                                                 \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-    __local const uint4* of_wave = exchange + (item - lane) * ((rows) + (columns));                                \
-    for (int i = 0; i < (rows); ++i)                                                                               \
-      for (int j = 0; j < (columns); ++j)                                                                          \
-        for (int s = 0; s < 8; ++s)                                                                                \
-          sum[i][j][s] = dnnopt_step_sum(of_wave + i, of_wave + (rows) + j, (rows) + (columns), lane, s, sum[i][j][s]); \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-  }
 // `x` becomes op of the values that the four work-items with sums of the same row have.
 #define DNNOPT_STEP_ALONG_ROW(op, x)                                                         \
   {                                                                                          \
