@@ -1,30 +1,39 @@
 # Compiles SOURCE, and through it every header with its bodies, by another COMPILER than the build's, warnings as errors.
 # FOLDERS are include folders; our own are below OURS, warnings of the others are not ours.
 #
-# With STAMP, that file is written where it compiles, and beside it what it depends on. HEADER is then the one header that
-# SOURCE includes, and FOUNDATIONS are precompiled headers, each beside its name in NAMES: the last of these that HEADER
-# includes, by itself or through others, is read precompiled. HEADER sees no other names for it than it would without:
-# what it includes comes before what it says, and every header is read so. With PRECOMPILED, SOURCE becomes that file.
+# With STAMP, that file is written where it compiles, and beside it what it depends on. FOUNDATIONS are then precompiled
+# headers, each beside its name in NAMES: the last of these that SOURCE includes, by itself or through others, is read
+# precompiled, but for the only header of a SOURCE, which is what is tested. That one sees no other names than it would
+# without: what a header includes comes before what it says. With PRECOMPILED, SOURCE becomes that file.
 cmake_minimum_required(VERSION 3.20)
 list(REMOVE_DUPLICATES FOLDERS)
 set(command "${COMPILER}" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror)
 
-# All of ours that `header` includes, by itself or through others.
-function(list_included header result)
-  set(open "${header}")
-  set(seen "${header}")
+# All of ours that the file `source` includes, by itself or through others; without the one where it is the only one, for
+# that is what is tested.
+function(list_included source result)
+  set(seen "")
+  set(first "")
+  set(open "${source}")
   while(open)
-    list(POP_FRONT open name)
-    file(STRINGS "${OURS}/include/${name}" lines REGEX "^#include <dnnopt/.*\\.hpp>")
+    list(POP_FRONT open file)
+    file(STRINGS "${file}" lines REGEX "^#include <dnnopt/.*\\.hpp>")
     foreach(line IN LISTS lines)
-      string(REGEX REPLACE "^#include <([^>]+)>.*" "\\1" included "${line}")
-      if(NOT included IN_LIST seen)
-        list(APPEND seen "${included}")
-        list(APPEND open "${included}")
+      string(REGEX REPLACE "^#include <([^>]+)>.*" "\\1" name "${line}")
+      if(NOT name IN_LIST seen)
+        list(APPEND seen "${name}")
+        list(APPEND open "${OURS}/include/${name}")
+      endif()
+      if(file STREQUAL source)
+        list(APPEND first "${name}")
       endif()
     endforeach()
   endwhile()
-  list(REMOVE_AT seen 0)
+  list(REMOVE_DUPLICATES first)
+  list(LENGTH first count)
+  if(count EQUAL 1)
+    list(REMOVE_ITEM seen ${first})
+  endif()
   set(${result} "${seen}" PARENT_SCOPE)
 endfunction()
 
@@ -36,7 +45,7 @@ else()
 endif()
 if(STAMP)
   list(APPEND command -MD -MF "${STAMP}.d" -MT "${STAMP}")
-  list_included("${HEADER}" included)
+  list_included("${SOURCE}" included)
   set(read "")
   foreach(name file IN ZIP_LISTS NAMES FOUNDATIONS)
     if(name IN_LIST included)
@@ -57,6 +66,8 @@ foreach(folder IN LISTS FOLDERS)
     list(APPEND command -isystem "${folder}")
   endif()
 endforeach()
+# What programs of bench/ want besides.
+list(APPEND command "-I${OURS}/tests" "-DDNNOPT_SOURCE_DIR=\"${OURS}\"")
 list(TRANSFORM DEFINITIONS PREPEND "-D")
 execute_process(COMMAND ${command} ${DEFINITIONS} "${SOURCE}" RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
 if(NOT result EQUAL 0)

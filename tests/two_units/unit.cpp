@@ -1,0 +1,2 @@
+#define DNNOPT_IMPLEMENTATION
+#include "every_header.hpp"
