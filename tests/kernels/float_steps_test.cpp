@@ -57,7 +57,7 @@ TEST_CASE_METHOD(float_steps, "products of floats in steps equal the reference, 
   const std::vector<std::pair<dim_list, dim_list>> shapes{
       {{1, 1}, {1, 1}}, {{2, 3, 5, 7}, {2, 3, 7, 13}}, {{7}, {7, 5}}, {{36, 64}, {64, 68}}, {{3, 1, 5, 7}, {2, 7, 5}}};
   for (const auto& [a, b] : shapes) {
-    if (is_simulated() && a.back() > 7) continue;
+    if (left_out(a.back() > 7)) continue;
     CAPTURE(a, b);
     check(matmul(a, b), "matrix_steps");
   }
@@ -78,7 +78,7 @@ TEST_CASE_METHOD(float_steps, "every tile and split of products of floats in ste
         if (!sizes.floats || (fat && (splits == 3 || product.inputs[0].rank() == 3))) continue;
         // What splits add is the same whatever the tile: one for each product.
         if (splits == 3 && sizes.wave_rows != 1) continue;
-        if (is_simulated() && (sizes.row_steps * sizes.column_steps > 1 || product.inputs[0].rank() == 3)) continue;
+        if (left_out(sizes.row_steps * sizes.column_steps > 1 || product.inputs[0].rank() == 3)) continue;
         CAPTURE(shape, tile, splits);
         codegen::tuning_table table;
         table.set(shape, {static_cast<std::int64_t>(tile), splits});
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(float_steps, "operands of floats are read along either index, s
   for (const bool across : {false, true})
     for (const std::int64_t m : {16, 7})
       for (const std::int64_t k : {48, 22}) {
-        if (is_simulated() && (m == 16) != (k == 22)) continue;
+        if (left_out((m == 16) != (k == 22))) continue;
         CAPTURE(across, m, k);
         node_case c{"Gemm",
                     {f32(across ? dim_list{k, m} : dim_list{m, k}, 1),
@@ -133,7 +133,7 @@ TEST_CASE_METHOD(float_steps, "convolutions of floats in steps equal the referen
       {{1, 8, 12, 9}, {16, 4, 3, 3}, 2, 1, 2, 2},
   };
   for (const row& r : rows) {
-    if (is_simulated() && r.x[1] != 8) continue;
+    if (left_out(r.x[1] != 8)) continue;
     CAPTURE(r.x, r.w);
     node_case c{"Conv", {f32(r.x, 1), f32(r.w, 2), f32({r.w[0]}, 3)}, {false, true, true}, {}, 1};
     c.attributes.set("pads", std::vector<std::int64_t>{r.pad, r.pad, r.pad, r.pad});
@@ -218,7 +218,7 @@ TEST_CASE_METHOD(stepped_float_blocks, "few results that a run tells are compute
                  "[matrix_steps]") {
   const index_expr rows = g.expressions().symbol("rows");
   const std::int64_t count = GENERATE(5, 3000);
-  if (is_simulated() && count > 5) return;
+  if (left_out(count > 5)) return;
   inputs.push_back(random_tensor(dtype::float32, {count, 20}, 1));
   const value_id x = g.add_input("x", dtype::float32, shape{rows, 20});
   symbols.bind(*rows.as_symbol(), count);
@@ -230,7 +230,7 @@ TEST_CASE_METHOD(stepped_float_blocks, "few positions that a run tells are convo
                  "[matrix_steps]") {
   const index_expr side = g.expressions().symbol("side");
   const std::int64_t count = GENERATE(3, 64);
-  if (is_simulated() && count > 3) return;
+  if (left_out(count > 3)) return;
   inputs.push_back(random_tensor(dtype::float32, {1, 8, count, count}, 1));
   const value_id x = g.add_input("x", dtype::float32, shape{1, 8, side, side});
   symbols.bind(*side.as_symbol(), count);

@@ -97,7 +97,7 @@ TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatev
     for (const bool constant : {false, true}) {
       // Few rows by a constant matrix are another kernel.
       if (constant && (a.size() != 2 || a[0] <= codegen::most_real_gemv_rows)) continue;
-      if (is_simulated() && a.back() > 64) continue;
+      if (left_out(a.back() > 64)) continue;
       CAPTURE(a, b, constant);
       check(matmul(a, b, constant), "matrix_steps", !constant);
       CHECK(plans.front().step == "plain");
@@ -105,8 +105,9 @@ TEST_CASE_METHOD(steps, "products of halves in steps equal the reference, whatev
 }
 
 TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the reference", "[matrix_steps]") {
+  const std::int64_t summed = is_simulated() ? 48 : 96;
   const std::vector<std::pair<node_case, std::string>> products{
-      {matmul({36, 96}, {96, 72}), "matrix_steps 1 36 72 96"},
+      {matmul({36, summed}, {summed, 72}), "matrix_steps 1 36 72 " + std::to_string(summed)},
       {matmul({2, 17, 77}, {2, 77, 35}), "matrix_steps 2 17 35 77"}};
   for (const auto& [product, shape] : products)
     for (std::size_t tile = 0; tile < codegen::step_tile_table.size(); ++tile)
@@ -115,9 +116,10 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
         if (sizes.floats) continue;
         // Fat tiles take a processor's compiler seconds.
         const bool fat = sizes.row_steps * sizes.column_steps > 4 && !sizes.from_tiles;
-        if (sizes.from_tiles && is_simulated()) continue;
+        if (left_out(sizes.from_tiles)) continue;
         const bool wide = sizes.from_tiles && sizes.column_steps > 4;
         if ((fat || wide || splits == 3) && product.inputs[0].rank() == 3) continue;
+        if (left_out(product.inputs[0].rank() == 3 && sizes.row_steps * sizes.column_steps > 1)) continue;
         if (fat && splits == 3) continue;
         CAPTURE(shape, tile, splits);
         providers = {&codegen::plain_step, sizes.from_tiles ? &codegen::plain_tiles : nullptr};
@@ -147,7 +149,7 @@ TEST_CASE_METHOD(steps, "operands of products in steps are read along either ind
       for (const std::int64_t m : {16, 20, 34, 7})
         for (const std::int64_t k : {48, 36, 22, 9}) {
           // One row and one column of that table tell the accesses apart.
-          if (is_simulated() && m != 7 && k != 22) continue;
+          if (left_out((m != 7 && k != 22) || first != second)) continue;
           CAPTURE(first, second, m, k);
           node_case c{"Gemm",
                       {f16(first ? dim_list{k, m} : dim_list{m, k}, 1),
@@ -199,7 +201,8 @@ TEST_CASE_METHOD(steps, "convolutions of halves in steps equal the reference", "
   for (const shape_row& r : rows)
     for (const bool constant : {true, false}) {
       CAPTURE(r.x, r.w, constant);
-      node_case c = r.convolution(constant);
+      if (left_out(constant ? r.x[1] == 64 || r.w[2] == 7 : r.x[1] != 5 && r.group == 1)) continue;
+      const node_case c = r.convolution(constant);
       check(c, "convolution_steps");
     }
   node_case line{"Conv", {f16({2, 8, 37}, 1), f16({12, 8, 5}, 2)}, {false, true}, {}, 1};
@@ -516,7 +519,7 @@ TEST_CASE_METHOD(steps,
       {{1, 2, 3, 16}, {1, 2, 6, 16}, {1, 2, 6, 16}, true, std::nullopt, 0, 40},
   };
   for (const row& r : rows) {
-    if (is_simulated() && element_count(r.query) * r.key[r.key.size() - 2] > 70'000) continue;
+    if (left_out(element_count(r.query) * r.key[r.key.size() - 2] > 70'000)) continue;
     CAPTURE(r.query, r.key, r.value, r.causal, r.past);
     node_case c{
         "Attention", {halves_of_heads(r.query, 1), halves_of_heads(r.key, 2), halves_of_heads(r.value, 3)}, {}, {}, 1};
@@ -556,7 +559,7 @@ TEST_CASE_METHOD(steps, "attention in steps takes every number of waves and keys
   for (const std::int64_t waves : {1, 2, 4})
     for (const std::int64_t keys : {32, 64}) {
       CAPTURE(waves, keys);
-      if (is_simulated() && (waves == 2) != (keys == 64)) continue;
+      if (left_out((waves == 2) != (keys == 64))) continue;
       check_tuned(c, "attention_steps " + std::to_string(heads) + " 37 90 32 32", {waves, keys}, "attention_steps");
       CHECK(plans.front().local[0] == static_cast<std::size_t>(waves * 32));
     }

@@ -84,7 +84,7 @@ TEST_CASE_METHOD(texels, "weights as texels equal the reference, in buffers and 
     for (const dtype type : {dtype::float32, dtype::float16})
       for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{
                {{5, 13}, {13, 7}}, {{2, 3, 36, 20}, {20, 68}}, {{1, 13}, {13, 33}}, {{25, 700}, {700, 37}}})
-        if (!is_simulated() || b[0] < 100) CHECK(check(matmul(a, b, true, type))[0] == "pack");
+        if (!left_out(b[0] > 100)) CHECK(check(matmul(a, b, true, type))[0] == "pack");
   }
 }
 
@@ -167,6 +167,7 @@ TEST_CASE_METHOD(texels, "matrix products of activations in texels equal the ref
       for (const bool constant : {false, true})
         for (const auto& [a, b] : std::vector<std::pair<dim_list, dim_list>>{
                  {{3, 36, 20}, {20, 68}}, {{1, 13, 7}, {7, 9}}, {{1, 9, 700}, {700, 8}}}) {
+          if (left_out(b[0] > 100 && constant)) continue;
           node_case c = matmul(a, b, constant);
           c.texels = {texel_layout{packed, object, 0}};
           check(c);
