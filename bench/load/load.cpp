@@ -1,11 +1,11 @@
 // A model under load: load MODEL.onnx [--sessions N] [--threads N] [--seconds S] [--remake N] [--device SPEC] [--cache
-// FOLDER]
+// FOLDER] [--clones 1]
 //
-// First N sessions of the model at once on one device, each run and compared. Then for S seconds as many threads, each
-// with a session that it runs, compares and makes anew after some inferences. Prints a curve of resident and device
-// memory, and every result that is not that of the reference backend. Exit status 1 where one was wrong, an error came
-// up, or memory still grew by more than 1% between the second and the last third of the time. load.py adds processes
-// that share a cache and are killed while they write it.
+// First N sessions of the model at once on one device, each run and compared; with --clones clones of the first. Then
+// for S seconds as many threads, each with a session that it runs, compares and makes anew after some inferences.
+// Prints a curve of resident and device memory, and every result that is not that of the reference backend. Exit status
+// 1 where one was wrong, an error came up, or memory still grew by more than 1% between the second and the last third
+// of the time. load.py adds processes that share a cache and are killed while they write it.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,9 +16,11 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -39,6 +41,7 @@ struct arguments {
   std::size_t remake = 20;
   std::string device = "opencl";
   std::string cache;
+  bool clones = false;
 };
 
 arguments parsed(int count, char** texts) {
@@ -61,6 +64,8 @@ arguments parsed(int count, char** texts) {
       a.device = value;
     else if (flag == "--cache")
       a.cache = value;
+    else if (flag == "--clones")
+      a.clones = value != "0";
     else
       throw std::runtime_error("unknown flag " + flag);
   }
@@ -125,7 +130,7 @@ void many_sessions(const judged_model& m, dnnopt::compile_options options, const
   std::vector<dnnopt::session> sessions;
   std::printf("%8s %12s %12s\n", "sessions", "resident MiB", "device MiB");
   for (std::size_t i = 0; i < a.sessions; ++i) {
-    sessions.push_back(dnnopt::compile(m.get(), options));
+    sessions.push_back(a.clones && i > 0 ? sessions.front().clone() : dnnopt::compile(m.get(), options));
     if (!m.runs_right(sessions.back())) fault("session " + std::to_string(i) + " is wrong");
     if ((i + 1) % std::max<std::size_t>(1, a.sessions / 8) == 0)
       std::printf("%8zu %12.1f %12.1f\n", i + 1, resident_mib(),
@@ -139,13 +144,33 @@ void many_sessions(const judged_model& m, dnnopt::compile_options options, const
               static_cast<double>(options.opened->context.memory().figures().live_bytes) / (1 << 20));
 }
 
-/// Sessions of one thread, one after the other; every second one on a device of its own.
+/// A session that never runs, of which any thread makes clones; none unless clones are asked for.
+class cloned_session {
+ public:
+  cloned_session(const judged_model& m, dnnopt::compile_options options, std::shared_ptr<dnnopt::opened_device> device,
+                 bool wanted) {
+    options.opened = std::move(device);
+    if (wanted) held_.emplace(dnnopt::compile(m.get(), options));
+  }
+  [[nodiscard]] bool any() const { return held_.has_value(); }
+  [[nodiscard]] dnnopt::session clone() {
+    const std::lock_guard lock(mutex_);
+    return held_->clone();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<dnnopt::session> held_;
+};
+
+/// Sessions of one thread, one after the other; every second one on a device of its own, the others clones where these
+/// are asked for.
 void one_thread(const judged_model& m, dnnopt::compile_options options, const arguments& a, clock_type::time_point end,
-                std::shared_ptr<dnnopt::opened_device> shared) {
+                std::shared_ptr<dnnopt::opened_device> shared, cloned_session& origin) {
   try {
     for (std::size_t turn = 0; clock_type::now() < end; ++turn) {
       options.opened = turn % 2 == 0 ? shared : nullptr;
-      dnnopt::session session = dnnopt::compile(m.get(), options);
+      dnnopt::session session = turn % 2 == 0 && origin.any() ? origin.clone() : dnnopt::compile(m.get(), options);
       ++made;
       for (std::size_t i = 0; i < a.remake && clock_type::now() < end; ++i) {
         if (!m.runs_right(session)) fault("a result under load is wrong");
@@ -159,10 +184,12 @@ void one_thread(const judged_model& m, dnnopt::compile_options options, const ar
 
 bool under_load(const judged_model& m, const dnnopt::compile_options& options, const arguments& a) {
   const auto shared = std::make_shared<dnnopt::opened_device>(a.device, options.programs);
+  cloned_session origin(m, options, shared, a.clones);
   const auto begin = clock_type::now();
   const auto end = begin + std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(a.seconds));
   std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < a.threads; ++t) threads.emplace_back([&] { one_thread(m, options, a, end, shared); });
+  for (std::size_t t = 0; t < a.threads; ++t)
+    threads.emplace_back([&] { one_thread(m, options, a, end, shared, origin); });
   std::vector<double> curve;
   std::printf("%8s %12s %10s %10s\n", "s", "resident MiB", "inferences", "sessions");
   constexpr int points = 60;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <new>
@@ -420,6 +421,15 @@ dnnopt_status dnnopt_session_create(const dnnopt_model* model, const dnnopt_opti
     for (const dnnopt::value_id id : g.inputs()) made->ports[DNNOPT_INPUTS].push_back(port_of(g.value_at(id)));
     for (const dnnopt::value_id id : g.outputs()) made->ports[DNNOPT_OUTPUTS].push_back(port_of(g.value_at(id)));
     *session = made.release();
+  });
+}
+dnnopt_status dnnopt_session_clone(dnnopt_session* session, dnnopt_session** clone) {
+  return guarded([&] {
+    need(session, "session");
+    need(clone, "clone");
+    auto made = std::make_unique<dnnopt_session>(dnnopt_session{session->held.clone(), {}});
+    std::copy(std::begin(session->ports), std::end(session->ports), std::begin(made->ports));
+    *clone = made.release();
   });
 }
 void dnnopt_session_release(dnnopt_session* session) { delete session; }

@@ -53,7 +53,7 @@ struct placement_row {
 };
 
 /// A model compiled for one device. Move-only; one thread runs it at a time, and sessions are independent of each
-/// other. A moved-from session can only be destroyed or assigned to.
+/// other, clones too. A moved-from session can only be destroyed or assigned to.
 class session {
  public:
   session(session&& other) noexcept;
@@ -62,6 +62,14 @@ class session {
   /// where it does not keep programs itself: on PoCL 3.1 no other session of the process may launch kernels meanwhile
   /// (docs/concepts/opencl_runtime.md). Ends the making of optimized kernels (optimizing()) after the one it is at.
   ~session();
+
+  /// Another session of the same model on the same device, for a thread of its own. Both use one optimized graph, one
+  /// set of compiled programs and one copy of the weights, which end with the last of them; nothing is compiled, packed
+  /// or uploaded. Queue, arena, bound memory and profiles are each one's own; nothing is bound in the new one. Programs
+  /// that either makes later (of bodies of control flow, which are made when they are first entered, and for new values
+  /// of compile_report::specialized_inputs) are its own, with their weights. Precondition: this session does not run
+  /// meanwhile. Errors: out_of_device_memory; memory_limit.
+  [[nodiscard]] session clone();
 
   /// Writes compiled programs to the cache now instead of at the end. Some drivers compile at the first launch, so that
   /// a call before the first inference would miss their work. Whether nothing had to be written or it was written.

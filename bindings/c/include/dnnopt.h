@@ -4,7 +4,7 @@
  * dnnopt_last_error() gives. No exception crosses this interface. Handles are released by the function of their name,
  * which accepts NULL. Texts are UTF-8 and end with NUL; those given as `const char*` belong to the object that gave them
  * and live as long as it does. No pointer argument may be NULL unless it says so. There is no global state: different
- * handles may be used from different threads at once, one handle by one thread at a time. A model may be shared by
+ * handles may be used from different threads at once, clones of a session too, one handle by one thread at a time. A model may be shared by
  * sessions that are created one after the other, and may be released before them.
  *
  * The interface grows by addition only: what a program calls today, a later library of the same SONAME has too. Check
@@ -127,6 +127,10 @@ typedef struct dnnopt_session dnnopt_session;
 /* A model compiled for the device that the options name. `options` may be NULL: the first OpenCL device. */
 DNNOPT_API dnnopt_status dnnopt_session_create(const dnnopt_model* model, const dnnopt_options* options,
                                                dnnopt_session** session);
+/* Another session of the same model on the same device, for another thread: one copy of the weights and of the compiled
+ * programs serves both, and nothing is compiled or uploaded. Each is released for itself, in any order. `session` must
+ * not run meanwhile. */
+DNNOPT_API dnnopt_status dnnopt_session_clone(dnnopt_session* session, dnnopt_session** clone);
 /* Keeps compiled programs for the next start, which may take a while. NULL is allowed. */
 DNNOPT_API void dnnopt_session_release(dnnopt_session* session);
 

@@ -163,6 +163,20 @@ static void test_run(dnnopt_session* session) {
   CHECK(outputs == NULL);
 }
 
+/* A clone has the ports, and runs when what it was made of is gone. */
+static void test_clone(dnnopt_session* session) {
+  dnnopt_session* clone = NULL;
+  dnnopt_session* second = NULL;
+  CHECK(dnnopt_session_clone(NULL, &clone) == DNNOPT_INVALID_ARGUMENT);
+  CHECK(dnnopt_session_clone(session, NULL) == DNNOPT_INVALID_ARGUMENT);
+  CHECK(dnnopt_session_clone(session, &clone) == DNNOPT_OK);
+  CHECK(dnnopt_session_clone(clone, &second) == DNNOPT_OK);
+  dnnopt_session_release(clone);
+  test_ports(second);
+  test_run(second);
+  dnnopt_session_release(second);
+}
+
 static void test_device(const char* device, int has_kernels) {
   dnnopt_options* options = NULL;
   dnnopt_model* model = NULL;
@@ -184,6 +198,7 @@ static void test_device(const char* device, int has_kernels) {
   if (session == NULL) return;
   test_ports(session);
   test_run(session);
+  test_clone(session);
   CHECK(dnnopt_session_report(session, &text) == DNNOPT_OK);
   CHECK(text != NULL && strstr(text, "\"placements\"") != NULL);
   dnnopt_text_release(text);

@@ -32,6 +32,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "model_release": (None, [c_void_p]),
     "model_optimize": (c_int32, [c_void_p, c_void_p, c_char_p]),
     "session_create": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p)]),
+    "session_clone": (c_int32, [c_void_p, POINTER(c_void_p)]),
     "session_release": (None, [c_void_p]),
     "session_count": (c_size_t, [c_void_p, c_int32]),
     "session_name": (c_char_p, [c_void_p, c_int32, c_size_t]),

@@ -197,7 +197,8 @@ class InferenceSession:
     options: a SessionOptions, or a mapping of its fields.
     providers: accepted for programs that were written for ONNX Runtime, and not used; ``options`` choose the device.
 
-    Raises Error with the library's code and text. Several threads may call one session; its runs take turns.
+    Raises Error with the library's code and text. Several threads may call one session; its runs take turns. Those of
+    clones (``clone()``) run at the same time.
     """
 
     def __init__(self, model: Model, options: Options = None, providers: Any = None, provider_options: Any = None, *,
@@ -205,9 +206,13 @@ class InferenceSession:
         if providers or provider_options:
             warnings.warn("dnnopt does not use providers; the option `device` says where a model runs", stacklevel=2)
         held = _options(sess_options if options is None else options)
-        self._session = _Handle(library.session_release)
+        made = _Handle(library.session_release)
         loaded = _model(model, held)
-        check(library.session_create(loaded.value, held.value, byref(self._session.value)))
+        check(library.session_create(loaded.value, held.value, byref(made.value)))
+        self._hold(made)
+
+    def _hold(self, made: _Handle) -> None:
+        self._session = made
         self._inputs = _ports(self._session.value, 0)
         self._outputs = _ports(self._session.value, 1)
         # What calls need again and again, by its address: names, dims, and blocks of dnnopt_tensor.
@@ -219,6 +224,16 @@ class InferenceSession:
         self._block = ctypes.create_string_buffer(_TENSOR.size * len(self._inputs))
         self._got = ctypes.create_string_buffer(_TENSOR.size)
         self._begun: Optional[ThreadPoolExecutor] = None
+
+    def clone(self) -> InferenceSession:
+        """Another session of the same model on the same device, so that threads run at the same time: one copy of the
+        weights and of the compiled programs serves both, and nothing is compiled or uploaded. Raises Error."""
+        copy = InferenceSession.__new__(InferenceSession)
+        made = _Handle(library.session_release)
+        with self._lock:
+            check(library.session_clone(self._session.value, byref(made.value)))
+        copy._hold(made)
+        return copy
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that run() needs."""

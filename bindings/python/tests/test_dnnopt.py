@@ -224,6 +224,29 @@ class Running(unittest.TestCase):
             one.join()
         self.assertEqual(wrong, [])
 
+    def test_clones(self):
+        clone = self.session.clone()
+        self.assertEqual([one.name for one in clone.get_inputs()], ["x", "s"])
+        got = {}
+        feed = {"x": X, "s": WORDS}
+
+        def work(name, session):
+            got[name] = [session.run(["y"], feed)[0] for _ in range(20)]
+
+        threads = [threading.Thread(target=work, args=row) for row in (("one", self.session), ("other", clone))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for rows in got.values():
+            for row in rows:
+                np.testing.assert_array_equal(row, X + [1, 2])
+        origin = dnnopt.InferenceSession(SMALL, self.options)
+        left = origin.clone().clone()
+        del origin
+        gc.collect()
+        np.testing.assert_array_equal(left.run(["y"], feed)[0], X + [1, 2])
+
     def test_begun_in_order(self):
         ended = []
         done = threading.Event()

@@ -33,6 +33,7 @@ DNNOPT_BODY session::session(session&& other) noexcept = default;
 DNNOPT_BODY session& session::operator=(session&& other) noexcept = default;
 DNNOPT_BODY session::~session() = default;
 
+DNNOPT_BODY session session::clone() { return session(state_->clone()); }
 DNNOPT_BODY bool session::save_programs() noexcept { return state_->save_programs(); }
 DNNOPT_BODY optimizing_state session::optimizing() const { return state_->optimizing(); }
 DNNOPT_BODY const graph& session::optimized() const noexcept {
@@ -165,7 +166,7 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
     result->specializes_dims = open_dims && !decides_branches && generally->maker->placed().host_count() > 0;
     if (!report.specialized_inputs.empty() || result->specializes_dims || decides_branches) {
       result->generally = std::make_shared<const program>(generally->maker->placed());
-      result->source = std::make_unique<model>(source);
+      result->source = std::make_shared<const model>(source);
     } else {
       result->general.executor = result->make_placed(std::move(generally), result->general.optimized);
     }

@@ -55,12 +55,8 @@ DNNOPT_BODY std::unique_ptr<opencl_executor> session::state::make_executor(std::
     placed->is_body = is_body;
     const auto building = std::chrono::steady_clock::now();
     try {
-      made = std::make_unique<opencl_executor>(
-          device->context, device->programs, placed, &reference::evaluate_values, planner_of(options.memory),
-          [this](const graph& outer, node_id id, std::string_view key, const body_entry& entry, bool may_be_exact) {
-            return make_body(outer, id, key, entry, may_be_exact);
-          },
-          quick);
+      made = std::make_unique<opencl_executor>(device->context, device->programs, placed, &reference::evaluate_values,
+                                               planner_of(options.memory), maker_of_bodies(), quick);
     } catch (const work_groups_refused& refused) {
       if (!lower_limits(of->limits, refused, *placed->g, report.smaller_work_groups)) throw;
       of->maker->follow_limits();

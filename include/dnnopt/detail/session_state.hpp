@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/program/arrange_memory.hpp>
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/backend/run/values.hpp>
 #include <dnnopt/detail/bound_graph.hpp>
@@ -37,12 +38,12 @@ struct session::state {
     std::unique_ptr<opencl_executor> executor;  ///< null on the reference backend
   };
 
+  std::shared_ptr<opened_device> device;     ///< null on the reference backend; executors end before it
   compiled general;                          ///< its executor is built when a run needs it
   std::shared_ptr<const program> generally;  ///< what the general one runs, where programs are specialized
   std::list<compiled> specialized;           ///< the most recently used first
   compiled* last = nullptr;                  ///< what the last run used
-  std::shared_ptr<opened_device> device;     ///< null on the reference backend
-  std::unique_ptr<model> source;             ///< where programs are specialized
+  std::shared_ptr<const model> source;       ///< where programs are specialized
   bool specializes_dims = false;             ///< symbolic dims leave a node without a kernel, and it must have one
   compile_options options;
   compile_report report;
@@ -57,6 +58,27 @@ struct session::state {
     if (general.executor) visit(*general.executor);
     for (const compiled& one : specialized)
       if (one.executor) visit(*one.executor);
+  }
+
+  /// What session::clone makes a session of. Errors: as opencl_executor::beside.
+  [[nodiscard]] std::unique_ptr<state> clone() {
+    auto made = std::make_unique<state>();
+    const auto copied = [&](const compiled& one) {
+      compiled copy{one.fixed, one.decided, one.shapes, one.optimized, nullptr};
+      if (one.executor) copy.executor = one.executor->beside(planner_of(options.memory), made->maker_of_bodies());
+      return copy;
+    };
+    made->device = device;
+    made->source = source;
+    made->specializes_dims = specializes_dims;
+    made->options = options;
+    made->report = report;
+    made->report.builds = 0;
+    made->default_inputs = default_inputs;
+    made->generally = generally;
+    made->general = copied(general);
+    for (const compiled& one : specialized) made->specialized.push_back(copied(one));
+    return made;
   }
 
   [[nodiscard]] optimizing_state optimizing() const {
@@ -132,6 +154,12 @@ struct session::state {
                                                              bool is_body = false) {
     if (options.require_device && of->maker->placed().host_count() != 0) of = place(g, true);
     return make_executor(std::move(of), is_body);
+  }
+  /// Makes bodies of the executors of this session, and belongs to it.
+  [[nodiscard]] body_maker maker_of_bodies() {
+    return [this](const graph& outer, node_id id, std::string_view key, const body_entry& entry, bool may_be_exact) {
+      return make_body(outer, id, key, entry, may_be_exact);
+    };
   }
   [[nodiscard]] body_program make_body(const graph& outer, node_id id, std::string_view key, const body_entry& entry,
                                        bool may_be_exact);

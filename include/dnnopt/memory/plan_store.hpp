@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,7 +45,8 @@ class plan_digest {
 };
 
 /// Plans by what they were made for. A plan is found by a digest and used only when the checker accepts it for the
-/// records at hand, so that neither a foreign file nor two inputs of one digest can do harm. Not thread-safe.
+/// records at hand, so that neither a foreign file nor two inputs of one digest can do harm. Sessions share one
+/// (session::clone, or one in the options of several), so any thread may call it at any time.
 class plan_store {
  public:
   struct stored_offsets {
@@ -59,40 +61,58 @@ class plan_store {
 
   /// The plan kept for these records, or nothing. O(n log n).
   [[nodiscard]] std::optional<offset_plan> find(std::span<const buffer_usage> usages) const {
-    const auto found = offsets_.find(key_of(usages));
-    if (found == offsets_.end() || found->second.offsets.size() != usages.size()) return std::nullopt;
+    const std::optional<stored_offsets> found = kept(offsets_, key_of(usages));
+    if (!found || found->offsets.size() != usages.size()) return std::nullopt;
     offset_plan plan;
-    plan.offsets = found->second.offsets;
+    plan.offsets = found->offsets;
     plan.bytes = arena_bytes(usages, plan.offsets);
     if (find_offset_fault(usages, plan.offsets, plan.bytes)) return std::nullopt;
     plan.lower_bound = largest_live_sum(usages);
-    plan.strategy = found->second.strategy;
-    plan.proved = found->second.proved || plan.bytes == plan.lower_bound;
+    plan.strategy = found->strategy;
+    plan.proved = found->proved || plan.bytes == plan.lower_bound;
     return plan;
   }
   /// Keeps a plan; of two for the same records the smaller.
   void add(std::span<const buffer_usage> usages, const offset_plan& plan) {
     const auto known = find(usages);
     if (known && known->bytes <= plan.bytes) return;
-    offsets_[key_of(usages)] = {plan.offsets, plan.strategy, plan.proved};
+    put(key_of(usages), stored_offsets{plan.offsets, plan.strategy, plan.proved});
   }
   /// The order kept for this graph, or nothing. O(nodes + edges).
   [[nodiscard]] std::optional<stored_order> find(const order_graph& graph) const {
-    const auto found = orders_.find(key_of(graph));
-    if (found == orders_.end() || !is_execution_order(graph, found->second.order)) return std::nullopt;
-    return found->second;
+    std::optional<stored_order> found = kept(orders_, key_of(graph));
+    if (found && !is_execution_order(graph, found->order)) found.reset();
+    return found;
   }
   void add(const order_graph& graph, std::vector<std::uint32_t> order, bool proved) {
-    orders_[key_of(graph)] = {std::move(order), proved};
+    put(key_of(graph), stored_order{std::move(order), proved});
   }
 
   /// All that is kept, for writing to a file and reading from it (memory_io.hpp).
-  [[nodiscard]] const std::map<std::string, stored_offsets>& offsets() const noexcept { return offsets_; }
-  [[nodiscard]] const std::map<std::string, stored_order>& orders() const noexcept { return orders_; }
-  void put(std::string key, stored_offsets plan) { offsets_.insert_or_assign(std::move(key), std::move(plan)); }
-  void put(std::string key, stored_order order) { orders_.insert_or_assign(std::move(key), std::move(order)); }
+  [[nodiscard]] std::map<std::string, stored_offsets> offsets() const {
+    const std::lock_guard held(lock_);
+    return offsets_;
+  }
+  [[nodiscard]] std::map<std::string, stored_order> orders() const {
+    const std::lock_guard held(lock_);
+    return orders_;
+  }
+  void put(std::string key, stored_offsets plan) {
+    const std::lock_guard held(lock_);
+    offsets_.insert_or_assign(std::move(key), std::move(plan));
+  }
+  void put(std::string key, stored_order order) {
+    const std::lock_guard held(lock_);
+    orders_.insert_or_assign(std::move(key), std::move(order));
+  }
 
  private:
+  template <class Kept>
+  [[nodiscard]] std::optional<Kept> kept(const std::map<std::string, Kept>& all, const std::string& key) const {
+    const std::lock_guard held(lock_);
+    const auto found = all.find(key);
+    return found == all.end() ? std::nullopt : std::optional(found->second);
+  }
   static std::string key_of(std::span<const buffer_usage> usages) {
     plan_digest digest;
     for (const buffer_usage& u : usages) digest.add(u.lower).add(u.upper).add(u.size).add(u.alignment);
@@ -112,6 +132,7 @@ class plan_store {
     return digest.text();
   }
 
+  mutable std::mutex lock_;  ///< of what follows
   std::map<std::string, stored_offsets> offsets_;
   std::map<std::string, stored_order> orders_;
 };

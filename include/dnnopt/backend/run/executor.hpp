@@ -81,6 +81,10 @@ class opencl_executor {
         bodies_(std::move(bodies)) {
     find_what_runs();
   }
+  /// Another executor of the program and its weights, with kernels, queue, arena and bound memory of its own, and with
+  /// optimized kernels of its own where these are quick still. `planner` and `bodies` must belong to no other.
+  /// Precondition: no run is under way. Errors: out_of_device_memory; memory_limit.
+  [[nodiscard]] std::unique_ptr<opencl_executor> beside(offset_planner planner, body_maker bodies);
   opencl_executor(const opencl_executor&) = delete;
   opencl_executor& operator=(const opencl_executor&) = delete;
 
@@ -230,8 +234,8 @@ class opencl_executor {
   void take_host_input(run_state& state, value_id in, const tensor& content);
 
   friend class kernel_optimizer;
-  /// The same program with other builds of its kernels, for an inference beside `of`, whose weights both use.
-  opencl_executor(const opencl_executor& of, built_kernels kernels);
+  /// The same program with these builds of its kernels, for inferences beside `of`, whose weights both use.
+  opencl_executor(const opencl_executor& of, built_kernels kernels, offset_planner planner, body_maker bodies);
 
   [[nodiscard]] built_kernels timed_build();
   void find_what_runs();

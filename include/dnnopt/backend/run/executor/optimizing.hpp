@@ -6,22 +6,30 @@
 
 namespace dnnopt {
 
-inline opencl_executor::opencl_executor(const opencl_executor& of, built_kernels kernels)
+inline opencl_executor::opencl_executor(const opencl_executor& of, built_kernels kernels, offset_planner planner,
+                                        body_maker bodies)
     : where_(of.where_),
       programs_(of.programs_),
       program_(of.program_),
       storages_(of.storages_),
       evaluate_(of.evaluate_),
-      planner_(planner_at_run_time()),
+      planner_(std::move(planner)),
       queues_(*of.where_),
       kernels_(std::move(kernels)),
-      served_(true),
-      given_by_bodies_(of.given_by_bodies_),
       weights_(of.weights_),
       placement_of_arena_(of.placement_of_arena_),
       bound_(*of.where_, *of.program_),
-      bodies_(nullptr) {
+      bodies_(std::move(bodies)) {
   find_what_runs();
+}
+
+inline std::unique_ptr<opencl_executor> opencl_executor::beside(offset_planner planner, body_maker bodies) {
+  take_optimized_kernels();
+  std::unique_ptr<opencl_executor> made(new opencl_executor(*this, kernels_, std::move(planner), std::move(bodies)));
+  made->placement_of_arena_ = placement_of_arena_;
+  made->wait_ = wait_;
+  made->poison_ = poison_;
+  return made;
 }
 
 inline built_kernels opencl_executor::timed_build() {
@@ -170,7 +178,9 @@ inline void kernel_optimizer::work() {
     built_kernels made =
         with_allowed_work_groups(kernels_by_step(p, std::move(wanted), built), p, owner_.where_->where().handle());
     {
-      opencl_executor rehearsal(owner_, made);
+      opencl_executor rehearsal(owner_, made, planner_at_run_time(), nullptr);
+      rehearsal.served_ = true;
+      rehearsal.given_by_bodies_ = owner_.given_by_bodies_;
       owner_.weights_->rehearse(rehearsal.queues_.use(false), made.prepare, [&] {
         go_on();
         ++launched_;
