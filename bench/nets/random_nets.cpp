@@ -1,7 +1,7 @@
 // Draws operators and graphs from seeds and compares a device, in every form of kernels, with the reference backend.
 //
 // usage: random_nets operators|graphs|mutants --first SEED --count N [--batch N] [--device SPEC] [--form FORM] [--row
-// NAME] [--integer-dots NAME] [--describe]
+// NAME] [--integer-dots NAME] [--matrix-steps NAME] [--describe]
 //
 // operators: one operator, at up to three shapes, --batch of them in a model; graphs: 5 to 60 operators, with symbolic
 // dims at several shapes in one session; mutants: such graphs after rewriting rules run backwards, which the reference
@@ -35,6 +35,7 @@ struct arguments {
   std::string device = "opencl";
   std::string row;
   std::string integer_dots = "automatic";
+  std::string matrix_steps = "automatic";
   std::vector<dnnopt::kernel_form> forms{dnnopt::kernel_form::vectors, dnnopt::kernel_form::groups};
   bool describe = false;
 };
@@ -63,6 +64,8 @@ arguments parsed(int count, char** texts) {
       a.row = value;
     else if (flag == "--integer-dots")
       a.integer_dots = value;
+    else if (flag == "--matrix-steps")
+      a.matrix_steps = value;
     else if (flag == "--form")
       a.forms = {dnnopt::find_kernel_form(value).value()};
     else
@@ -80,6 +83,7 @@ int operators(const arguments& a) {
   testing::case_checker checker(std::make_shared<dnnopt::opened_device>(a.device, programs), a.forms,
                                 [](const std::string& line) { std::printf("FAULT %s\n", line.c_str()); });
   checker.integer_dots = a.integer_dots;
+  checker.matrix_steps = a.matrix_steps;
   for (std::uint64_t at = a.first; at < a.first + a.count; at += a.batch) {
     const std::uint64_t count = std::min(a.batch, a.first + a.count - at);
     std::printf("at %llu %llu\n", static_cast<unsigned long long>(at), static_cast<unsigned long long>(count));
@@ -149,6 +153,7 @@ int graphs(const arguments& a, bool mutated) {
       options.opened = device;
       options.form = form;
       options.integer_dots = a.integer_dots;
+      options.matrix_steps = a.matrix_steps;
       // Quick kernels have other texts: several in one, with numbers as arguments.
       options.first_start = seed % 2 == 0 ? dnnopt::first_start::optimized : dnnopt::first_start::quick;
       checker.check(what + " --form " + std::string(dnnopt::name_of(form)), original, m, made.trials(), options);

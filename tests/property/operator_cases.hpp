@@ -293,6 +293,7 @@ class case_checker {
 
   case_counts counts;
   std::string integer_dots = "automatic";  ///< what multiplies bytes, as in compile_options
+  std::string matrix_steps = "automatic";  ///< what multiplies in steps, as in compile_options
 
  private:
   [[nodiscard]] std::optional<std::vector<tensor>> evaluated(const operator_case& one) const {
@@ -341,6 +342,7 @@ class case_checker {
       options.opened = device_;
       options.form = form;
       options.integer_dots = integer_dots;
+      options.matrix_steps = matrix_steps;
       dnnopt::session session = dnnopt::compile(m, options);
       for (std::size_t v = 0; v < variants; ++v) {
         dnnopt::named_tensors inputs;
