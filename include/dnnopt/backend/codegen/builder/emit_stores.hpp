@@ -23,7 +23,7 @@ void kernel_builder::define_store(std::string_view name, value_id anchor, std::s
     return;
   }
   const auto store_outputs = [&] {
-    accesses_.runs_once();
+    arguments_.accesses().runs_once();
     bind(anchor, index, finish());
     for_each_output(
         anchor, index,
@@ -43,7 +43,7 @@ template <class Finish>
 void kernel_builder::define_sole_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
                                        std::span<const std::string> names, compute_type type, Finish&& finish) {
   begin();
-  accesses_.runs_once();
+  arguments_.accesses().runs_once();
   bind(anchor, index, finish());
   std::string whole;
   std::string finished;
@@ -58,7 +58,7 @@ void kernel_builder::define_sole_store(std::string_view name, value_id anchor, s
     const bool held = computed_as(out) == compute_type::real ||
                       (computed_as(out) == compute_type::integer && size_of(block_.g.facts(out).type) <= 4);
     if (held && (type == compute_type::integer || (type == compute_type::real && computed_as(out) == type)) &&
-        named_outside(offset, names) && !accesses_.overwrites(pointers_).empty()) {
+        named_outside(offset, names) && !arguments_.overwrites().empty()) {
       put = store_statement(out, buffer, offset, "value");
       made = computed_as(out);
     }
@@ -94,9 +94,9 @@ inline std::string kernel_builder::store_statement(value_id id, std::string_view
 inline bool kernel_builder::named_outside(const index_expr& e, std::span<const std::string> names) {
   bool all = true;
   (void)substitute(e, [&](const index_expr& symbol) {
-    bool known = std::find(names.begin(), names.end(), context_->symbol_name(*symbol.as_symbol())) != names.end();
-    for (std::size_t i = 0; i < parameters_.size(); ++i) known = known || symbol == context_of_parameter(i);
-    all = all && known;
+    const bool named =
+        std::find(names.begin(), names.end(), expressions().symbol_name(*symbol.as_symbol())) != names.end();
+    all = all && (named || arguments_.is_integer(symbol));
     return symbol;
   });
   return all;

@@ -15,8 +15,8 @@ inline std::string kernel_builder::read_texel(value_id id, std::span<const index
     for (const auto& [known, name] : nested->texels)
       if (known == key) return name;
   const texel_layout layout = block_.g.facts(id).texels.value();
-  const std::size_t argument = argument_of(id, false);
-  accesses_.add_unknown(argument, false);
+  const std::size_t argument = arguments_.pointer_to(block_.g, id, false);
+  arguments_.accesses().add_unknown(argument, false);
   const texel_place at = place_in(texel_dims(dims(id), layout.packed), index);
   std::string name = fresh("t");
   std::string read =
@@ -33,8 +33,8 @@ inline std::string kernel_builder::read_texel(value_id id, std::span<const index
 
 inline void kernel_builder::write_texel(value_id id, std::span<const index_expr> index, std::string_view value) {
   const texel_layout layout = block_.g.facts(id).texels.value();
-  const std::size_t argument = argument_of(id, true);
-  accesses_.add_unknown(argument, true);
+  const std::size_t argument = arguments_.pointer_to(block_.g, id, true);
+  arguments_.accesses().add_unknown(argument, true);
   line(texel_write("b" + std::to_string(argument), place_in(texel_dims(dims(id), layout.packed), index), layout.object,
                    layout.layer_rows, block_.g.facts(id).type, value));
 }
@@ -61,10 +61,10 @@ std::string kernel_builder::read_between(value_id id, value_id result, std::span
       if (known == key) return name;
   const texel_layout layout = block_.g.facts(id).texels.value();
   const std::pair<std::string, std::string> at = coordinates();
-  const std::size_t argument = argument_of(id, false);
-  pointers_[argument].ends_rows = true;
-  pointers_[argument].ends_planes = true;
-  accesses_.add_unknown(argument, false);
+  const std::size_t argument = arguments_.pointer_to(block_.g, id, false);
+  arguments_.pointer(argument).ends_rows = true;
+  arguments_.pointer(argument).ends_planes = true;
+  arguments_.accesses().add_unknown(argument, false);
   const texel_place place = place_in(texel_dims(dims(id), layout.packed), index);
   std::string name = fresh("t");
   line("const float4 " + name + " = " +
@@ -86,7 +86,7 @@ inline kernel_builder::border_test kernel_builder::within_or_zero(value_id id, s
   };
   if (always_within(e, own[d])) return {};
   if (!has_border()) return {within(e, own[d]), true};
-  pointer_argument& argument = pointers_[argument_of(id, false)];
+  pointer_argument& argument = arguments_.pointer(arguments_.pointer_to(block_.g, id, false));
   if ((own[d] - e).range().low <= 0) (d + 1 == own.size() ? argument.ends_rows : argument.ends_planes) = true;
   return {"", false};
 }
@@ -135,7 +135,7 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
   const bool all = std::all_of(four.within.begin(), four.within.end(), [](const auto& test) { return test.empty(); });
   std::map<value_id, gathered> gathers;
   begin();
-  if (all) accesses_.runs_once();
+  if (all) arguments_.accesses().runs_once();
   for (const value_id out : block_.outputs) {
     const value_facts& facts = block_.g.facts(out);
     if (!facts.texels && !(all && (facts.type == dtype::float32 || facts.type == dtype::float16))) continue;

@@ -25,10 +25,10 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/builder/access_log.hpp>
 #include <dnnopt/backend/codegen/builder/c_types.hpp>
 #include <dnnopt/backend/codegen/builder/frame.hpp>
 #include <dnnopt/backend/codegen/builder/index_source.hpp>
+#include <dnnopt/backend/codegen/builder/kernel_arguments.hpp>
 #include <dnnopt/backend/codegen/builder/kernel_plan.hpp>
 #include <dnnopt/backend/codegen/builder/literal.hpp>
 #include <dnnopt/backend/codegen/builder/texel_access.hpp>
@@ -71,10 +71,7 @@ class kernel_builder {
  public:
   /// Precondition: shapes of all values that the kernel touches are known.
   kernel_builder(const block_view& block, std::span<const emitter_row> emitters)
-      : block_(block),
-        emitters_(emitters),
-        context_(std::make_shared<expr_context>()),
-        members_(block.members.begin(), block.members.end()) {
+      : block_(block), emitters_(emitters), members_(block.members.begin(), block.members.end()) {
     scopes_.emplace_back();
   }
   kernel_builder(const kernel_builder&) = delete;
@@ -83,7 +80,7 @@ class kernel_builder {
   [[nodiscard]] const graph& g() const noexcept { return block_.g; }
   [[nodiscard]] const node& node_at(node_id id) const { return block_.g.node_at(id); }
   [[nodiscard]] const block_view& block() const noexcept { return block_; }
-  [[nodiscard]] expr_context& expressions() noexcept { return *context_; }
+  [[nodiscard]] expr_context& expressions() noexcept { return *arguments_.expressions(); }
 
   // --- names and facts in the kernel's own symbols ---
 
@@ -91,40 +88,18 @@ class kernel_builder {
   /// (long where the extent needs it).
   /// Errors: invalid_argument where the name stands for an index of another extent already.
   [[nodiscard]] index_expr index(std::string_view name, const index_expr& extent) {
-    const expr_range range{
-        0, extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0)};
-    const index_expr made = context_->symbol(name, range);
-    if (!(made.range() == range))
-      throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
-    return made;
+    return arguments_.index(name, extent);
   }
   /// A fresh variable name.
   [[nodiscard]] std::string fresh(std::string_view prefix) { return std::string(prefix) + std::to_string(counter_++); }
-  /// An expression over the graph's symbols in the kernel's own symbols. Each symbol becomes an integer argument, and
-  /// so does each quotient, remainder, minimum and maximum of them: a run evaluates it once, a kernel would for each of
-  /// its work-items. Those that may divide by 0 stay expressions, for a launch need not come to them. Where the bounds
-  /// of the whole follow from how its parts depend on each other (x - min(x, y) is not negative), it is one argument.
-  [[nodiscard]] index_expr translate(const index_expr& e) {
-    const index_expr made = substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
-      if (!atom.as_symbol() && !always_has_value(atom)) return std::nullopt;
-      return parameter(atom);
-    });
-    const expr_range bounds = bounds_of(e);
-    const bool looser = made.range().low < bounds.low || made.range().high > bounds.high;
-    return looser && always_has_value(e) ? parameter(e) : made;
-  }
+  /// An expression over the graph's symbols in the kernel's own symbols (kernel_arguments::translate).
+  [[nodiscard]] index_expr translate(const index_expr& e) { return arguments_.translate(e); }
   /// An expression over the graph's symbols as an argument even where it is a number: the same source serves kernels
   /// that differ by it alone.
-  [[nodiscard]] index_expr argument(const index_expr& outer) { return parameter(outer); }
+  [[nodiscard]] index_expr argument(const index_expr& outer) { return arguments_.integer(outer); }
   /// The other way round: an expression over the kernel's arguments in the graph's symbols. Precondition: it names no
   /// index.
-  [[nodiscard]] index_expr translate_back(const index_expr& e) {
-    return substitute(e, [this](const index_expr& symbol) {
-      for (std::size_t i = 0; i < parameters_.size(); ++i)
-        if (context_of_parameter(i) == symbol) return parameters_[i];
-      return symbol;
-    });
-  }
+  [[nodiscard]] index_expr translate_back(const index_expr& e) { return arguments_.translate_back(e); }
   /// The shape of a value in the kernel's own symbols. Errors: shape_mismatch where the rank is unknown.
   [[nodiscard]] const shape& dims(value_id id) { return *local_facts(id).dims; }
   /// What is known about a value, in the kernel's own symbols.
@@ -156,7 +131,7 @@ class kernel_builder {
     facts.attributes = &n.attributes;
     facts.inputs = storage;
     facts.output_count = n.outputs.size();
-    facts.expressions = context_.get();
+    facts.expressions = arguments_.expressions().get();
     facts.scope = !n.outputs.empty() && n.outputs[0] != no_value
                       ? std::string_view(block_.g.value_at(n.outputs[0]).name)
                       : std::string_view(n.name);
@@ -166,12 +141,12 @@ class kernel_builder {
   /// anew, become the arguments that hold them. Errors: unsupported where the graph has no such dim.
   [[nodiscard]] index_expr settled(const index_expr& e) {
     return substitute(e, [this](const index_expr& symbol) {
-      const std::string& name = context_->symbol_name(*symbol.as_symbol());
+      const std::string& name = expressions().symbol_name(*symbol.as_symbol());
       // Only names of data_dim hold a dot: every other symbol is a C identifier.
       if (name.find('.') == std::string::npos) return symbol;
       const auto outer = block_.g.expressions().find(name);
       if (!outer) throw error(errc::unsupported, "dim '" + name + "' depends on data that are not known");
-      return parameter(block_.g.expressions().symbol(name));
+      return arguments_.integer(block_.g.expressions().symbol(name));
     });
   }
 
@@ -214,7 +189,7 @@ class kernel_builder {
   [[nodiscard]] std::span<const element_load> loads() const noexcept { return loads_; }
   /// Starts collecting statements apart; `take` returns them.
   void begin() {
-    accesses_.begin_section();
+    arguments_.accesses().begin_section();
     held_.push_back(std::move(scopes_));
     scopes_.clear();
     scopes_.emplace_back();
@@ -223,7 +198,7 @@ class kernel_builder {
     std::string text = std::move(scopes_.front().text);
     scopes_ = std::move(held_.back());
     held_.pop_back();
-    accesses_.end_section();
+    arguments_.accesses().end_section();
     return text;
   }
   /// Declares a constant of the compute type and returns its name.
@@ -244,14 +219,13 @@ class kernel_builder {
     const std::string name = fresh(prefix);
     line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " +
          (fits_int(range) ? "(int)(" : "(long)(") + std::string(expression) + ");");
-    return context_->symbol(name, range);
+    return expressions().symbol(name, range);
   }
   /// An index that data gave into a dim, as a symbol below `dim`: negative ones count from its end, and what is outside
   /// is the nearest place inside. An index that is never negative must be known to be inside.
   [[nodiscard]] index_expr wrap_index(const index_expr& index, const index_expr& dim) {
     if (index.range().low >= 0) return index;
-    const expr_range inside{
-        0, dim.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(dim.range().high - 1, 0)};
+    const expr_range inside = kernel_arguments::below(dim);
     const bool narrow = fits_int(index.range()) && fits_int(inside);
     return define_integer("g",
                           std::string(narrow ? "dnnopt_wrapped_index(" : "dnnopt_wrapped_index_long(") +
@@ -262,9 +236,7 @@ class kernel_builder {
   /// the result must stand where a test (see `within`) made that true.
   [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent) {
     if (always_within(e, extent)) return e;
-    const std::int64_t high =
-        extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0);
-    return define_integer(prefix, index_source(e), {0, high});
+    return define_integer(prefix, index_source(e), kernel_arguments::below(extent));
   }
   /// The index along a dim of an operand that is broadcast to `whole`, where the result stands at `at` of it. A dim
   /// that only a run tells to be 1 or not keeps its last index as the bound; guards see to it that it is one of both.
@@ -408,10 +380,9 @@ class kernel_builder {
   void write_texel(value_id id, std::span<const index_expr> index, std::string_view value);
   /// The C name of a scratch argument that holds texels.
   [[nodiscard]] std::string scratch_texels(std::size_t number, const texel_storage& storage, bool written) {
-    const std::string name = scratch(number, storage.type, written);
-    for (pointer_argument& argument : pointers_)
-      if (argument.held == no_value && argument.scratch == number) argument.object = storage.object;
-    return name;
+    const std::size_t i = arguments_.pointer_to_scratch(number, storage.type, written);
+    arguments_.pointer(i).object = storage.object;
+    return kernel_arguments::name_of(i);
   }
   /// Loads an element from the buffer of a value, whatever produces it. Errors: unsupported where it holds texels.
   [[nodiscard]] std::string load(value_id id, const index_expr& offset) {
@@ -487,29 +458,13 @@ class kernel_builder {
   /// The C name of the buffer argument of a value, for any use of it: outputs are not given its memory.
   [[nodiscard]] std::string pointer(value_id id, bool written) {
     refuse_texels(id);
-    const std::size_t i = argument_of(id, written);
-    accesses_.add_unknown(i, written);
-    return "b" + std::to_string(i);
+    return any_use(id, written);
   }
   /// The same of a value that holds texels, in whatever object: reads address them by place_in().
-  [[nodiscard]] std::string texel_pointer(value_id id) {
-    const std::size_t i = argument_of(id, false);
-    accesses_.add_unknown(i, false);
-    return "b" + std::to_string(i);
-  }
+  [[nodiscard]] std::string texel_pointer(value_id id) { return any_use(id, false); }
   /// The C name of a scratch buffer argument.
   [[nodiscard]] std::string scratch(std::size_t number, dtype type, bool written) {
-    for (std::size_t i = 0; i < pointers_.size(); ++i)
-      if (pointers_[i].held == no_value && pointers_[i].scratch == number) {
-        pointers_[i].written = pointers_[i].written || written;
-        return "b" + std::to_string(i);
-      }
-    pointer_argument argument;
-    argument.scratch = number;
-    argument.written = written;
-    argument.type = type;
-    pointers_.push_back(argument);
-    return "b" + std::to_string(pointers_.size() - 1);
+    return kernel_arguments::name_of(arguments_.pointer_to_scratch(number, type, written));
   }
   /// Whether a member node of the block produces the value.
   [[nodiscard]] bool is_member_value(value_id id) const {
@@ -540,7 +495,7 @@ class kernel_builder {
   void define(std::string_view name, const index_expr& value) {
     index_expr own = value;
     if (division_count(value) > 0 && named_outside(value, {}))
-      if (const index_expr outer = translate_back(value); always_has_value(outer)) own = parameter(outer);
+      if (const index_expr outer = translate_back(value); always_has_value(outer)) own = arguments_.integer(outer);
     // An int may come of long terms (a quotient), so a range that fits does not make the source an int.
     define(name, own.is_constant() ? index_source(own) : "(int)(" + index_source(own) + ")");
   }
@@ -618,56 +573,12 @@ class kernel_builder {
                                                           value_id out, bool places_alone = false);
 
   /// The whole source: typedefs, parameters, functions, then the kernel. `body` is the kernel's text with
-  /// DNNOPT_KERNEL_PARAMETERS as its parameter list; the prelude comes first. Of those, what is read alone is declared
-  /// `restrict`, which says already that no store changes it. Functions take the same pointers without it: the promise
-  /// holds for all that is inlined into the kernel, and promises of inlined functions, or of what is written, are what
-  /// compilers get wrong (Intel's, docs/measurements/random_models.md).
+  /// DNNOPT_KERNEL_PARAMETERS as its parameter list; the prelude comes first (kernel_arguments::plan).
   ///
   /// The kernel that the body calls dnnopt_kernel is named after `version`, for profiles and logs.
   [[nodiscard]] kernel_plan finish(std::string_view prelude, std::string_view body, std::string_view version) {
-    std::string parameters;
-    std::string kernel_parameters;
-    std::string arguments;
-    const auto append = [&](const std::string& declaration, std::string_view qualifier, const std::string& name) {
-      const std::string between = parameters.empty() ? "" : ", ";
-      parameters.append(between).append(declaration).append(" ").append(name);
-      kernel_parameters.append(between).append(declaration).append(qualifier).append(" ").append(name);
-      arguments += (arguments.empty() ? "" : ", ") + name;
-    };
-    kernel_plan plan;
-    plan.overwrites = accesses_.overwrites(pointers_);
-    for (std::size_t i = 0; i < pointers_.size(); ++i) {
-      // What may be one buffer must not be declared apart.
-      const bool shared = std::any_of(plan.overwrites.begin(), plan.overwrites.end(),
-                                      [i](const overwrite_pair& o) { return o.input == i || o.output == i; });
-      if (pointers_[i].object != memory_object::buffer) {
-        append(std::string(pointers_[i].written ? "__write_only " : "__read_only ") +
-                   std::string(image_type(pointers_[i].object)),
-               "", "b" + std::to_string(i));
-        continue;
-      }
-      append(std::string(pointers_[i].written ? "__global " : "__global const ") +
-                 std::string(c_type_of(pointers_[i].type).storage) + "*",
-             shared || pointers_[i].written ? "" : " restrict", "b" + std::to_string(i));
-    }
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const bool is_long = !fits_int(context_of_parameter(i).range());
-      append(is_long ? "const long" : "const int", "", "p" + std::to_string(i));
-      plan.parameters.push_back(parameters_[i]);
-      plan.parameter_is_long.push_back(is_long);
-      plan.parameter_symbols.push_back(*context_of_parameter(i).as_symbol());
-    }
-    bool doubles = false;
-    for (const auto& p : pointers_) doubles = doubles || p.type == dtype::float64;
-    plan.source = std::string(doubles ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + std::string(prelude) +
-                  "#define DNNOPT_PARAMETERS " + parameters + "\n#define DNNOPT_KERNEL_PARAMETERS " +
-                  kernel_parameters + "\n#define DNNOPT_ARGUMENTS " + arguments + "\n" + functions_ +
-                  "#define dnnopt_kernel dnnopt_" + std::string(version) + "\n" + std::string(body);
-    plan.version = version;
-    plan.entry = "dnnopt_" + plan.version;
-    plan.pointers = pointers_;
+    kernel_plan plan = arguments_.plan(prelude, functions_, body, version);
     plan.notes = notes_;
-    plan.expressions = context_;
     return plan;
   }
   /// The same for a hand-written kernel, which is given what it needs and nothing else.
@@ -682,7 +593,7 @@ class kernel_builder {
   [[nodiscard]] kernel_plan finish_items(std::string_view prelude, std::string_view statements, const index_expr& i,
                                          const index_expr& count, std::string_view version) {
     const std::string declared = fits_int(i.range()) ? "int i = (int)" : "long i = ";
-    accesses_.ran_once(i);
+    arguments_.accesses().ran_once(i);
     kernel_plan plan = finish(prelude,
                               "__kernel void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {\n  const " + declared +
                                   "get_global_id(0);\n  if (i >= " + index_source(count) + ") return;\n" +
@@ -693,10 +604,6 @@ class kernel_builder {
   }
 
  private:
-  /// Dims without a known bound are taken to stay below this, so that index arithmetic keeps to 32 bits where the
-  /// executor checked the sizes.
-  static constexpr std::int64_t largest_dim = (std::int64_t{1} << 31) - 1;
-
   /// Values of at most so many known elements stand in the source instead of being loaded.
   static constexpr std::size_t largest_table = 64;
 
@@ -745,49 +652,22 @@ class kernel_builder {
     scopes_.back().known.emplace_back(std::pair<value_id, std::vector<index_expr>>{id, std::move(at)}, std::move(name));
   }
 
-  std::size_t argument_of(value_id id, bool written) {
-    for (std::size_t i = 0; i < pointers_.size(); ++i)
-      if (pointers_[i].held == id) {
-        pointers_[i].written = pointers_[i].written || written;
-        return i;
-      }
-    pointer_argument argument;
-    argument.held = id;
-    argument.written = written;
-    argument.type = block_.g.facts(id).type;
-    if (const auto& texels = block_.g.facts(id).texels) argument.object = texels->object;
-    pointers_.push_back(argument);
-    return pointers_.size() - 1;
-  }
   void refuse_texels(value_id id) const {
     if (block_.g.facts(id).texels)
       throw error(errc::unsupported, "the texels of '" + block_.g.value_at(id).name + "' are not addressed singly");
   }
 
+  /// The C name of a value's pointer, for a load or a store at `offset`.
   std::string access(value_id id, bool written, const index_expr& offset) {
-    const std::size_t i = argument_of(id, written);
-    accesses_.add(i, offset, written);
-    return "b" + std::to_string(i);
+    const std::size_t i = arguments_.pointer_to(block_.g, id, written);
+    arguments_.accesses().add(i, offset, written);
+    return kernel_arguments::name_of(i);
   }
-
-  index_expr context_of_parameter(std::size_t i) { return context_->symbol("p" + std::to_string(i)); }
-
-  /// The range of an expression over the graph's symbols, of which a run refuses what is above `largest_dim`.
-  [[nodiscard]] expr_range bounds_of(const index_expr& outer) {
-    return substitute(outer,
-                      [this](const index_expr& symbol) {
-                        expr_range own = symbol.range();
-                        if (own.high >= unbounded) own.high = largest_dim;
-                        return context_->symbol("outer_" + std::to_string(*symbol.as_symbol()), own);
-                      })
-        .range();
-  }
-
-  index_expr parameter(const index_expr& outer) {
-    for (std::size_t i = 0; i < parameters_.size(); ++i)
-      if (parameters_[i] == outer) return context_of_parameter(i);
-    parameters_.push_back(outer);
-    return context_->symbol("p" + std::to_string(parameters_.size() - 1), bounds_of(outer));
+  /// The same for uses that are not looked into.
+  std::string any_use(value_id id, bool written) {
+    const std::size_t i = arguments_.pointer_to(block_.g, id, written);
+    arguments_.accesses().add_unknown(i, written);
+    return kernel_arguments::name_of(i);
   }
 
   static std::string arguments_of(std::span<const std::string> names) {
@@ -854,11 +734,9 @@ class kernel_builder {
 
   block_view block_;
   std::span<const emitter_row> emitters_;
-  std::shared_ptr<expr_context> context_;
+  kernel_arguments arguments_;
   std::set<node_id> members_;
   std::set<value_id> bound_;
-  std::vector<index_expr> parameters_;
-  std::vector<pointer_argument> pointers_;
   std::unordered_map<value_id, std::unique_ptr<value_facts>> facts_;
   std::string functions_;
   std::vector<given_parameter> given_;
@@ -867,7 +745,6 @@ class kernel_builder {
   std::vector<element_load> loads_;
   std::string_view half_load_ = c_type_of(dtype::float16).load;
   std::vector<std::string> notes_;
-  access_log accesses_;
   std::size_t counter_ = 0;
   std::size_t written_ = 0;
   bool names_indices_ = true;
