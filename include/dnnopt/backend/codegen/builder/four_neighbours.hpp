@@ -34,7 +34,7 @@ template <class Element>
   if (loads.size() != 4 || std::count(statements.begin(), statements.end(), '\n') != 4) return 1;
   std::array<index_expr, 4> offsets;
   for (std::size_t j = 0; j < 4; ++j) {
-    if (loads[j].id != loads[0].id || loads[j].depth != depth) return 1;
+    if (loads[j].id != loads[0].id || loads[j].depth != depth || !b.views_lead_to(id, loads[j].id)) return 1;
     offsets[j] = b.offset_of(loads[j].id, loads[j].index);
   }
   if (!are_four_neighbours(offsets) || !fits_int(offsets[3].range())) return 1;

@@ -412,6 +412,14 @@ class kernel_builder {
       return (facts.type == dtype::float32 || facts.type == dtype::float16) && !facts.texels;
     });
   }
+  /// Whether views lead from a value to elements of `stored`, so that a load of these is the value's element: it is an
+  /// index of a view where they do not, and the element then stands in the source.
+  [[nodiscard]] bool views_lead_to(value_id id, value_id stored) {
+    const value_facts* const wanted = &block_.g.facts(stored);
+    bool found = false;
+    (void)are_views_of(id, [&](const value_facts& facts) { return found = found || &facts == wanted, true; });
+    return found;
+  }
   /// From now on, elements of which `are_stored_halves` says so are loaded by `half_bits_load`, or no longer: then
   /// whoever uses them widens them, later.
   void load_halves_as_bits(bool on) noexcept { half_load_ = on ? half_bits_load : c_type_of(dtype::float16).load; }

@@ -184,7 +184,7 @@ struct step_address {
   found.statements = b.take();
   if (b.loads().size() != before + 1) return found;
   const element_load& load = b.loads().back();
-  if (load.depth != 1) return found;
+  if (load.depth != 1 || !b.views_lead_to(o.id, load.id)) return found;
   // Neither the load nor what follows it: an address may be asked for that is beyond the operand.
   found.statements.resize(load.place);
   found.stored = load.id;
