@@ -67,8 +67,8 @@ class session {
   /// set of compiled programs and one copy of the weights, which end with the last of them; nothing is compiled, packed
   /// or uploaded. Queue, arena, bound memory and profiles are each one's own; nothing is bound in the new one. Programs
   /// that either makes later (of bodies of control flow, which are made when they are first entered, and for new values
-  /// of compile_report::specialized_inputs) are its own, with their weights. Precondition: this session does not run
-  /// meanwhile. Errors: out_of_device_memory; memory_limit.
+  /// of compile_report::specialized_inputs) are its own, with their weights. Its report is this session's, with no
+  /// builds. Precondition: this session does not run meanwhile. Errors: out_of_device_memory; memory_limit.
   [[nodiscard]] session clone();
 
   /// Writes compiled programs to the cache now instead of at the end. Some drivers compile at the first launch, so that

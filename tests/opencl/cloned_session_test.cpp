@@ -1,8 +1,6 @@
 // Clones of sessions: one copy of weights and programs, and everything that an inference writes for each of them.
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,11 +17,13 @@
 #include "../support/flow_network.hpp"
 #include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
+#include "optimized_kernels.hpp"
 #include "runtime_fixture.hpp"
 
 using namespace dnnopt;
 using dnnopt::opencl::testing::code;
 using dnnopt::opencl::testing::code_of;
+using dnnopt::opencl::testing::wait_for_optimized;
 using dnnopt::testing::flow_scope;
 using dnnopt::testing::flow_value;
 using dnnopt::testing::network;
@@ -199,18 +199,12 @@ TEST_CASE("a clone of quick kernels gets optimized ones, and one of optimized ke
   options.first_start = first_start::quick;
   session origin = compile(with_weights(), options);
   const named_tensors inputs{{"x", ramp({4, 300})}};
-  const auto wait_for = [](const session& s) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-    while (!s.optimizing().done && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return s.optimizing().done && s.optimizing().failure.empty();
-  };
   session early = origin.clone();
   (void)early.run(inputs);
   (void)origin.run(inputs);
   REQUIRE(early.executor()->figures().quick_kernels);
-  REQUIRE(wait_for(origin));
-  REQUIRE(wait_for(early));
+  REQUIRE(wait_for_optimized(origin));
+  REQUIRE(wait_for_optimized(early));
   const named_tensors want = on_device(with_weights()).run(inputs);
   session late = origin.clone();
   CHECK(late.optimizing().done);

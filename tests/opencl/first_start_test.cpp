@@ -21,10 +21,12 @@
 #include <support/written_model.hpp>
 
 #include "../support/small_network.hpp"
+#include "optimized_kernels.hpp"
 #include "runtime_fixture.hpp"
 
 using namespace dnnopt;
 using dnnopt::opencl::testing::temporary_folder;
+using dnnopt::opencl::testing::wait_for_optimized;
 using dnnopt::testing::network;
 using dnnopt::testing::ramp;
 namespace written = dnnopt_tests;
@@ -65,14 +67,6 @@ session quick_session(const model& m, const std::shared_ptr<opened_device>& devi
   options.opened = device;
   options.first_start = first_start::quick;
   return compile(m, options);
-}
-
-/// Whether all optimized kernels came within two minutes.
-bool wait_for_optimized(const session& s) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  while (!s.optimizing().done && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  return s.optimizing().done && s.optimizing().failure.empty();
 }
 
 bool are_near(const tensor& a, const tensor& b) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/reference/evaluator.hpp>
 
@@ -70,6 +71,11 @@ TEST_CASE("what an index is loaded from is not what the operand of a product lie
           options.precision = stored;
           options.require_device = true;
           session s = compile(m, options);
+          if (stored == precision::fp32) {
+            const auto& kernels = s.executor()->executed().steps.back().lowered.kernels;
+            const bool in_steps = std::string(steps) == "plain_floats";
+            CHECK(kernels.front().version == (in_steps ? "matrix_steps" : "matrix_tiles"));
+          }
           const tensor x = indices(type, r.dims);
           const tensor want = reference::evaluate(m.main, std::vector{x})[0];
           const tensor got = s.run({{"x", x}})[0];

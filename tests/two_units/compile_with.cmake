@@ -66,8 +66,11 @@ foreach(folder IN LISTS FOLDERS)
     list(APPEND command -isystem "${folder}")
   endif()
 endforeach()
-# What programs of bench/ want besides.
-list(APPEND command "-I${OURS}/tests" "-DDNNOPT_SOURCE_DIR=\"${OURS}\"")
+# What programs of bench/ want besides, and no header may.
+string(FIND "${SOURCE}" "${OURS}/bench/" at)
+if(at EQUAL 0)
+  list(APPEND command "-I${OURS}/tests" "-DDNNOPT_SOURCE_DIR=\"${OURS}\"")
+endif()
 list(TRANSFORM DEFINITIONS PREPEND "-D")
 execute_process(COMMAND ${command} ${DEFINITIONS} "${SOURCE}" RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
 if(NOT result EQUAL 0)

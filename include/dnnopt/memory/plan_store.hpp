@@ -72,7 +72,7 @@ class plan_store {
     plan.proved = found->proved || plan.bytes == plan.lower_bound;
     return plan;
   }
-  /// Keeps a plan; of two for the same records the smaller.
+  /// Keeps a plan; of two for the same records the smaller, or either where two threads bring them at once.
   void add(std::span<const buffer_usage> usages, const offset_plan& plan) {
     const auto known = find(usages);
     if (known && known->bytes <= plan.bytes) return;
