@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include <dnnopt/backend/codegen/frames/convolutions/emit_staged.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/emit_staged.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;

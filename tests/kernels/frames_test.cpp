@@ -290,6 +290,36 @@ TEST_CASE_METHOD(frames, "convolutions in shifts, panels, rows and tiles equal t
   }
 }
 
+TEST_CASE_METHOD(frames, "convolutions of few positions have vectors of output channels") {
+  struct form {
+    dim_list x, w;
+    std::vector<std::int64_t> pads, strides, dilations;
+    std::int64_t group;
+  };
+  const std::vector<form> forms{
+      {{1, 3, 5}, {19, 3, 5}, {0, 0}, {1}, {1}, 1},
+      // Padding is more than the image, and what is beyond the last window is not read.
+      {{1, 4, 2}, {17, 4, 3}, {3, 2}, {1}, {1}, 1},
+      {{2, 5, 40}, {16, 5, 3}, {1, 0}, {7}, {4}, 1},
+      {{2, 6, 3, 3}, {40, 3, 3, 3}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 2},
+      {{1, 10, 4, 4}, {24, 10, 3, 3}, {0, 1, 0, 0}, {1, 2}, {1, 1}, 1},
+      {{3, 5, 7, 3}, {16, 5, 3, 2}, {1, 0, 1, 1}, {3, 2}, {2, 1}, 1},
+      {{1, 3, 3, 3, 4}, {18, 3, 2, 3, 3}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}, {1, 1, 1}, 1},
+      {{1, 1500, 3}, {16, 1500, 3}, {1, 1}, {1}, {1}, 1},
+  };
+  for (const form& f : forms) {
+    local_memory = f.w[1] > 40 ? 16384 : 0;
+    node_case c{"Conv", {f32(f.x, 1), f32(f.w, 2), f32({f.w[0]}, 3)}, {false, true, true}, {}, 1};
+    c.attributes.set("pads", f.pads);
+    c.attributes.set("strides", f.strides);
+    c.attributes.set("dilations", f.dilations);
+    c.attributes.set("group", f.group);
+    CAPTURE(f.x, f.w);
+    check(c, device_form::vectors, "convolution_points");
+    check(c, device_form::groups, "convolution_tiles");
+  }
+}
+
 TEST_CASE_METHOD(frames, "pools in planes equal the reference") {
   struct form {
     dim_list x;

@@ -70,6 +70,60 @@ TEST_CASE("convolutions of images that only a run tells are right for small and 
     agree(m, form, {{1, 24, 1, 1}, {1, 24, 3, 5}, {2, 24, 9, 8}, {3, 24, 31, 70}});
 }
 
+TEST_CASE("convolutions of a stream are right for a few elements and for many", "[versions][opencl][unsimulated]") {
+  network n;
+  expr_context& symbols = n.g.expressions();
+  const value_id x = n.input("x", {symbols.symbol("batch"), 12, symbols.symbol("length")});
+  attribute_map strided;
+  strided.set("pads", std::vector<std::int64_t>{1, 1});
+  strided.set("strides", std::vector<std::int64_t>{2});
+  attribute_map grouped;
+  grouped.set("pads", std::vector<std::int64_t>{0, 2});
+  grouped.set("group", std::int64_t{2});
+  const value_id first = n.node("Relu", {n.node("Conv", {x, n.weights({32, 12, 3}, 0.2F)}, strided)});
+  const value_id sum = n.node("Add", {n.node("Conv", {first, n.weights({32, 16, 3}, 0.2F)}, grouped), first});
+  const model m = n.finish(n.node("Tanh", {sum}));
+  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups})
+    agree(m, form, {{1, 12, 1}, {2, 12, 3}, {1, 12, 8}, {3, 12, 9}, {1, 12, 64}, {2, 12, 131}});
+}
+
+TEST_CASE("convolutions of a stream have a version for few positions, which reads the same packed weights") {
+  chooser c;
+  const value_id out = c.add("Conv", {c.input({1, 64, c.symbol("length")}), c.constant({96, 64, 3})});
+  const codegen::choice_or_reason made = c.choose(out, "convolution_panels");
+  REQUIRE(made);
+  REQUIRE(made->narrower.size() == 1);
+  const codegen::choice& few = made->narrower[0];
+  CHECK(few.version == "convolution_points");
+  CHECK(few["rows"] == (*made)["rows"]);
+  CHECK(few["points"] == 4);
+  CHECK(few["staged"] == 6);
+  CHECK(codegen::text_of(few.guards) == "0 <= -max(length - 2, 0) + 4, 0 <= max(length - 2, 0) - 1");
+  CHECK(few.kept_bytes == made->kept_bytes);
+  // Images are seldom so small, and each version is a kernel more to build.
+  chooser images;
+  const value_id image = images.add(
+      "Conv", {images.input({1, 64, images.symbol("h"), images.symbol("w")}), images.constant({96, 64, 5, 5})});
+  CHECK(images.choose(image, "convolution_panels")->narrower.empty());
+}
+
+TEST_CASE("convolutions of few positions have panels as wide as a vector, and work for each core") {
+  const auto told = [](dim_list x, dim_list w) {
+    chooser c;
+    return c.told(c.add("Conv", {c.input(shape(x.begin(), x.end())), c.constant(std::move(w))}), "convolution_points");
+  };
+  CHECK(told({1, 64, 3, 3}, {1024, 64, 3, 3}) ==
+        "convolution_points rows=16 vector=16 vectors=8 points=1 staged=9 block_channels=64, input 1 in packed, 2304 "
+        "bytes of local memory, 2359296 bytes kept");
+  CHECK(
+      told({1, 600, 4, 4}, {100, 600, 3, 3}) ==
+      "convolution_points rows=16 vector=16 vectors=1 points=4 staged=16 block_channels=256, input 1 in packed, 16384 "
+      "bytes of local memory, 2419200 bytes kept");
+  CHECK(told({1, 64, 5, 5}, {96, 64, 3, 3}) == "more positions than a register tile has");
+  CHECK(told({1, 64, 3, 3}, {15, 64, 3, 3}) == "fewer output channels than a vector has elements");
+  CHECK(told({1, 64, 1, 2}, {96, 64, 1, 1}) == "a window of one element is a product of matrices");
+}
+
 TEST_CASE("sums of inner elements that are split keep memory in runs of their version alone",
           "[versions][opencl][unsimulated]") {
   network n;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/convolutions/winograd_shape.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/winograd_shape.hpp>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;

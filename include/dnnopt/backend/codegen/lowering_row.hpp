@@ -143,6 +143,7 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "convolution_texels",
     "convolution_rows",
     "convolution_shifts",
+    "convolution_points",
     "convolution_winograd",
     "window_planes",
     "vector_chain",

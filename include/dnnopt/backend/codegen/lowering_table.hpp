@@ -14,8 +14,8 @@
 #include <dnnopt/backend/codegen/frames/attention/emit.hpp>
 #include <dnnopt/backend/codegen/frames/attention/emit_linear_attention.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/emit_patches.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/emit_staged.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/emit_thin.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/emit_staged.hpp>
 #include <dnnopt/backend/codegen/frames/dots/emit.hpp>
 #include <dnnopt/backend/codegen/frames/gemv/emit.hpp>
 #include <dnnopt/backend/codegen/frames/indexed/emit_scatter.hpp>
@@ -50,6 +50,8 @@ inline constexpr std::array lowering_table{
     lowering_row{computation_kind::matrix_product, "matrix_tiles", choose_product_tiles, emit_product_tiles},
     lowering_row{computation_kind::convolution, "window_planes", choose_window_planes, emit_window_planes},
     lowering_row{computation_kind::convolution, "convolution_rows", choose_convolution_rows, emit_convolution_rows},
+    lowering_row{computation_kind::convolution, "convolution_points", choose_convolution_points,
+                 emit_convolution_points},
     lowering_row{computation_kind::convolution, "convolution_winograd", choose_convolution_winograd,
                  emit_convolution_winograd},
     lowering_row{computation_kind::convolution, "convolution_shifts", choose_convolution_shifts,

@@ -30,6 +30,7 @@ inline constexpr std::array all_frames{
     &vector_chain_frame,         &window_planes_frame,
     &matrix_steps_frame,         &attention_steps_frame,
     &dot_panels_frame,           &gemv_frame,
+    &convolution_points_frame,
 };
 
 }  // namespace dnnopt::codegen

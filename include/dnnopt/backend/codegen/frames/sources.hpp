@@ -38,12 +38,17 @@ inline constexpr std::string_view convolution_rows =
 
 inline constexpr std::string_view convolution_shifts =
     "#ifdef __cplusplus\n"
-#include <dnnopt/backend/codegen/frames/convolutions/convolution_shifts.cl>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/convolution_shifts.cl>
+    "#endif\n";
+
+inline constexpr std::string_view convolution_points =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/convolutions/staged/convolution_points.cl>
     "#endif\n";
 
 inline constexpr std::string_view convolution_winograd =
     "#ifdef __cplusplus\n"
-#include <dnnopt/backend/codegen/frames/convolutions/convolution_winograd.cl>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/convolution_winograd.cl>
     "#endif\n";
 
 inline constexpr std::string_view window_planes =

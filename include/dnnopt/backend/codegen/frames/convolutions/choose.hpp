@@ -11,6 +11,7 @@
 
 #include <dnnopt/backend/codegen/choice.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/choose_points.hpp>
 #include <dnnopt/backend/codegen/frames/products/tile_frame.hpp>
 #include <dnnopt/backend/codegen/frames/rows/plane_totals.hpp>
 #include <dnnopt/backend/codegen/frames/windows/staged_windows.hpp>
@@ -82,13 +83,6 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
          (c.group == 1 && define_straight_parts(b, image, e.columns, z, k));
 }
 
-/// Memory that packed weights take, in panels of `rows` output channels.
-inline void settle_packed_weights(choice& made, const convolution_shape& c, std::int64_t rows) {
-  const std::int64_t outputs = c.outputs.constant();
-  made.taken.push_back({1, operand_form::packed});
-  settle_kept(made, c.group * c.channels.constant() * c.window().constant(), outputs, round_up(outputs, rows));
-}
-
 /// Blocks for processors of a convolution as a product with image patches, which are packed for each block, or read
 /// where they are where the window is one element. A block holds whole planes or rows of windows where these are
 /// reduced, and all output channels where windows of what it reads are.
@@ -145,6 +139,8 @@ inline void settle_packed_weights(choice& made, const convolution_shape& c, std:
     version.guards.push_back({longer, "rows of the image are shorter than a panel"});
     made.narrower.push_back(std::move(version));
   }
+  if (packed && !total && !windows && staged == no_node)
+    add_version_of_few_points(made, site, c, p, b.translate_back(e.columns));
   return made;
 }
 

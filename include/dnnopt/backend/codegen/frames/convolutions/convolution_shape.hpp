@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <dnnopt/backend/codegen/choice.hpp>
 #include <dnnopt/backend/codegen/elements/convolution.hpp>
 #include <dnnopt/backend/codegen/frames/products/matrix_frame.hpp>
 #include <dnnopt/backend/codegen/frames/windows/window_axes.hpp>
@@ -137,12 +138,20 @@ inline void define_plane_weights(kernel_builder& b, const element_site& s, const
                     });
 }
 
+/// Memory that packed weights take, in panels of `rows` output channels.
+inline void settle_packed_weights(choice& made, const convolution_shape& c, std::int64_t rows) {
+  const std::int64_t outputs = c.outputs.constant();
+  made.taken.push_back({1, operand_form::packed});
+  settle_kept(made, c.group * c.channels.constant() * c.window().constant(), outputs, round_up(outputs, rows));
+}
+
 /// Packs constant weights once in panels of `rows` output channels, and defines DNNOPT_A and DNNOPT_A_BATCH, where the
-/// frames read them. Precondition: the numbers of channels are known, and nothing else takes scratch memory.
+/// frames read them; the memory goes on for a vector behind them (convolution_points.cl). Precondition: the numbers of
+/// channels are known, and nothing else takes scratch memory.
 inline void define_packed_weights(lowered_node& result, kernel_builder& b, const lowering_site& site,
                                   const convolution_shape& c, std::int64_t rows) {
   const std::int64_t inner = c.channels.constant() * c.window().constant();
-  result.scratch.push_back({c.group * round_up(c.outputs.constant(), rows) * inner * 4, true});
+  result.scratch.push_back({(c.group * round_up(c.outputs.constant(), rows) * inner + 16) * 4, true});
   result.prepare.push_back(
       pack_kernel(site, 0, c.group, c.outputs.constant(), inner, rows,
                   [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& k) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/emit_staged.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/texel_patches.hpp>
 #include <dnnopt/backend/codegen/frames/products/choose.hpp>
 #include <dnnopt/backend/codegen/frames/products/parameters.hpp>
@@ -40,6 +41,7 @@ inline void define_patch_store(kernel_builder& b, const lowering_site& site, con
 }
 
 [[nodiscard]] inline lowered_node emit_convolution_panels(const lowering_site& site, const choice& chosen) {
+  if (chosen.find("points")) return emit_convolution_points(site, chosen);
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});

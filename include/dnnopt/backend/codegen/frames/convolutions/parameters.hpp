@@ -54,6 +54,17 @@ inline constexpr std::array convolution_shifts_parameters = joined(
                chosen_number("DNNOPT_ROW_VECTORS", 0, no_bound,
                              "vectors of a row that begins with one of its own; 0: rows follow one another"),
                chosen_number("DNNOPT_COLUMNS_APART", 0, 1, "whether columns of the window are staged apart")});
+inline constexpr std::array convolution_points_parameters =
+    joined(window_parameters,
+           std::array{site_extent("DNNOPT_M", "output channels of a group"),
+                      site_extent("DNNOPT_C", "input channels of a group"), site_text("DNNOPT_A", "the packed weights"),
+                      site_text("DNNOPT_A_BATCH", "the group of z"),
+                      chosen_number("DNNOPT_ROWS", 1, 16, "output channels of a panel of weights, at most a vector"),
+                      chosen_number("DNNOPT_VECTOR", 4, 16, "floats of a vector of output channels"),
+                      chosen_number("DNNOPT_VECTORS", 1, 8, "panels of a work-item"),
+                      chosen_number("DNNOPT_POINTS", 1, 8, "positions of the register tile, at least the result's"),
+                      chosen_number("DNNOPT_STAGED", 1, no_bound, "elements that are staged per channel, at most"),
+                      chosen_number("DNNOPT_BLOCK_CHANNELS", 1, no_bound, "input channels that are staged at a time")});
 inline constexpr std::array convolution_texels_parameters{
     site_extent("DNNOPT_QUARTERS", "texels of the channels"),
     site_extent("DNNOPT_COLUMNS", "columns of the grid"),
@@ -65,6 +76,8 @@ inline constexpr std::array convolution_texels_parameters{
 
 inline constexpr kernel_frame convolution_shifts_frame{"convolution_shifts", kernels::convolution_shifts,
                                                        convolution_shifts_parameters};
+inline constexpr kernel_frame convolution_points_frame{"convolution_points", kernels::convolution_points,
+                                                       convolution_points_parameters};
 inline constexpr kernel_frame convolution_texels_frame{"convolution_texels", kernels::convolution_texels,
                                                        convolution_texels_parameters};
 

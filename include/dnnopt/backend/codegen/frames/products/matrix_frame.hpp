@@ -64,6 +64,15 @@ struct product_extents {
       4 * (partial + (a_packed ? 0 : p.block_rows * p.block_inner) + (b_packed ? 0 : p.block_columns * p.block_inner)));
 }
 
+/// Floats of the vectors in panels: what the device says, or eight.
+[[nodiscard]] inline std::int64_t vector_of_panels(const lowering_site& site) {
+  const std::uint32_t width =
+      site.options.device == nullptr
+          ? 8
+          : std::max(site.options.device->native_widths.float_width, site.options.device->preferred_widths.float_width);
+  return width >= 16 ? 16 : width >= 8 ? 8 : 4;
+}
+
 /// Sizes for a device that prefers vectors. A register tile of 12 rows by two of the widest vectors fills the 32
 /// registers of 512 bits, one of 6 rows the 16 of 256 bits; fewer rows are taken where the matrix has few, so that
 /// little is padded. `reuse_columns`: the packed side is the columns (convolutions), so a block spans as many rows as
@@ -71,11 +80,7 @@ struct product_extents {
 [[nodiscard]] inline panel_sizes choose_panels(const lowering_site& site, const product_extents& e, bool a_packed,
                                                bool b_packed) {
   panel_sizes p;
-  const std::uint32_t width =
-      site.options.device == nullptr
-          ? 8
-          : std::max(site.options.device->native_widths.float_width, site.options.device->preferred_widths.float_width);
-  p.vector = width >= 16 ? 16 : width >= 8 ? 8 : 4;
+  p.vector = vector_of_panels(site);
   const std::int64_t most_rows = p.vector == 16 ? 12 : p.vector == 8 ? 6 : 4;
   const std::int64_t large = 1 << 20;
   const std::int64_t m = e.rows.as_constant().value_or(large);

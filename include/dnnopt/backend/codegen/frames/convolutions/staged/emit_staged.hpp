@@ -1,7 +1,7 @@
-// Owns the kernels of convolutions on devices with wide vectors that stage the image: read shifted, and by Winograd's
-// minimal filtering.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_STAGED_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_STAGED_HPP
+// Owns the kernels of convolutions on devices with wide vectors that stage the image: read shifted, by Winograd's
+// minimal filtering, and for few positions.
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_EMIT_STAGED_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_EMIT_STAGED_HPP
 
 #include <cstdint>
 #include <optional>
@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/convolutions/choose_shifts.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/choose_winograd.hpp>
 #include <dnnopt/backend/codegen/frames/convolutions/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/choose_points.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/choose_shifts.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/choose_winograd.hpp>
 #include <dnnopt/backend/codegen/frames/sources.hpp>
 
 namespace dnnopt::codegen {
@@ -46,6 +47,28 @@ namespace dnnopt::codegen {
   plan.global = {chosen["blocks"], blocks_of(c.outputs.constant(), chosen["block_rows"]), c.batch * c.group};
   plan.local = {1, 1, 1};
   plan.tuning = chosen.tuning;
+  plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
+  result.kernels.push_back(std::move(plan));
+  return result;
+}
+
+[[nodiscard]] inline lowered_node emit_convolution_points(const lowering_site& site, const choice& chosen) {
+  kernel_builder b(site.block, site.options.emitters);
+  const element_site s(b, site.anchor, 0, {});
+  const convolution_shape c = convolution_of(s);
+  b.define("DNNOPT_M", c.outputs);
+  b.define("DNNOPT_C", c.channels);
+  define_sizes(b, convolution_points_frame, chosen);
+  define_windows(b, convolution_points_frame, c);
+  define_image_load(b, s, c);
+  lowered_node result;
+  define_packed_weights(result, b, site, c, chosen["rows"]);
+  const std::vector<index_expr> at = output_index(b, s, c, b.index("m", c.outputs), b.index("n", c.positions()));
+  b.define_store("dnnopt_store", site.anchor_node().outputs[0], at, std::vector<std::string>{"z", "m", "n"},
+                 compute_type::real, [&] { return biased(b, s, at[1]); });
+  kernel_plan plan = b.finish(kernels::prelude, convolution_points_frame, "convolution_points");
+  plan.global = {blocks_of(blocks_of(c.outputs.constant(), chosen["rows"]), chosen["vectors"]), c.batch * c.group, 1};
+  plan.local = {1, 1, 1};
   plan.flops = c.batch * c.group * c.outputs * c.positions() * c.channels * c.window() * 2;
   result.kernels.push_back(std::move(plan));
   return result;
@@ -135,4 +158,4 @@ namespace dnnopt::codegen {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_EMIT_STAGED_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_EMIT_STAGED_HPP

@@ -1,6 +1,6 @@
 // Owns the sizes of the kernel that stages the image once and reads it shifted: register tile, blocks, way to stage.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_SHIFTS_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_SHIFTS_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_CHOOSE_SHIFTS_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_CHOOSE_SHIFTS_HPP
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/convolutions/choose.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/winograd_shape.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/winograd_shape.hpp>
 
 namespace dnnopt::codegen {
 
@@ -160,4 +160,4 @@ struct shift_sizes {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_SHIFTS_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_CHOOSE_SHIFTS_HPP

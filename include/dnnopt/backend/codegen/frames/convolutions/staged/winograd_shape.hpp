@@ -1,7 +1,7 @@
 // Owns which convolutions Winograd's minimal filtering computes, with what error, and where a tuner's choice for them
 // is.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_WINOGRAD_SHAPE_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_WINOGRAD_SHAPE_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_WINOGRAD_SHAPE_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_WINOGRAD_SHAPE_HPP
 
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/convolutions/convolution_shape.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/shifted_image.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/shifted_image.hpp>
 
 namespace dnnopt::codegen {
 
@@ -98,4 +98,4 @@ struct window_tuning {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_WINOGRAD_SHAPE_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_WINOGRAD_SHAPE_HPP

@@ -1,6 +1,6 @@
 // Owns the sizes of the kernel of Winograd's minimal filtering, and whether it is expected to end before shifts.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_WINOGRAD_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_WINOGRAD_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_CHOOSE_WINOGRAD_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_CHOOSE_WINOGRAD_HPP
 
 #include <algorithm>
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <dnnopt/backend/codegen/frames/convolutions/choose_shifts.hpp>
-#include <dnnopt/backend/codegen/frames/convolutions/winograd_shape.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/choose_shifts.hpp>
+#include <dnnopt/backend/codegen/frames/convolutions/staged/winograd_shape.hpp>
 
 namespace dnnopt::codegen {
 
@@ -210,4 +210,4 @@ inline constexpr double cycles_of_cached_byte = 0.005;
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_CHOOSE_WINOGRAD_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_CHOOSE_WINOGRAD_HPP

@@ -1,7 +1,7 @@
 // Owns how the positions of a convolution are counted along the rows of a staged image (convolution_shifts.cl),
 // and what of the image a block stages.
-#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_SHIFTED_IMAGE_HPP
-#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_SHIFTED_IMAGE_HPP
+#ifndef DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_SHIFTED_IMAGE_HPP
+#define DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_SHIFTED_IMAGE_HPP
 
 #include <algorithm>
 #include <array>
@@ -114,4 +114,4 @@ struct position_unit {
 
 }  // namespace dnnopt::codegen
 
-#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_SHIFTED_IMAGE_HPP
+#endif  // DNNOPT_BACKEND_CODEGEN_FRAMES_CONVOLUTIONS_STAGED_SHIFTED_IMAGE_HPP
