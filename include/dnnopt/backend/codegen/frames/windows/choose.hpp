@@ -146,7 +146,7 @@ struct window_blocks {
   choice made("window_planes");
   made.with("span", span).with("capacity", capacity).with("unroll", unroll);
   const std::int64_t results = capacity / (phases + 1);
-  made.local_bytes = static_cast<std::uint64_t>(4 * (capacity + results + 2 * 16 * unroll + beside));
+  made.local_bytes = static_cast<std::uint64_t>(4 * (capacity + results + 2 * 16 * unroll + beside + 16 * phases));
   return made;
 }
 

@@ -87,7 +87,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 // Elements of phases and of results, and of one row of input with its padding, as far as any window reaches, and what a
 // pair of vectors reads beyond.
 #if DNNOPT_SPAN
-#define DNNOPT_STAGED DNNOPT_CAPACITY
+#define DNNOPT_STAGED (DNNOPT_CAPACITY + DNNOPT_PHASES_H * DNNOPT_PHASES_W * DNNOPT_BEHIND)
 #define DNNOPT_RESULTS (DNNOPT_CAPACITY / (DNNOPT_PHASES_H * DNNOPT_PHASES_W + 1))
 #define DNNOPT_LINE ((DNNOPT_SPAN + DNNOPT_BESIDE) * DNNOPT_SW + 32)
 #else
@@ -95,6 +95,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_RESULTS (DNNOPT_ROWS * (DNNOPT_COLUMNS + DNNOPT_BESIDE))
 #define DNNOPT_LINE ((DNNOPT_COLUMNS + DNNOPT_BESIDE) * DNNOPT_SW + 32)
 #endif
+// Behind a phase there is room for what the last vector of its last row writes, so that no row ends in single elements.
+// Where extents are known, those are copied without a loop.
+#define DNNOPT_BEHIND (DNNOPT_SPAN ? 16 : 0)
 #if DNNOPT_FAMILY == 1
 #define DNNOPT_PADDING (-INFINITY)
 #else
@@ -109,7 +112,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   const int block_columns = DNNOPT_COLUMNS;
   const int blocks = DNNOPT_BLOCKS;
   const int pitch = block_columns + DNNOPT_BESIDE;
-  const int phase = (block_rows + DNNOPT_BELOW) * pitch;
+  const int phase = (block_rows + DNNOPT_BELOW) * pitch + DNNOPT_BEHIND;
   const int planes = DNNOPT_PLANES;
   const int plane_begin = (int)get_global_id(1) * planes;
   const int plane_end = min(plane_begin + planes, (int)(DNNOPT_Z * DNNOPT_M));
@@ -165,7 +168,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         for (int j = 0; j < pitch; j += 16) {
           const float16 a = vload16(0, line + 2 * j);
           const float16 b = vload16(0, line + min(2 * j + 16, line_end - 16));
-          if (j + 16 <= pitch) {
+          if (DNNOPT_BEHIND >= 16 || j + 16 <= pitch) {
             vstore16((float16)(a.even, b.even), 0, to + j);
             if (DNNOPT_PHASES_W > 1) vstore16((float16)(a.odd, b.odd), 0, to + phase + j);
           } else {
