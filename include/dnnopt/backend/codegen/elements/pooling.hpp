@@ -233,9 +233,8 @@ inline std::string emit_roi_align(kernel_builder& b, node_id id, std::size_t out
           b.let(type, "clamp(" + p + ", (" + real + ")0, (" + real + ")(" + index_source(dim) + " - 1))");
       const index_expr low =
           b.define_integer("l", "(int)" + clamped, {0, std::max<std::int64_t>(dim.range().high - 1, 0)});
-      const index_expr high =
-          b.define_integer("h", "min(" + index_source(low) + " + 1, (int)" + index_source(dim) + " - 1)",
-                           {0, std::max<std::int64_t>(dim.range().high - 1, 0)});
+      const index_expr high = b.define_integer("h", index_source(min(low + 1, dim - 1)),
+                                               {0, std::max<std::int64_t>(dim.range().high - 1, 0)});
       const std::string part = b.let(type, clamped + " - " + index_source(low));
       return std::tuple{low, high, part};
     };

@@ -83,15 +83,15 @@ struct top_k_writer {
   }
 
   /// The statements that give element `mine`, which stands at `index` of row number `row` and comes to `place` of its
-  /// run of `reach` elements, to the outputs where that is the row, else to the buffers. All in OpenCL C but `row`.
+  /// run of `reach` elements, to the outputs where that is the row, else to the buffers. All in OpenCL C but `row` and
+  /// `reach`.
   void hand_on(kernel_builder& b, const index_expr& row, const std::string& run, const std::string& place,
-               const std::string& mine, const std::string& index, const std::string& reach,
+               const std::string& mine, const std::string& index, const index_expr& reach,
                const top_k_buffers& to) const {
-    const std::string wanted = index_source(b.argument(k));
     const std::string whole = index_source(b.argument(length));
-    const std::string kept = "min(" + wanted + ", " + reach + ")";
+    const std::string kept = index_source(min(b.argument(k), reach));
     b.open("if (" + place + " < " + kept + ") {");
-    b.open("if (" + whole + " <= " + reach + ") {");
+    b.open("if (" + whole + " <= " + index_source(reach) + ") {");
     shape lanes = b.dims(order.x);
     lanes[order.axis] = 1;
     std::vector<index_expr> at = b.index_at(lanes, row);
@@ -149,7 +149,7 @@ struct top_k_writer {
       });
     });
     hand_on(b, row, index_source(floordiv(along, stages.first)), b.let(compute_type::integer, place), mine,
-            index_source(along), std::to_string(stages.first), buffers[0]);
+            index_source(along), stages.first, buffers[0]);
     const std::string statements = b.take();
     return b.finish_items(kernels::prelude, statements, i, count, "top_k_runs");
   }
@@ -162,9 +162,9 @@ struct top_k_writer {
     constexpr std::int64_t longest = (std::int64_t{1} << 31) - 1;
     const index_expr count = b.argument(items);
     const std::string n = index_source(b.argument(length));
-    const std::string wanted = index_source(b.argument(k));
-    const std::string run = index_source(b.argument(run_length));
-    const std::string reach = index_source(b.argument(std::min(run_length * stages.merged, longest)));
+    const index_expr run_argument = b.argument(run_length);
+    const std::string run = index_source(run_argument);
+    const index_expr reach = b.argument(std::min(run_length * stages.merged, longest));
     const std::string keys = b.scratch(from.keys, order.type, false);
     const std::string places = b.scratch(from.places, dtype::int32, false);
     const c_type_row& type = c_type_of(order.type);
@@ -173,7 +173,7 @@ struct top_k_writer {
     const auto key_at = [&](const std::string& at) { return fill_pattern(type.load, keys, at, ""); };
     const index_expr i = b.index("i", count);
     b.begin();
-    b.line("const int kept = min(" + wanted + ", " + run + ");");
+    b.line("const int kept = " + index_source(min(b.argument(k), run_argument)) + ";");
     b.line("const int runs = (" + n + " - 1) / " + run + " + 1;");
     b.line("const int own = (int)(i / kept % runs);");
     const index_expr row = b.define_integer("row", "i / kept / runs", {0, longest});
@@ -188,7 +188,8 @@ struct top_k_writer {
     b.line("if (other == own) continue;");
     b.line("const long base = begin + (long)other * kept;");
     b.line("int low = 0;");
-    b.line("int high = min(kept, " + n + " - other * " + run + ");");
+    // Where only a run tells the length, it may be of another type than the rest.
+    b.line("int high = (int)min((long)kept, (long)" + n + " - (long)other * " + run + ");");
     b.open("while (low < high) {");
     b.line("const int middle = low + (high - low) / 2;");
     b.line("const " + key_type + " key = " + key_at("base + middle") + ";");
