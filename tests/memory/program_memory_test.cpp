@@ -249,6 +249,21 @@ TEST_CASE("symbolic sizes: an order that is best for all values is found by comp
   CHECK(schedule.peak < schedule.peak_before);
 }
 
+TEST_CASE("symbolic sizes: what a guess makes too large for 64 bits refuses no network", "[memory]") {
+  // All of nine axes as long as an image's side, which plans are compared by, would be a number of 78 bits.
+  network n;
+  shape dims;
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i"})
+    dims.push_back(n.g.expressions().symbol(name, {0, 4096}));
+  value_id v = n.input("x", dims);
+  for (const std::int64_t axis : {3, 2, 1}) {
+    attribute_map attributes;
+    attributes.set("axis", axis);
+    v = n.node("Softmax", {v}, attributes);
+  }
+  check_runs(n.finish(v), plain(), {random_input({1, 2, 3, 2, 1, 2, 1, 2, 1}, 1)});
+}
+
 TEST_CASE("a memory limit orders for itself, and what cannot fit is refused by name", "[memory]") {
   network n;
   const model m = branches(n);

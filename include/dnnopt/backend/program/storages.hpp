@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/backend/program/program.hpp>
+#include <dnnopt/guessed_value.hpp>
 #include <dnnopt/memory/order/order_graph.hpp>
 #include <dnnopt/passes/fusion/roles.hpp>
 
@@ -231,14 +232,16 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
   return s;
 }
 
-/// The bytes of each storage that a plan places, under values of the symbols; 0 where the values do not tell them.
+/// The bytes of each storage that a plan places, under values of the symbols; 0 where the values do not tell them, and
+/// no more than can be summed, for values that nobody asked for may make much of a size.
 [[nodiscard]] inline std::vector<std::int64_t> planned_bytes(const program_storages& s, const symbol_values& symbols) {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
   std::vector<std::int64_t> sizes;
   sizes.reserve(s.all.size());
   for (const program_storage& storage : s.all) {
     const bool counted = storage.role == storage_role::intermediate || storage.role == storage_role::scratch;
-    const auto bytes = storage.bytes ? storage.bytes->try_evaluate(symbols) : std::nullopt;
-    sizes.push_back(counted && bytes ? std::max<std::int64_t>(*bytes, 1) : 0);
+    const auto bytes = storage.bytes ? guessed_value(*storage.bytes, symbols) : std::nullopt;
+    sizes.push_back(counted && bytes ? std::clamp<std::int64_t>(*bytes, 1, most) : 0);
   }
   return sizes;
 }
@@ -329,7 +332,7 @@ struct program_records {
   for (const std::uint32_t record : all.record_of_storage) result.of_storage.push_back(index[record]);
   for (std::uint32_t i = 0; i < s.all.size(); ++i) {
     if (s.all[i].role != storage_role::whole_run || !s.all[i].bytes) continue;
-    const auto bytes = s.all[i].bytes->try_evaluate(symbols);
+    const auto bytes = guessed_value(*s.all[i].bytes, symbols);
     if (!bytes) continue;
     result.of_storage[i] = static_cast<std::uint32_t>(result.usages.size());
     result.usages.push_back({0, std::max<std::int64_t>(static_cast<std::int64_t>(p.steps.size()), 1),

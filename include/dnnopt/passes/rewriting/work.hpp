@@ -8,6 +8,7 @@
 #include <span>
 
 #include <dnnopt/graph.hpp>
+#include <dnnopt/guessed_value.hpp>
 #include <dnnopt/ops/op_info.hpp>
 
 namespace dnnopt::rewriting {
@@ -49,7 +50,7 @@ inline constexpr std::int64_t nominal_dim = 16;
   if (!facts.dims) return 0;
   double count = 1;
   for (const index_expr& dim : *facts.dims) {
-    const auto size = dim.is_constant() ? dim.constant() : dim.try_evaluate(nominal).value_or(nominal_dim);
+    const auto size = dim.is_constant() ? dim.constant() : guessed_value(dim, nominal).value_or(nominal_dim);
     count *= static_cast<double>(std::max<std::int64_t>(size, 0));
   }
   return count;
@@ -74,7 +75,7 @@ inline constexpr std::int64_t nominal_dim = 16;
   if (op.macs != nullptr) {
     const index_expr macs = op.macs(facts);
     result.flops =
-        2 * static_cast<double>(macs.is_constant() ? macs.constant() : macs.try_evaluate(nominal).value_or(0));
+        2 * static_cast<double>(macs.is_constant() ? macs.constant() : guessed_value(macs, nominal).value_or(0));
     return result;
   }
   result.flops = elements_of(output, nominal);
