@@ -16,7 +16,7 @@ MOST_LINES = 80
 
 # Longer functions by header and name, with their lines.
 LONG = {
-    "backend/codegen/elements/pooling.hpp: emit_roi_align": 83,
+    "backend/codegen/elements/pooling.hpp: emit_roi_align": 82,
     "backend/codegen/frames/recurrent/emit.hpp: emit_recurrent": 82,
     "backend/codegen/frames/selection/emit_selection.hpp: emit_unique": 83,
     "backend/measure/tuner.hpp: tune_shape": 85,
