@@ -233,6 +233,10 @@ class index_expr {
 /// Whether `e` has a value for all values of its symbols: each divisor in it is above 0 by its range.
 [[nodiscard]] bool always_has_value(const index_expr& e);
 
+/// `e` with the greater of 1 and the divisor in place of each divisor that is 0 or more: its value wherever `e` has
+/// one, and some number where one of those divisors is 0.
+[[nodiscard]] index_expr divided_by_one_at_least(const index_expr& e);
+
 /// Owns symbols and the nodes of expressions over them. Not copyable. Several threads may make and evaluate expressions
 /// at once, as sessions of one model do while they are compiled.
 class expr_context {

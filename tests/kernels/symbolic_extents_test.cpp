@@ -123,3 +123,25 @@ TEST_CASE_METHOD(symbolic_blocks, "sizes of sizes are arguments of the kernel") 
   CHECK(is_argument(floordiv(w, 2)));
   check(form, {made.version});
 }
+
+TEST_CASE_METHOD(symbolic_blocks, "an extent in many steps that share their parts is one argument") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  // Windows of windows: each step has the one before three times, and a divisor that is 0 for some sizes.
+  const index_expr x = symbol("x");
+  const index_expr y = symbol("y");
+  const index_expr z = g.expressions().symbol("z", {0, 4096});
+  index_expr length = x;
+  for (int step = 0; step < 12; ++step)
+    length = min(min(floordiv(length * y, z) + 1, max(length + z, 2 * mod(length, z) + step)), 4096);
+  for (const auto& [named, held] : {std::pair{x, 5}, std::pair{y, 2}, std::pair{z, 2}})
+    symbols.bind(*named.as_symbol(), held);
+  const value_id in = input_of({3, length}, {3, length.evaluate(symbols)});
+  g.add_output(add("Softmax", {in}));
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  const codegen::kernel_plan made = plan(form);
+  CHECK(std::find(made.parameters.begin(), made.parameters.end(), divided_by_one_at_least(length)) !=
+        made.parameters.end());
+  CHECK(own_text(made).size() < 20000);
+  check(form, {made.version});
+}

@@ -2,6 +2,7 @@
 // canonical form is the same expression.
 #include <catch2/catch.hpp>
 
+#include <dnnopt/backend/codegen/builder/index_source.hpp>
 #include <dnnopt/index_expr.hpp>
 #include <dnnopt/index_expr_io.hpp>
 
@@ -161,6 +162,52 @@ TEST_CASE("an expression has no value for certain where a divisor may be 0 or le
   CHECK_FALSE(always_has_value(floordiv(y, x)));
   CHECK_FALSE(always_has_value(2 * max(min(x, mod(y, x)), y) + 1));
   CHECK_FALSE(always_has_value(mod(x, y - 1)));
+}
+
+TEST_CASE("expressions that share parts are looked through and printed without writing them out in full") {
+  expr_context c;
+  const index_expr x = c.symbol("x", {1, 1 << 20});
+  const index_expr y = c.symbol("y", {1, 1 << 20});
+  const index_expr z = c.symbol("z", {1, 1 << 20});
+  CHECK(codegen::takes_division(floordiv(x, y) + 1));
+  CHECK(codegen::takes_division(y * max(mod(x, 7), z)));
+  CHECK_FALSE(codegen::takes_division(x * y + 3));
+  CHECK_FALSE(codegen::takes_division(5));
+  // Each step has the one before twice: written out in full, the last one would have more parts than can be walked.
+  index_expr e = x;
+  for (int step = 0; step < 60; ++step) e = min(e * y, max(e + z, z * z + step));
+  REQUIRE(e.size() > 1U << 30U);
+  CHECK_FALSE(codegen::takes_division(e));
+  CHECK(codegen::takes_division(max(e, floordiv(x, y))));
+  const std::string text = to_string(e);
+  CHECK(text.size() < 10000);
+  CHECK(text.find(", where #1 = ") != std::string::npos);
+  CHECK(text == to_string(min(e, e)));
+  CHECK(text != to_string(max(e, floordiv(x, y))));
+}
+
+TEST_CASE("a divisor that may be 0 counts as 1 where a value is wanted always") {
+  expr_context c;
+  const index_expr n = c.symbol("n", {0, 100});
+  const index_expr m = c.symbol("m", {1, 100});
+  const index_expr signed_one = c.symbol("s", {-5, 100});
+  const auto at = [&](const index_expr& e, std::int64_t of_n) {
+    symbol_values values;
+    values.bind(*n.as_symbol(), of_n);
+    values.bind(*m.as_symbol(), 21);
+    values.bind(*signed_one.as_symbol(), -2);
+    return e.try_evaluate(values);
+  };
+  const index_expr e = 2 * max(floordiv(m, n), mod(m + n, n + 0 * m)) + floordiv(m, 5);
+  CHECK_FALSE(at(e, 0));
+  const index_expr made = divided_by_one_at_least(e);
+  CHECK(always_has_value(made));
+  CHECK(at(made, 0) == 2 * 21 + 4);
+  for (const std::int64_t of_n : {1, 2, 4, 50}) CHECK(at(made, of_n) == at(e, of_n));
+  // What may be below 0 stays as it is, and so does what has a value anyway.
+  const index_expr may_be_negative = floordiv(m, signed_one);
+  CHECK(divided_by_one_at_least(may_be_negative) == may_be_negative);
+  CHECK(divided_by_one_at_least(floordiv(n, m)) == floordiv(n, m));
 }
 
 TEST_CASE("digits of an index recombine") {

@@ -192,6 +192,27 @@ inline bool has_value_always(const expr_node* node, std::unordered_set<const exp
   return has_value_always(node->left, seen) && has_value_always(node->right, seen);
 }
 
+inline index_expr divided_by_one_at_least(const expr_node* node, std::int64_t constant, known_replacements& known) {
+  const index_expr e = index_expr::from_node(node, constant);
+  if (node == nullptr) return e;
+  if (const auto found = known.find(node); found != known.end()) return found->second;
+  const auto inner = [&](const expr_node* operand, std::int64_t number) {
+    return divided_by_one_at_least(operand, number, known);
+  };
+  const bool divides = node->op == expr_op::floordiv || node->op == expr_op::mod;
+  index_expr made = 0;
+  if (divides && index_expr::from_node(node->right, node->right_constant).range().low == 0) {
+    const index_expr left = inner(node->left, node->left_constant);
+    const index_expr divisor = max(inner(node->right, node->right_constant), 1);
+    made = node->op == expr_op::floordiv ? floordiv(left, divisor) : mod(left, divisor);
+  } else {
+    made = rebuilt(
+        e, [](const index_expr& symbol) { return symbol; }, inner);
+  }
+  known.emplace(node, made);
+  return made;
+}
+
 }  // namespace detail
 
 DNNOPT_BODY index_expr substitute_atoms(
@@ -203,6 +224,12 @@ DNNOPT_BODY index_expr substitute_atoms(
 DNNOPT_BODY bool always_has_value(const index_expr& e) {
   std::unordered_set<const detail::expr_node*> seen;
   return detail::has_value_always(e.node(), seen);
+}
+
+DNNOPT_BODY index_expr divided_by_one_at_least(const index_expr& e) {
+  if (always_has_value(e)) return e;
+  detail::known_replacements known;
+  return detail::divided_by_one_at_least(e.node(), 0, known);
 }
 
 }  // namespace dnnopt

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 
 #include <dnnopt/index_expr.hpp>
 
@@ -75,16 +76,23 @@ namespace dnnopt::codegen {
   return {};
 }
 
-/// The number of divisions and remainders in the expression: what its evaluation costs beyond additions.
-[[nodiscard]] inline std::size_t division_count(const index_expr& e) {
-  if (e.is_constant()) return 0;
-  const detail::expr_node& n = *e.node();
-  std::size_t count = n.op == expr_op::floordiv || n.op == expr_op::mod ? 1 : 0;
-  for (const auto& t : n.terms) count += division_count(index_expr::from_node(t.atom));
-  for (const auto* f : n.factors) count += division_count(index_expr::from_node(f));
-  if (n.left != nullptr) count += division_count(index_expr::from_node(n.left));
-  if (n.right != nullptr) count += division_count(index_expr::from_node(n.right));
-  return count;
+/// takes_division() of a node and what lies below it, but for the nodes that were `seen`.
+[[nodiscard]] inline bool divides_below(const detail::expr_node* n,
+                                        std::unordered_set<const detail::expr_node*>& seen) {
+  if (n == nullptr || !seen.insert(n).second) return false;
+  if (n->op == expr_op::floordiv || n->op == expr_op::mod) return true;
+  for (const detail::linear_term& t : n->terms)
+    if (divides_below(t.atom, seen)) return true;
+  for (const detail::expr_node* f : n->factors)
+    if (divides_below(f, seen)) return true;
+  return divides_below(n->left, seen) || divides_below(n->right, seen);
+}
+
+/// Whether a division or a remainder is in the expression: what costs more than additions. O(nodes of the expression,
+/// shared ones once): written out in full, the extents of windows that follow windows are too long to be walked.
+[[nodiscard]] inline bool takes_division(const index_expr& e) {
+  std::unordered_set<const detail::expr_node*> seen;
+  return divides_below(e.node(), seen);
 }
 
 }  // namespace dnnopt::codegen

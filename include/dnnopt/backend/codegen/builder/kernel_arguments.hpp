@@ -58,9 +58,12 @@ class kernel_arguments {
   }
   /// An expression over the graph's symbols in the kernel's own symbols. Each symbol becomes an argument, and so does
   /// each quotient, remainder, minimum and maximum of them: a run evaluates it once, a kernel would for each of its
-  /// work-items. Those that may divide by 0 stay expressions, for a launch need not come to them. Where the bounds of
-  /// the whole follow from how its parts depend on each other (x - min(x, y) is not negative), it is one argument.
-  [[nodiscard]] index_expr translate(const index_expr& e) {
+  /// work-items, and what has its parts in common with others would be too long when written out. A launch without
+  /// work-items must not be refused for a size that is 0, so that a divisor counts as 1 there. What may divide by
+  /// numbers below 0 stays an expression. Where the bounds of the whole follow from how its parts depend on each other
+  /// (x - min(x, y) is not negative), it is one argument.
+  [[nodiscard]] index_expr translate(const index_expr& whole) {
+    const index_expr e = divided_by_one_at_least(whole);
     const index_expr made = substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
       if (!atom.as_symbol() && !always_has_value(atom)) return std::nullopt;
       return integer(atom);

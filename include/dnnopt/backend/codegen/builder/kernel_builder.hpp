@@ -502,8 +502,9 @@ class kernel_builder {
   /// int. What names parameters alone and takes more than sums and products of them is a parameter itself.
   void define(std::string_view name, const index_expr& value) {
     index_expr own = value;
-    if (division_count(value) > 0 && named_outside(value, {}))
-      if (const index_expr outer = translate_back(value); always_has_value(outer)) own = arguments_.integer(outer);
+    if (takes_division(value) && named_outside(value, {}))
+      if (const index_expr outer = divided_by_one_at_least(translate_back(value)); always_has_value(outer))
+        own = arguments_.integer(outer);
     // An int may come of long terms (a quotient), so a range that fits does not make the source an int.
     define(name, own.is_constant() ? index_source(own) : "(int)(" + index_source(own) + ")");
   }
