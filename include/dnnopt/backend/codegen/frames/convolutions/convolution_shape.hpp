@@ -145,13 +145,17 @@ inline void settle_packed_weights(choice& made, const convolution_shape& c, std:
   settle_kept(made, c.group * c.channels.constant() * c.window().constant(), outputs, round_up(outputs, rows));
 }
 
+/// Floats behind packed weights that may be read and are not used: a whole vector may begin at the last channel.
+inline constexpr std::int64_t behind_packed_weights = 16;
+
 /// Packs constant weights once in panels of `rows` output channels, and defines DNNOPT_A and DNNOPT_A_BATCH, where the
 /// frames read them; the memory goes on for a vector behind them (convolution_points.cl). Precondition: the numbers of
 /// channels are known, and nothing else takes scratch memory.
 inline void define_packed_weights(lowered_node& result, kernel_builder& b, const lowering_site& site,
                                   const convolution_shape& c, std::int64_t rows) {
   const std::int64_t inner = c.channels.constant() * c.window().constant();
-  result.scratch.push_back({(c.group * round_up(c.outputs.constant(), rows) * inner + 16) * 4, true});
+  result.scratch.push_back(
+      {(c.group * round_up(c.outputs.constant(), rows) * inner + behind_packed_weights) * 4, true});
   result.prepare.push_back(
       pack_kernel(site, 0, c.group, c.outputs.constant(), inner, rows,
                   [&](kernel_builder& own, const index_expr& group, const index_expr& row, const index_expr& k) {

@@ -24,6 +24,9 @@ inline constexpr std::int64_t points_of_a_run = 4;
 
 /// Sums that a processor keeps in registers beside what it reads.
 inline constexpr std::int64_t point_registers = 12;
+/// Bytes of the image that are staged at a time: they stay in the first-level cache beside weights that pass through
+/// it.
+inline constexpr std::int64_t point_stage_bytes = 16384;
 
 /// Adds the sizes of the frame for at most `points` positions and panels of `rows` output channels, which are packed
 /// like that already. Extents that are not known are as large as so few positions allow.
@@ -35,9 +38,8 @@ inline void settle_points(choice& made, const lowering_site& site, const convolu
   while (vectors > 1 && (vectors * points > point_registers || blocks_of(panels, vectors) < units)) vectors /= 2;
   std::int64_t staged = 1;
   for (const window_axis& a : c.axes) staged *= (a.output.as_constant().value_or(points) - 1) * a.stride + a.extent();
-  // What is staged shall stay in the nearest cache beside the weights that pass through it.
-  const std::int64_t most = std::min<std::int64_t>(static_cast<std::int64_t>(site.local_memory()) / 2, 16384) / 4;
-  const std::int64_t channels = std::clamp<std::int64_t>(most / staged, 1, c.channels.constant());
+  const std::int64_t most = std::min(static_cast<std::int64_t>(site.local_memory()) / 2, point_stage_bytes) / 4;
+  const std::int64_t channels = std::max<std::int64_t>(std::min(most / staged, c.channels.constant()), 1);
   made.with("rows", rows).with("vector", vector).with("vectors", vectors).with("points", points);
   made.with("staged", staged).with("block_channels", channels);
   made.local_bytes = static_cast<std::uint64_t>(4 * channels * staged);

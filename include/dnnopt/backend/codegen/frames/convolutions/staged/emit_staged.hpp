@@ -52,6 +52,7 @@ namespace dnnopt::codegen {
   return result;
 }
 
+/// The kernel of few positions: of a choice of its own, or of a version that panels have (add_version_of_few_points).
 [[nodiscard]] inline lowered_node emit_convolution_points(const lowering_site& site, const choice& chosen) {
   kernel_builder b(site.block, site.options.emitters);
   const element_site s(b, site.anchor, 0, {});
