@@ -1,4 +1,4 @@
-// Owns how a kernel reads and writes texels: elements as components, four results of a frame as one texel.
+// Owns how a kernel reads and writes texels: elements as components, and what lies between them.
 #ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_EMIT_TEXELS_HPP
 #define DNNOPT_BACKEND_CODEGEN_BUILDER_EMIT_TEXELS_HPP
 
@@ -105,88 +105,6 @@ inline std::string kernel_builder::load_element(value_id id, std::span<const ind
   return component.is_constant()
              ? texel + ".s" + std::to_string(component.constant())
              : let(compute_type::real, "dnnopt_component(" + texel + ", " + index_source(component) + ")");
-}
-
-inline void kernel_builder::store_four(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four) {
-  refuse_texels(id);
-  std::string buffer;
-  for (const index_expr& offset : offsets) buffer = access(id, true, offset);
-  const std::string name(four);
-  std::string held = name;
-  if (block_.g.facts(id).narrowed) {
-    held = "(float4)(";
-    for (const char* const part : {".x", ".y", ".z", ".w"})
-      held += (part[1] == 'x' ? "" : ", ") + ("dnnopt_within_half(" + name + part + ")");
-    held += ")";
-  }
-  const std::string where = buffer + " + " + index_source(offsets[0]);
-  line(block_.g.facts(id).type == dtype::float16 ? "dnnopt_store_half4(" + held + ", 0, " + where + ");"
-                                                 : "*(__global float4*)(" + where + ") = " + held + ";");
-}
-
-template <class Finish>
-void kernel_builder::define_store4(std::string_view name, value_id anchor, const four_results& four,
-                                   std::span<const std::string> names, Finish&& finish) {
-  struct gathered {
-    std::string name;
-    std::array<std::vector<index_expr>, 4> at;
-  };
-  // Where all four are elements, those of rows wait for each other too: what stands side by side is one access.
-  const bool all = std::all_of(four.within.begin(), four.within.end(), [](const auto& test) { return test.empty(); });
-  std::map<value_id, gathered> gathers;
-  begin();
-  if (all) arguments_.accesses().runs_once();
-  for (const value_id out : block_.outputs) {
-    const value_facts& facts = block_.g.facts(out);
-    if (!facts.texels && !(all && (facts.type == dtype::float32 || facts.type == dtype::float16))) continue;
-    const std::string held = fresh("o");
-    line("float4 " + held + " = (float4)(0.0f);");
-    gathers[out].name = held;
-  }
-  // What is stored after the four lies outside of their scopes, and so do the names of its indices. Elements are not
-  // asked for here: the anchor's is bound within the scopes.
-  for (std::size_t j = 0; j < 4; ++j) {
-    const auto keep = [&](value_id out, const std::vector<index_expr>& at) {
-      if (const auto found = gathers.find(out); found != gathers.end()) found->second.at[j] = at;
-    };
-    for_each_output(anchor, four.at[j], keep, no_value, true);
-  }
-  for (std::size_t j = 0; j < 4; ++j) {
-    open(four.within[j].empty() ? "{" : "if (" + four.within[j] + ") {");
-    line("const float value = four.s" + std::to_string(j) + ";");
-    bind(anchor, four.at[j], finish(j));
-    for_each_output(anchor, four.at[j], [&](value_id out, const std::vector<index_expr>& at) {
-      const std::string element = emit(out, at);
-      const auto found = gathers.find(out);
-      if (found == gathers.end()) {
-        store(out, offset_of(out, at), element);
-        return;
-      }
-      const bool narrow = block_.g.facts(out).texels && block_.g.facts(out).narrowed;
-      line(found->second.name + ".s" + std::to_string(j) + " = " +
-           (narrow ? "dnnopt_within_half(" + element + ")" : element) + ";");
-    });
-    close();
-  }
-  for (auto& [out, held] : gathers) {
-    if (!block_.g.facts(out).texels) {
-      if (held.at[0].size() != dims(out).size()) continue;  // stored by a function of its own
-      std::array<index_expr, 4> offsets;
-      for (std::size_t j = 0; j < 4; ++j) offsets[j] = offset_of(out, held.at[j]);
-      if (are_four_neighbours(offsets))
-        store_four(out, offsets, held.name);
-      else
-        for (std::size_t j = 0; j < 4; ++j) store(out, offsets[j], held.name + ".s" + std::to_string(j));
-      continue;
-    }
-    const std::size_t packed = block_.g.facts(out).texels->packed;
-    if (!are_one_texel(held.at, packed))
-      throw error(errc::unsupported, "the frame's four results are no texel of '" + block_.g.value_at(out).name + "'");
-    held.at[0][packed] = floordiv(held.at[0][packed], texel_width);
-    write_texel(out, held.at[0], held.name);
-  }
-  functions_ += "static inline void " + std::string(name) + "(DNNOPT_PARAMETERS" + arguments_of(names) +
-                ", float4 four) {\n" + take() + "}\n";
 }
 
 }  // namespace dnnopt::codegen

@@ -570,8 +570,10 @@ class kernel_builder {
   }
   /// The same for four results of a frame at once, `void <name>(DNNOPT_PARAMETERS, int <names>..., float4 four)`:
   /// outputs that hold texels get one, others four elements, in one access where they stand side by side. `finish(j)`
-  /// returns the anchor's element at `four.at[j]` made from `value`. Errors: unsupported as well where the four are no
-  /// texel of an output.
+  /// returns the anchor's element at `four.at[j]` made from `value`. What the four read beside them where it stands
+  /// side by side is one access too. Where halves are defined, they are `float4 dnnopt_epilogue4(..., four)` and `void
+  /// dnnopt_put4(..., four)`, and DNNOPT_EPILOGUE4 is 1. Errors: unsupported as well where the four are no texel of an
+  /// output.
   template <class Finish>
   void define_store4(std::string_view name, value_id anchor, const four_results& four,
                      std::span<const std::string> names, Finish&& finish);
@@ -692,6 +694,16 @@ class kernel_builder {
   template <class Finish>
   void define_sole_store(std::string_view name, value_id anchor, std::span<const index_expr> index,
                          std::span<const std::string> names, compute_type type, Finish&& finish);
+  /// The statement of store_four.
+  [[nodiscard]] std::string four_stored(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four);
+  /// Names result j of a frame `value`, and binds the anchor's element that is made of it.
+  template <class Finish>
+  void finish_fourth(value_id anchor, const four_results& four, std::size_t j, Finish&& finish);
+  /// Loads what each of four results reads once, from neighbours, in one access, before they are finished.
+  template <class Finish>
+  void hold_four_loads(value_id anchor, const four_results& four, std::span<const std::string> names, Finish&& finish);
+  void define_halves_of_store4(std::string_view name, std::span<const std::string> names, const std::string& parameters,
+                               const std::string& finished, const std::string& put);
   /// Whether an expression names nothing but `names` and the kernel's parameters.
   [[nodiscard]] bool named_outside(const index_expr& e, std::span<const std::string> names);
 
@@ -764,6 +776,7 @@ class kernel_builder {
 }  // namespace dnnopt::codegen
 
 #include <dnnopt/backend/codegen/builder/emit_element.hpp>
+#include <dnnopt/backend/codegen/builder/emit_four_results.hpp>
 #include <dnnopt/backend/codegen/builder/emit_stores.hpp>
 #include <dnnopt/backend/codegen/builder/emit_texels.hpp>
 

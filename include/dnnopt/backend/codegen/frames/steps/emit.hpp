@@ -112,12 +112,12 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
   advances(offset, "DNNOPT_A_ADVANCE");
 }
 
-/// Whether four channels at once would spare a convolution of a window or of strides the test and the index of each
-/// element.
-[[nodiscard]] inline bool reads_sooner_as_texels(kernel_builder& b, const lowering_site& site, const step_product& p) {
-  if (site.anchor_node().op->kind != computation_kind::convolution) return false;
-  const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
-  return !c.pointwise && may_ask_for_texels(b, site, c, p.extents.inner);
+/// Whether four channels at once would spare a convolution the index of each element, and where it has a window or
+/// strides a test: its image is `copied` where the positions of a plane are an even number.
+[[nodiscard]] inline bool reads_sooner_as_texels(kernel_builder& b, const lowering_site& site, const step_product& p,
+                                                 bool copied) {
+  if (copied || site.anchor_node().op->kind != computation_kind::convolution) return false;
+  return may_ask_for_texels(b, site, convolution_of(element_site(b, site.anchor, 0, {})), p.extents.inner);
 }
 
 /// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand.
@@ -174,7 +174,7 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   const bool texels = chosen.form_of(0) == operand_form::texels;
   if (texels)
     detail::define_texel_addresses(result, b, site, p, joined, t.inner);
-  else if (!floats && detail::reads_sooner_as_texels(b, site, p))
+  else if (!floats && detail::reads_sooner_as_texels(b, site, p, chosen["b_copy"] > 0))
     result.sooner_as_texels.push_back(site.anchor_node().inputs[0]);
   for (std::size_t which = 0; which < 2 && !texels; ++which) {
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)

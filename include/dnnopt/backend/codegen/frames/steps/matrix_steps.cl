@@ -16,7 +16,8 @@ R"CLC(
 //
 // Hooks: dnnopt_store, and those of operands (step_operands.cl).
 // DNNOPT_STORE_ALONG 1 (rows) or 2 (columns): instead of dnnopt_store, dnnopt_store4(z, quarter, n, results) stores four
-// rows 4 * quarter .. of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row.
+// rows 4 * quarter .. of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row. Where DNNOPT_EPILOGUE4 is 1,
+// dnnopt_put4 stores what dnnopt_epilogue4, with the same arguments, makes of the results.
 // DNNOPT_SPLITS > 1: that many work-groups share the inner elements, DNNOPT_SPLIT_INNER each, and
 // dnnopt_store_partial4(split, z, m, quarter, results) keeps four columns of their sums apart, of the last ones also those
 // beyond the matrix.
@@ -63,6 +64,45 @@ static inline float dnnopt_settled(DNNOPT_PARAMETERS, const int z, const int m, 
 #define DNNOPT_SETTLED(m, n, sum) dnnopt_settled(DNNOPT_ARGUMENTS, z, m, n, k_first, k_end, sum)
 #else
 #define DNNOPT_SETTLED(m, n, sum) sum
+#endif
+
+// Four results number e of those that a wave keeps at once, at row m and column n of the result: rows of a column, or columns of
+// a row.
+#if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG == 1
+#define DNNOPT_FOUR_AT(e)                                                   \
+  const int row = (e) / (16 * DNNOPT_KEPT_STEPS) * 4;                       \
+  const int column = (e) % (16 * DNNOPT_KEPT_STEPS);                        \
+  DNNOPT_FOUR_FROM
+#define DNNOPT_SETTLED4(m, n, from)                                                                                           \
+  (float4)(DNNOPT_SETTLED(m, n, from[0]), DNNOPT_SETTLED(m + 1, n, from[DNNOPT_KEPT_PITCH]),                                  \
+           DNNOPT_SETTLED(m + 2, n, from[2 * DNNOPT_KEPT_PITCH]), DNNOPT_SETTLED(m + 3, n, from[3 * DNNOPT_KEPT_PITCH]))
+#define DNNOPT_PLACE_OF_FOUR(m, n) (m) / 4, n
+#else
+#define DNNOPT_FOUR_AT(e)                                                   \
+  const int row = (e) / (4 * DNNOPT_KEPT_STEPS);                            \
+  const int column = (e) % (4 * DNNOPT_KEPT_STEPS) * 4;                     \
+  DNNOPT_FOUR_FROM
+#define DNNOPT_SETTLED4(m, n, from)                                                                                  \
+  (float4)(DNNOPT_SETTLED(m, n, from[0]), DNNOPT_SETTLED(m, n + 1, from[1]), DNNOPT_SETTLED(m, n + 2, from[2]), \
+           DNNOPT_SETTLED(m, n + 3, from[3]))
+#define DNNOPT_PLACE_OF_FOUR(m, n) m, (n) / 4
+#endif
+#define DNNOPT_FOUR_FROM                                                    \
+  __local const float* from = kept + row * DNNOPT_KEPT_PITCH + column;      \
+  const int m = row_begin + row;                                            \
+  const int n = column_begin + column;                                      \
+  (void)from;
+
+// How many fours a work-item finishes before it stores them. A store between loads of what may be the same memory keeps a
+// compiler from having more than one of these on the way.
+#if DNNOPT_EPILOGUE4
+#define DNNOPT_FOURS (DNNOPT_KEPT_STEPS < 2 ? 2 : 4)
+#define DNNOPT_FINISH4 dnnopt_epilogue4
+#define DNNOPT_PUT4 dnnopt_put4
+#else
+#define DNNOPT_FOURS 1
+#define DNNOPT_FINISH4(...) finished[f]
+#define DNNOPT_PUT4 dnnopt_store4
 #endif
 
 __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
@@ -177,31 +217,26 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
     barrier(CLK_LOCAL_MEM_FENCE);
     const int row_begin = m_begin + DNNOPT_WAVE_ROW(i);
     const int column_begin = n_begin + (wave_column * DNNOPT_COLUMN_STEPS + part * DNNOPT_KEPT_STEPS) * 16;
-    DNNOPT_UNROLLED(q, 2 * DNNOPT_KEPT_STEPS) {
-      const int e = q * 32 + lane;
-#if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG == 1
-      const int column = e % (16 * DNNOPT_KEPT_STEPS);
-      const int row = e / (16 * DNNOPT_KEPT_STEPS) * 4;
-      __local const float* from = kept + row * DNNOPT_KEPT_PITCH + column;
-      const int m = row_begin + row;
-      const int n = column_begin + column;
-      const float4 results = (float4)(DNNOPT_SETTLED(m, n, from[0]), DNNOPT_SETTLED(m + 1, n, from[DNNOPT_KEPT_PITCH]),
-                                      DNNOPT_SETTLED(m + 2, n, from[2 * DNNOPT_KEPT_PITCH]),
-                                      DNNOPT_SETTLED(m + 3, n, from[3 * DNNOPT_KEPT_PITCH]));
-      if (m < DNNOPT_M && n < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, m / 4, n, results);
+#if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG
+    DNNOPT_UNROLLED(some, 2 * DNNOPT_KEPT_STEPS / DNNOPT_FOURS) {
+      float4 finished[DNNOPT_FOURS];
+      DNNOPT_UNROLLED(f, DNNOPT_FOURS) {
+        DNNOPT_FOUR_AT((some * DNNOPT_FOURS + f) * 32 + lane)
+        finished[f] = DNNOPT_SETTLED4(m, n, from);
+        if (m < DNNOPT_M && n < DNNOPT_N) finished[f] = DNNOPT_FINISH4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), finished[f]);
+      }
+      DNNOPT_UNROLLED(f, DNNOPT_FOURS) {
+        DNNOPT_FOUR_AT((some * DNNOPT_FOURS + f) * 32 + lane)
+        if (m < DNNOPT_M && n < DNNOPT_N) DNNOPT_PUT4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), finished[f]);
+      }
+    }
 #else
-      const int row = e / (4 * DNNOPT_KEPT_STEPS);
-      const int column = e % (4 * DNNOPT_KEPT_STEPS) * 4;
-      const int m = row_begin + row;
-      const int n = column_begin + column;
-      float4 results = *(__local const float4*)(kept + row * DNNOPT_KEPT_PITCH + column);
-      results = (float4)(DNNOPT_SETTLED(m, n, results.x), DNNOPT_SETTLED(m, n + 1, results.y),
-                         DNNOPT_SETTLED(m, n + 2, results.z), DNNOPT_SETTLED(m, n + 3, results.w));
+    DNNOPT_UNROLLED(q, 2 * DNNOPT_KEPT_STEPS) {
+      DNNOPT_FOUR_AT(q * 32 + lane)
+      const float4 results = DNNOPT_SETTLED4(m, n, from);
       if (m < DNNOPT_M) {
 #if DNNOPT_SPLITS > 1
         if (n < DNNOPT_N) dnnopt_store_partial4(DNNOPT_ARGUMENTS, split, z, m, n / 4, results);
-#elif DNNOPT_STORE_ALONG == 2
-        if (n < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, m, n / 4, results);
 #else
         if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, results.x);
         if (n + 1 < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n + 1, results.y);
@@ -209,8 +244,8 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
         if (n + 3 < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n + 3, results.w);
 #endif
       }
-#endif
     }
+#endif
   }
 }
 #ifdef __cplusplus
