@@ -217,10 +217,11 @@ int bench(const options& o) {
   keep_profiles(o, compiling);
   const double init_ms = milliseconds_since(init);
   json result;
-  const dnnopt::named_tensors inputs = inputs_of(m, o, &result);
+  const dnnopt::named_tensors generated = inputs_of(m, o, &result);
   const auto first = clock::now();
-  (void)first_run(o, session, inputs);
+  const dnnopt::named_tensors outputs = first_run(o, session, generated);
   const double first_ms = milliseconds_since(first);
+  const dnnopt::named_tensors inputs = bind_io(o, session, generated, outputs, result);
   for (std::size_t i = 1; i < o.warmup; ++i) (void)session.run(inputs);
   std::vector<double> latencies;
   for (std::size_t i = 0; i < o.runs; ++i) {
@@ -304,8 +305,9 @@ int profile(const options& o) {
   if (session.context() == nullptr)
     throw dnnopt::error(dnnopt::errc::usage, "profile needs an OpenCL device; --device reference has no kernels");
   json generated = json::object();
-  const dnnopt::named_tensors inputs = inputs_of(m, o, &generated);
-  (void)first_run(o, session, inputs);
+  const dnnopt::named_tensors drawn = inputs_of(m, o, &generated);
+  const dnnopt::named_tensors outputs = first_run(o, session, drawn);
+  const dnnopt::named_tensors inputs = bind_io(o, session, drawn, outputs, generated);
   for (std::size_t i = 1; i < o.warmup; ++i) (void)session.run(inputs);
   json checked = json::object();
   const bool right = !o.check_kernels || check_profiler(session, inputs, o, checked);

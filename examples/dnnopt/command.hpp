@@ -55,9 +55,12 @@ struct options {
   std::string first_start;  ///< "quick", "optimized", or empty for what the command does by itself
   // verify
   std::string data;  ///< a test_data_set_* folder
+  // all that compile or run a model
+  std::string io_types = "model";  ///< or "float16"
   // bench, profile
   std::size_t warmup = 10;
   std::size_t runs = 50;
+  bool bind_io = false;  ///< inputs and outputs lie in device memory
   // profile
   std::string mode = "full";
   std::string tables = "kernels";

@@ -105,6 +105,15 @@ void add_model(CLI::App& command, tool::options& o) {
   command.add_option("MODEL", o.model, "an .onnx file")->required();
 }
 
+/// Of the commands that compile or run one model.
+void add_io_types(CLI::App& command, tool::options& o) {
+  command
+      .add_option("--io-types", o.io_types,
+                  "float32 inputs and outputs are given and returned as the model declares them, or as float16")
+      ->check(one_of({"model", "float16"}))
+      ->capture_default_str();
+}
+
 void add_common(CLI::App& command, tool::options& o) {
   add_json(command, o);
   command.add_option("--device", o.device, "reference, opencl, opencl:N or opencl:part of the device's name")
@@ -178,6 +187,7 @@ void add_inputs(CLI::App& command, tool::options& o) {
       .add_option("--input-shape", o.input_shapes,
                   "NAME=2x3x224x224: shape of a generated input; unlike --shape it leaves the model's dims symbolic")
       ->allow_extra_args(false);
+  add_io_types(command, o);
 }
 
 /// Of the commands that wait for inferences.
@@ -198,6 +208,12 @@ void add_first_start(CLI::App& command, tool::options& o, const std::string& own
           "takes over behind the first inference (" +
               own + " unless told)")
       ->check(one_of({"optimized", "quick"}));
+}
+
+/// Of the commands that time an inference.
+void add_bind_io(CLI::App& command, tool::options& o) {
+  command.add_flag("--bind-io", o.bind_io,
+                   "inputs and outputs lie in buffers of the device, so that nothing is uploaded or downloaded");
 }
 
 /// Nothing for a file with one of these endings, else what is wrong.
@@ -357,6 +373,7 @@ int main(int count, char** arguments) {
   command->add_flag("--extended-graph", o.extended_graph,
                     "mapping types, result sizes and properties of the nodes, in --json and --dot");
   command->add_option("--memory-plan", o.memory_plan, "draw the memory plan as SVG");
+  add_io_types(*command, o);
 
   command = add("run", "one inference", &tool::run);
   add_model(*command, o);
@@ -389,6 +406,7 @@ int main(int count, char** arguments) {
   add_inputs(*command, o);
   add_wait(*command, o);
   add_first_start(*command, o, "optimized");
+  add_bind_io(*command, o);
   command->add_option("--warmup", o.warmup, "inferences before measuring")->capture_default_str();
   command->add_option("--runs", o.runs, "measured inferences")->check(positive())->capture_default_str();
 
@@ -397,6 +415,7 @@ int main(int count, char** arguments) {
   add_common(*command, o);
   add_inputs(*command, o);
   add_wait(*command, o);
+  add_bind_io(*command, o);
   command->add_option("--mode", o.mode, "full: every kernel; monitor: a sample within an overhead budget")
       ->check(one_of({"full", "monitor"}))
       ->capture_default_str();

@@ -14,6 +14,7 @@
 #include <dnnopt/backend/codegen/integer_dot.hpp>
 #include <dnnopt/backend/codegen/matrix_step.hpp>
 #include <dnnopt/dnnopt.hpp>
+#include <dnnopt/half_io.hpp>
 
 #include "command.hpp"
 
@@ -213,6 +214,7 @@ inline void say_warnings(const options& o, const std::vector<dnnopt::warning>& w
   }
   if (!loading.overridden_inputs.empty()) m = dnnopt::load(o.model, std::move(loading));
   say_warnings(o, m.warnings);
+  if (o.io_types == "float16") dnnopt::exchange_halves(m);
   return m;
 }
 
@@ -236,6 +238,12 @@ inline void tell_warnings(const options& o, const dnnopt::model& m, const dnnopt
 /// A session's first inference, which may take long.
 [[nodiscard]] dnnopt::named_tensors first_run(const options& o, dnnopt::session& session,
                                               const dnnopt::named_tensors& inputs);
+/// Where --bind-io asks for it, puts inputs and outputs into buffers of the device, of the sizes that a first inference
+/// had, and tells of each in `result`. Returns the inputs that are left to give: all without the flag. Errors: usage on
+/// the reference backend.
+[[nodiscard]] dnnopt::named_tensors bind_io(const options& o, dnnopt::session& session,
+                                            const dnnopt::named_tensors& inputs, const dnnopt::named_tensors& outputs,
+                                            json& result);
 /// Keeps the programs that the first inference compiled, as the session's end would, and says where it cannot. Whether
 /// it could.
 bool keep_programs(const options& o, dnnopt::session& session);
