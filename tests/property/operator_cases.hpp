@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
@@ -213,6 +214,13 @@ inline void add_inputs(const operator_case& c, std::size_t variant, dnnopt::name
       to.add("s" + std::to_string(c.seed) + "_x" + std::to_string(i), of.inputs[i].content);
 }
 
+/// As many digits as tell floats apart.
+[[nodiscard]] inline std::string shortest(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", number);
+  return text;
+}
+
 /// Where `found` is not `expected` within what rounding to the type and sums in float allow; empty where it is.
 [[nodiscard]] inline std::string difference_of(const tensor& expected, const tensor& found) {
   if (expected.type() != found.type())
@@ -240,7 +248,7 @@ inline void add_inputs(const operator_case& c, std::size_t variant, dnnopt::name
     const double a = dnnopt::codegen::number_at(found, i);
     if (a == e || (std::isnan(a) && std::isnan(e))) continue;
     if (!std::isfinite(a) || !std::isfinite(e) || std::fabs(a - e) > relative * std::fabs(e) + share * largest + 1e-30)
-      return "element " + std::to_string(i) + " is " + std::to_string(a) + ", not " + std::to_string(e);
+      return "element " + std::to_string(i) + " is " + shortest(a) + ", not " + shortest(e);
   }
   return "";
 }
