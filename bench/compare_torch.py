@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Latency beside PyTorch on one GPU: dnnopt, dnnopt tuned, eager, TorchInductor, TorchInductor with CUDA graphs.
 
-compare_torch.py EXE DEVICE [MODEL.onnx ...] [--batches N ...] [--precision fp32|fp16] [--engines NAME ...] [--tune SECONDS]
-                 [--warmup N] [--runs N] [--rounds N] [--json FILE]
+compare_torch.py EXE DEVICE [MODEL.onnx ...] [--batches N ...] [--dim NAME=N ...] [--precision fp32|fp16]
+                 [--engines NAME ...] [--tune SECONDS] [--warmup N] [--runs N] [--rounds N] [--json FILE]
 
 DEVICE is what `EXE bench --device` takes. Each model's row is made in one go: fp32, tf32 off, cudnn.benchmark on, under
 no_grad, medians of N runs after warm-up, in milliseconds. PyTorch's input lies on the GPU already and its output stays
-there; dnnopt's figure is end to end, with upload and download. Weights are random on both sides. A model that PyTorch
-lacks here (timm for images, transformers for text) has a row of dnnopt alone that says so. With --batches each model,
-whose inputs have the symbol `batch` as first dim (symbolic_batch.py makes it), has a row for each batch.
---precision fp16 stores halves on our side and makes PyTorch's module one of halves. --engines leaves engines of PyTorch out. With --rounds each figure, ours too, is the least of N such medians: the pace of a
-host that others share, which bounds most rows, varies by a third from second to second; PyTorch's are a second apart, as
-ours are, which start a process each. Ends with the geometric mean of TorchInductor / dnnopt.
+there; dnnopt's figure is end to end, with upload and download, and `bound` is with inputs and outputs on the GPU too
+(`bench --bind-io`). Weights are random on both sides. A model that PyTorch lacks here (timm for images, transformers for
+text) has a row of dnnopt alone that says so. With --batches each model, whose inputs have the symbol `batch` as first dim
+(symbolic_batch.py makes it), has a row for each batch. --dim gives other symbols of models that have them a value, on both
+sides. --precision fp16 stores halves on our side and makes PyTorch's module one of halves; inputs and outputs are halves
+for it, and for `bound`, whatever they are for dnnopt. --engines leaves engines of PyTorch out. With --rounds each figure,
+ours too, is the least of N such medians: the pace of a host that others share, which bounds most rows, varies by a third
+from second to second; PyTorch's are a second apart, as ours are, which start a process each. Ends with the geometric means
+of TorchInductor / dnnopt and of TorchInductor with CUDA graphs / bound.
 """
 import argparse
 import gc
@@ -32,8 +35,9 @@ DEFAULT = [
 ]
 
 
-# Names of models that are one network of timm with a symbolic batch.
-SAME = {"swin_tiny_batch": "swin_tiny_patch4_window7_224", "vit_base_batch": "vit_base_patch16_224", "resnet50_batch": "resnet50"}
+# Names of models that are one network of DEFAULT with symbolic dims.
+SAME = {"swin_tiny_batch": "swin_tiny_patch4_window7_224", "vit_base_batch": "vit_base_patch16_224", "resnet50_batch": "resnet50",
+        "bert_base_dynamic": "bert_base", "gpt2_dynamic": "gpt2"}
 PEERS = ["eager", "inductor", "inductor + graphs"]
 
 
@@ -41,6 +45,7 @@ def torch_model(name, shapes):
     """A module in evaluation mode and its inputs on the GPU. ImportError where the package is missing."""
     import torch
 
+    name = SAME.get(name, name)
     if name in ("bert_base", "gpt2"):
         import transformers
 
@@ -50,7 +55,7 @@ def torch_model(name, shapes):
         return made.eval().cuda(), (ids,)
     import timm
 
-    return timm.create_model(SAME.get(name, name)).eval().cuda(), (torch.randn(next(iter(shapes.values())), device="cuda"),)
+    return timm.create_model(name).eval().cuda(), (torch.randn(next(iter(shapes.values())), device="cuda"),)
 
 
 def torch_latency(call, inputs, warmup, runs):
@@ -122,6 +127,7 @@ def main():
     parser.add_argument("device")
     parser.add_argument("models", nargs="*")
     parser.add_argument("--batches", nargs="*", type=int, default=[0])
+    parser.add_argument("--dim", action="append", default=[])
     parser.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
     parser.add_argument("--engines", nargs="*", choices=PEERS, default=PEERS)
     parser.add_argument("--tune", type=float, default=0, help="seconds; 0: no tuned column")
@@ -138,7 +144,7 @@ def main():
         print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name() if torch.cuda.is_available() else 'no GPU'}")
     except ImportError:
         print("PyTorch is not installed: rows of dnnopt alone")
-    engines = ["dnnopt", "tuned"] + arguments.engines
+    engines = ["dnnopt", "bound", "tuned"] + arguments.engines
     print(f"{'model':32s}" + "".join(f"{engine:>19s}" for engine in engines) + f"{'inductor/dnnopt':>19s}", flush=True)
     table = {}
     for path, batch in ((path, batch) for path in models for batch in arguments.batches):
@@ -149,15 +155,17 @@ def main():
             subprocess.run([arguments.exe, "weights", model], check=True, stdout=subprocess.DEVNULL)
             info = run_tool(arguments.exe, "info", model)
             shapes = {one["name"]: one["shape"] for one in info["inputs"]}
-            if batch:
-                shapes = {key: [batch if dim == "batch" else dim for dim in dims] for key, dims in shapes.items()}
-            sized = ["--dim", f"batch={batch}"] if batch else []
+            given = [f"batch={batch}"] * bool(batch) + arguments.dim
+            symbols = {dim for dims in shapes.values() for dim in dims}
+            values = {key: int(value) for key, value in (one.split("=") for one in given) if key in symbols}
+            shapes = {key: [values.get(dim, dim) for dim in dims] for key, dims in shapes.items()}
+            sized = [word for key, value in values.items() for word in ("--dim", f"{key}={value}")]
             common = [*sized, "--device", arguments.device, "--precision", arguments.precision, "--warmup", str(arguments.warmup), "--runs", str(arguments.runs)]
 
             def latency(*options):
                 return min(run_tool(arguments.exe, "bench", model, *common, *options)["latency_ms"]["median"] for _ in range(arguments.rounds))
 
-            row = {"dnnopt": latency()}
+            row = {"dnnopt": latency(), "bound": latency("--bind-io", *["--io-types", "float16"] * (arguments.precision == "fp16"))}
             if arguments.tune > 0:
                 cache = os.path.join(folder, "cache")
                 tuned = run_tool(arguments.exe, "tune", model, "--device", arguments.device, "--budget", str(arguments.tune), "--cache", cache, *sized)
@@ -176,10 +184,11 @@ def main():
         for engine in engines + ["missing"]:
             if isinstance(row.get(engine), str):
                 print(f"    {engine}: {row[engine]}")
-    ratios = [row["ratio"] for row in table.values() if row["ratio"]]
-    if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"inductor / dnnopt: geometric mean {mean:.2f} over {len(ratios)}, least {min(ratios):.2f}")
+    for peer, own in (("inductor", "dnnopt"), ("inductor + graphs", "bound")):
+        ratios = [row[peer] / row[own] for row in table.values() if isinstance(row.get(peer), float)]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"{peer} / {own}: geometric mean {mean:.2f} over {len(ratios)}, least {min(ratios):.2f}")
     if arguments.json:
         json.dump(table, open(arguments.json, "w"), indent=1)
     return 0
