@@ -165,7 +165,8 @@ def main():
             def latency(*options):
                 return min(run_tool(arguments.exe, "bench", model, *common, *options)["latency_ms"]["median"] for _ in range(arguments.rounds))
 
-            row = {"dnnopt": latency(), "bound": latency("--bind-io", *["--io-types", "float16"] * (arguments.precision == "fp16"))}
+            halves = ["--io-types", "float16"] if arguments.precision == "fp16" else []
+            row = {"dnnopt": latency(), "bound": latency("--bind-io", *halves)}
             if arguments.tune > 0:
                 cache = os.path.join(folder, "cache")
                 tuned = run_tool(arguments.exe, "tune", model, "--device", arguments.device, "--budget", str(arguments.tune), "--cache", cache, *sized)

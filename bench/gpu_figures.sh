@@ -14,6 +14,7 @@
 #   batches    resnet50 and swin_tiny, batch 1 to 16, beside TorchInductor                 200 s
 #   sustained  200 s of mobilenetv2_100 back to back                                       200 s
 #   products   matrix products beside cuBLAS and CLBlast                                   60 s
+#   errors     matrix products against float64, beside cuBLAS                             30 s
 #   memory     kernels bound by memory, beside the copy kernel                             30 s
 #   roofline   every launch of three models against the device's ceilings                  20 s
 #   host       an inference against a bare loop over its commands                          30 s
@@ -90,6 +91,7 @@ for part in "$@"; do
       ;;
     torch) timed python3 "$here/compare_torch.py" "$folder/dnnopt" "$device" --engines inductor --rounds 5 ;;
     products) timed python3 "$here/kernels/compare_products.py" "$folder" "$device" ;;
+    errors) timed python3 "$here/kernels/product_errors.py" "$folder/dnnopt" "$device" ;;
     memory)
       timed "$folder/time_kernels" "$device" auto 20 Relu:4096x4096 Relu:8192x8192 Add:4096x4096:4096x4096 \
         MaxPool:64x64x64x64:kernel_shape=2,2:strides=2,2 MaxPool:256x64x64x64:kernel_shape=2,2:strides=2,2 \

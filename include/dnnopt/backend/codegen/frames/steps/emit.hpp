@@ -113,7 +113,7 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
 }
 
 /// Whether four channels at once would spare a convolution the index of each element, and where it has a window or
-/// strides a test: its image is `copied` where the positions of a plane are an even number.
+/// strides a test. Not where several elements of its image are `copied` at once already.
 [[nodiscard]] inline bool reads_sooner_as_texels(kernel_builder& b, const lowering_site& site, const step_product& p,
                                                  bool copied) {
   if (copied || site.anchor_node().op->kind != computation_kind::convolution) return false;
