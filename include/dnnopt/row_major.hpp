@@ -29,16 +29,25 @@ namespace detail {
 }
 
 /// inner + d * outer where `inner` is q mod d, for d > 0: q where `outer` is q floordiv d, and q mod (d * extent) where
-/// `outer` is that mod `extent` > 0. Nothing where they are no digits of one number.
+/// `outer` is that mod `extent` > 0; and d * rest more where `outer` is either with a `rest` added to it, as an element
+/// of what was padded or cropped has. Nothing where they are no digits of one number.
 [[nodiscard]] inline std::optional<index_expr> joined_digits(const index_expr& inner, const index_expr& d,
                                                              const index_expr& outer, const index_expr& extent) {
   const std::optional<index_expr> q = remainder_of(inner, d);
   if (!q) return std::nullopt;
   const auto is_quotient = [&](const index_expr& e) { return e == nested_quotient(*q, d) || e == floordiv(*q, d); };
-  if (is_quotient(outer)) return *q;
-  const std::optional<index_expr> digit = remainder_of(outer, extent);
-  if (!digit || !is_quotient(*digit)) return std::nullopt;
-  return mod(*q, d * extent);
+  const auto joined = [&](const index_expr& next) -> std::optional<index_expr> {
+    if (is_quotient(next)) return *q;
+    const std::optional<index_expr> digit = remainder_of(next, extent);
+    return digit && is_quotient(*digit) ? std::optional(mod(*q, d * extent)) : std::nullopt;
+  };
+  if (outer.op() != expr_op::sum) return joined(outer);
+  for (const linear_term& term : outer.node()->terms) {
+    if (term.coefficient != 1) continue;
+    const index_expr next = index_expr::from_node(term.atom);
+    if (const auto whole = joined(next)) return *whole + d * (outer - next);
+  }
+  return std::nullopt;
 }
 
 }  // namespace detail
@@ -46,7 +55,10 @@ namespace detail {
 /// The row-major offset of the element of a tensor of dims `dims` at `index`. There is such an element, so that no dim
 /// is 0: what index_expr, which knows no more of a symbol than its range, must leave apart becomes one number here, as
 /// in x mod w + w * ((x floordiv w) mod h), which is x mod (w * h). Where `index` is that of an offset, the result is
-/// that offset, and costs no division. Precondition: `index` has as many entries as `dims`. O(rank) expressions.
+/// that offset, and costs no division; where its outermost entry is moved, that offset is moved. (A compiler would find
+/// out that neighbours follow each other too, also behind a test, and PoCL's does it wrongly there: of a vector it
+/// takes the place of the first work-item, whose division stands behind the test that it failed.) Precondition: `index`
+/// has as many entries as `dims`. O(rank) expressions.
 [[nodiscard]] inline index_expr row_major_offset(std::span<const index_expr> dims, std::span<const index_expr> index) {
   // Where all sizes are known, sums do the same.
   const bool joins = !is_static(shape(dims.begin(), dims.end()));

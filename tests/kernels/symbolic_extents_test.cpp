@@ -145,3 +145,18 @@ TEST_CASE_METHOD(symbolic_blocks, "an extent in many steps that share their part
   CHECK(own_text(made).size() < 20000);
   check(form, {made.version});
 }
+
+TEST_CASE_METHOD(symbolic_blocks, "how far a crop or padding moves is told to a kernel, not computed by it") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  const std::int64_t target = 8;
+  const std::int64_t held = GENERATE(2, 3, 5, 8, 9, 11);
+  CAPTURE(held);
+  const value_id x = input_of({symbol("rows"), symbol("columns"), symbol("depth")}, {held, 3, 1});
+  attribute_map along;
+  along.set("axes", std::vector<std::int64_t>{-3});
+  g.add_output(add("CenterCropPad", {x, integers({target})}, along));
+  check(form, {"map"});
+  const std::string text = own_text(plan(form));
+  CHECK(text.find("dnnopt_floordiv") == std::string::npos);
+  CHECK(text.find("max(") == std::string::npos);
+}

@@ -69,6 +69,17 @@ TEST_CASE_METHOD(symbolic_dims, "a reshape of dims of unknown sizes keeps the of
   CHECK(row_major_offset(merged, ops::regrouped(merged, apart, index_in(apart, i))) == i);
 }
 
+TEST_CASE_METHOD(symbolic_dims, "the offset of an element that was moved along the outermost dim is moved") {
+  const index_expr moved = context.symbol("moved", {-100, 100});
+  std::vector<index_expr> at = index_in({n, h, w}, i);
+  at[0] += moved;
+  CHECK(row_major_offset(shape{n + 8, h, w}, at) == i + moved * h * w);
+  // Of a dim further in, only what is below it joins.
+  at = index_in({n, h, w}, i);
+  at[1] += moved;
+  CHECK(row_major_offset(shape{h, w}, std::vector{at[1], at[2]}) == mod(i, h * w) + moved * w);
+}
+
 TEST_CASE("offsets that were joined are those of the sums") {
   std::mt19937 random(11);
   const auto draw = [&](int below) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(below)); };
@@ -94,7 +105,7 @@ TEST_CASE("offsets that were joined are those of the sums") {
       if (draw(4) == 0) continue;
       const auto from_k = static_cast<std::size_t>(draw(6) == 0 ? draw(4) : static_cast<std::int64_t>(k));
       d.push_back(draw(6) == 0 ? from[from_k] + 1 : from[from_k]);
-      index.push_back(at[from_k]);
+      index.push_back(draw(6) == 0 ? at[from_k] + (draw(5) - 2) : at[from_k]);
     }
     std::int64_t wanted = 0;
     for (std::size_t k = 0; k < d.size(); ++k) wanted = wanted * d[k].evaluate(values) + index[k].evaluate(values);

@@ -72,6 +72,17 @@ class kernel_arguments {
     const bool looser = made.range().low < bounds.low || made.range().high > bounds.high;
     return looser && always_has_value(e) ? integer(e) : made;
   }
+  /// An expression of the kernel with each quotient, remainder, minimum and maximum that is made of its integers alone
+  /// as one more integer, as translate() has them: operators' traits make such parts of dims that are integers already
+  /// (how far a window or a crop is moved). What takes no values in a run for certain stays an expression.
+  [[nodiscard]] index_expr with_known_parts(const index_expr& e) {
+    return substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
+      if (atom.as_symbol()) return atom;
+      if (!is_of_integers(atom)) return std::nullopt;
+      const index_expr outer = divided_by_one_at_least(translate_back(atom));
+      return always_has_value(outer) ? std::optional(integer(outer)) : std::nullopt;
+    });
+  }
   /// The other way round: an expression over arguments in the graph's symbols. Precondition: it names no index.
   [[nodiscard]] index_expr translate_back(const index_expr& e) {
     return substitute(e, [this](const index_expr& symbol) {
@@ -85,6 +96,16 @@ class kernel_arguments {
     for (std::size_t i = 0; i < integers_.size(); ++i)
       if (symbol == symbol_of(i)) return true;
     return false;
+  }
+
+  /// Whether an expression of the kernel names nothing but integers.
+  [[nodiscard]] bool is_of_integers(const index_expr& e) {
+    bool all = true;
+    (void)substitute(e, [&](const index_expr& symbol) {
+      all = all && is_integer(symbol);
+      return symbol;
+    });
+    return all;
   }
 
   // --- pointers ---

@@ -138,9 +138,10 @@ class kernel_builder {
     return facts;
   }
   /// An expression that operator traits built in the kernel's own symbols: dims that depend on data, which traits name
-  /// anew, become the arguments that hold them. Errors: unsupported where the graph has no such dim.
+  /// anew, become the arguments that hold them, and so does what a run knows of the rest
+  /// (kernel_arguments::with_known_parts). Errors: unsupported where the graph has no such dim.
   [[nodiscard]] index_expr settled(const index_expr& e) {
-    return substitute(e, [this](const index_expr& symbol) {
+    const index_expr named_by_graph = substitute(e, [this](const index_expr& symbol) {
       const std::string& name = expressions().symbol_name(*symbol.as_symbol());
       // Only names of data_dim hold a dot: every other symbol is a C identifier.
       if (name.find('.') == std::string::npos) return symbol;
@@ -148,6 +149,7 @@ class kernel_builder {
       if (!outer) throw error(errc::unsupported, "dim '" + name + "' depends on data that are not known");
       return arguments_.integer(block_.g.expressions().symbol(name));
     });
+    return arguments_.with_known_parts(named_by_graph);
   }
 
   // --- statements ---
@@ -502,7 +504,7 @@ class kernel_builder {
   /// int. What names parameters alone and takes more than sums and products of them is a parameter itself.
   void define(std::string_view name, const index_expr& value) {
     index_expr own = value;
-    if (takes_division(value) && named_outside(value, {}))
+    if (takes_division(value) && arguments_.is_of_integers(value))
       if (const index_expr outer = divided_by_one_at_least(translate_back(value)); always_has_value(outer))
         own = arguments_.integer(outer);
     // An int may come of long terms (a quotient), so a range that fits does not make the source an int.

@@ -31,11 +31,18 @@ namespace dnnopt::codegen {
   return kernel;
 }
 
+/// Windows whose padding is an argument where a run tells it (SAME of symbolic dims).
+[[nodiscard]] inline std::vector<window_axis> with_settled_padding(const element_site& s,
+                                                                   std::vector<window_axis> axes) {
+  for (window_axis& axis : axes) axis.pad_begin = s.b.settled(axis.pad_begin);
+  return axes;
+}
+
 /// The windows of the spatial dims of input 0.
 [[nodiscard]] inline std::vector<window_axis> windows_of(const element_site& s, std::size_t weight_slot) {
   const shape& x = s.dims(0);
   const shape spatial(x.begin() + 2, x.end());
-  return windows(s.attributes(), spatial, kernel_extents(s, weight_slot));
+  return with_settled_padding(s, windows(s.attributes(), spatial, kernel_extents(s, weight_slot)));
 }
 
 /// Loops over the elements of input 0 of a window: calls `body(input spatial index, kernel index)` where they are
@@ -144,7 +151,7 @@ inline std::string emit_transposed_convolution(kernel_builder& b, node_id id, st
   const shape& w = s.dims(1);
   const std::int64_t group = s.attributes().get_int("group", 1);
   std::vector<window_axis> axes =
-      transposed_windows(s.attributes(), shape(x.begin() + 2, x.end()), kernel_extents(s, 1));
+      with_settled_padding(s, transposed_windows(s.attributes(), shape(x.begin() + 2, x.end()), kernel_extents(s, 1)));
   const std::string a = b.variable(s.compute(), s.has(2) ? s.read(2, {s.index[1]}) : "0");
   const index_expr in_group = floordiv(x[1], group);
   const index_expr which = group == 1 ? index_expr(0) : floordiv(s.index[1], w[1]);
@@ -219,7 +226,8 @@ inline std::string emit_column_sum(kernel_builder& b, node_id id, std::size_t ou
   const element_site s(b, id, output, index);
   const std::vector<std::int64_t> kernel = *s.integers(2);
   const shape& image = s.out_dims();
-  const std::vector<window_axis> axes = windows(s.attributes(), shape(image.begin() + 2, image.end()), kernel);
+  const std::vector<window_axis> axes =
+      with_settled_padding(s, windows(s.attributes(), shape(image.begin() + 2, image.end()), kernel));
   const std::string a = b.variable(s.compute(), "0");
   const std::vector<index_expr> extents(kernel.begin(), kernel.end());
   s.loops("w", extents, [&](const std::vector<index_expr>& k) {

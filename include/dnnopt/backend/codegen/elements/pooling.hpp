@@ -17,9 +17,9 @@ namespace dnnopt::codegen {
 /// The windows of a pool over input 0.
 [[nodiscard]] inline std::vector<window_axis> pool_windows(const element_site& s) {
   const shape& x = s.dims(0);
-  return windows(s.attributes(), shape(x.begin() + 2, x.end()),
-                 s.attributes().require<std::vector<std::int64_t>>("kernel_shape"),
-                 s.attributes().get_int("ceil_mode", 0) != 0);
+  return with_settled_padding(s, windows(s.attributes(), shape(x.begin() + 2, x.end()),
+                                         s.attributes().require<std::vector<std::int64_t>>("kernel_shape"),
+                                         s.attributes().get_int("ceil_mode", 0) != 0));
 }
 
 [[nodiscard]] inline std::vector<index_expr> pixel(const element_site& s, std::span<const index_expr> spatial) {
