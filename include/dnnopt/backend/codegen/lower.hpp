@@ -91,6 +91,9 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
   std::erase_if(block.outputs, [&](value_id out) { return detail::is_empty(block.g, out); });
   if (block.outputs.empty() && !whole.outputs.empty()) return {};
   const lowering_site site = make_lowering_site(block, options);
+  // Compilers for processors hold what they broadcast of arguments through the loops of products, and spill sums for
+  // it.
+  block.numbers_as_arguments = !site.prefers_vectors();
   const auto require_rank = [&](value_id v) {
     const value& one = block.g.value_at(v);
     if (one.facts.kind != value_kind::tensor) throw error(errc::unsupported, "'" + one.name + "' is no tensor");

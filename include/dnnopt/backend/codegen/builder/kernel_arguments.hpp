@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,20 @@ class kernel_arguments {
       if (integers_[i] == outer) return symbol_of(i);
     integers_.push_back(outer);
     return context_->symbol("p" + std::to_string(integers_.size() - 1), bounds_of(outer));
+  }
+  /// The C name of an argument that is `bits` in every run: a number that would tell kernels apart which are alike but
+  /// for it. Nothing where there are so many already that arguments would not fit.
+  [[nodiscard]] std::optional<std::string> number(std::int32_t bits) {
+    constexpr std::size_t most = 48;
+    const auto is_it = [&](std::size_t i) { return integers_[i] == index_expr(bits); };
+    for (const std::size_t i : numbers_)
+      if (is_it(i)) return "p" + std::to_string(i);
+    if (numbers_.size() >= most) return std::nullopt;
+    numbers_.push_back(integers_.size());
+    integers_.emplace_back(bits);
+    std::string name = "p" + std::to_string(numbers_.back());
+    (void)context_->symbol(name, {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()});
+    return name;
   }
   /// An expression over the graph's symbols in the kernel's own symbols. Each symbol becomes an argument, and so does
   /// each quotient, remainder, minimum and maximum of them: a run evaluates it once, a kernel would for each of its
@@ -222,6 +237,7 @@ class kernel_arguments {
 
   std::shared_ptr<expr_context> context_ = std::make_shared<expr_context>();
   std::vector<index_expr> integers_;  ///< over the graph's symbols
+  std::vector<std::size_t> numbers_;  ///< those of them that number() made
   std::vector<pointer_argument> pointers_;
   access_log accesses_;
 };

@@ -56,6 +56,8 @@ struct block_view {
   std::vector<node_id> members;   ///< in topological order
   std::vector<value_id> outputs;  ///< values of members that the kernel stores
   node_id anchor = no_node;       ///< the member that the others surround; no_node: the only one that needs a frame
+  /// Whether scales and zero points are arguments of the kernel rather than literals of its text.
+  bool numbers_as_arguments = false;
 };
 
 /// A load that element expressions asked for.
@@ -425,6 +427,21 @@ class kernel_builder {
   /// From now on, elements of which `are_stored_halves` says so are loaded by `half_bits_load`, or no longer: then
   /// whoever uses them widens them, later.
   void load_halves_as_bits(bool on) noexcept { half_load_ = on ? half_bits_load : c_type_of(dtype::float16).load; }
+  /// How elements of what a node dequantizes are written.
+  enum class code_form : std::uint8_t {
+    scaled,    ///< what they mean
+    unscaled,  ///< the code less its zero point: whoever sums such elements multiplies the sum by the scale
+    bits       ///< the code itself, as the bits of a float: whoever loads such elements knows their one zero point
+  };
+  /// From now on elements of what this node dequantizes are written so; no_node: of none. Its element expression asks
+  /// form_of_codes().
+  void write_codes(node_id dequantizer, code_form form) noexcept {
+    coded_node_ = dequantizer;
+    code_form_ = form;
+  }
+  [[nodiscard]] code_form form_of_codes(node_id dequantizer) const noexcept {
+    return coded_node_ == dequantizer ? code_form_ : code_form::scaled;
+  }
   /// Stores an element into the buffer of a value. Errors: unsupported where it holds texels, which are written whole.
   void store(value_id id, const index_expr& offset, std::string_view expression) {
     refuse_texels(id);
@@ -748,6 +765,7 @@ class kernel_builder {
   [[nodiscard]] bool are_views_of(value_id id, Test&& test);
   std::string emit_new(value_id id, std::span<const index_expr> index);
   [[nodiscard]] std::string literal_of(const tensor& t, std::size_t i) const;
+  [[nodiscard]] std::optional<std::string> argument_for(const tensor& t);
   /// A number as an element of a type stands in the source.
   [[nodiscard]] std::string literal_of(dtype type, double number) const;
   std::string emit_element_wise(node_id id, std::size_t output, std::span<const index_expr> index);
@@ -767,6 +785,8 @@ class kernel_builder {
   std::vector<std::vector<scope>> held_;
   std::vector<element_load> loads_;
   std::string_view half_load_ = c_type_of(dtype::float16).load;
+  node_id coded_node_ = no_node;
+  code_form code_form_ = code_form::scaled;
   std::vector<std::string> notes_;
   std::size_t counter_ = 0;
   std::size_t written_ = 0;

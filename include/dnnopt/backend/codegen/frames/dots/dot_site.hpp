@@ -19,8 +19,6 @@ namespace dnnopt::codegen {
 /// Bytes of a quad: neighbours along the summed index whose products an instruction adds up.
 inline constexpr std::int64_t quad_width = 4;
 
-[[nodiscard]] constexpr bool is_byte(dtype type) noexcept { return type == dtype::int8 || type == dtype::uint8; }
-
 /// Why a node is no product of bytes with sums in int32; empty where it is one.
 [[nodiscard]] inline std::string reject_bytes(const lowering_site& site) {
   if (site.options.dot == nullptr) return "nothing was found that multiplies bytes";
