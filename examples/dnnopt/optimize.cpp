@@ -179,6 +179,8 @@ dnnopt::compile_options options_for(const options& o, const dnnopt::model& m) {
   }
   compiling.integer_products =
       dnnopt::computes_in_integers(*compiling.opened, m.main, compiling.form, compiling.integer_dots);
+  compiling.code_products =
+      dnnopt::computes_in_codes(*compiling.opened, m.main, compiling.form, compiling.matrix_steps);
   return compiling;
 }
 

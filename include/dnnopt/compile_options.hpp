@@ -48,6 +48,8 @@ struct compile_options {
   /// Whether products of quantized operands become products of integers (recognize_integer_products). compile() and
   /// tune() decide it by the device; optimize(), which knows of none, takes what is said here.
   bool integer_products = false;
+  /// Whether dequantized operands stay codes up to their products (pass_environment::code_products), decided likewise.
+  bool code_products = false;
   /// What holds packed weights on an OpenCL device.
   dnnopt::memory_objects memory_objects = dnnopt::memory_objects::automatic;
   /// Inputs and outputs that lie as texels in what the caller binds: an image, or a buffer of vectors of four. Their

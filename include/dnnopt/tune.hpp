@@ -57,6 +57,7 @@ namespace detail {
   if (!options.opened) options.opened = std::make_shared<opened_device>(options.device, options.programs);
   opencl::context& where = options.opened->context;
   options.integer_products = computes_in_integers(*options.opened, source.main, options.form, options.integer_dots);
+  options.code_products = computes_in_codes(*options.opened, source.main, options.form, options.matrix_steps);
   compile_report report;
   const auto optimized = std::make_shared<const graph>(optimize(source, options, report));
   symbol_values symbols;

@@ -565,3 +565,34 @@ TEST_CASE_METHOD(steps, "attention in steps takes every number of waves and keys
       CHECK(plans.front().local[0] == static_cast<std::size_t>(waves * 32));
     }
 }
+
+TEST_CASE_METHOD(blocks, "codes of dequantized operands are multiplied in steps, and their sums scaled",
+                 "[matrix_steps]") {
+  work_group = 256;
+  providers = {&codegen::plain_step, nullptr};
+  const std::int64_t inner = GENERATE(35, 36);
+  CAPTURE(inner);
+  const auto quantized = [&](dtype type, dim_list dims, bool constant) {
+    ++seed;
+    tensor held = random_tensor(type, std::move(dims), seed);
+    value_id codes = no_value;
+    if (constant) {
+      codes = g.add_constant("codes" + std::to_string(seed), std::move(held));
+    } else {
+      codes = g.add_input("x" + std::to_string(seed), type, to_shape(held.dims()));
+      inputs.push_back(std::move(held));
+    }
+    const value_id scale = g.add_constant("scale" + std::to_string(seed), tensor::scalar(0.013F));
+    tensor zero(type, {});
+    if (type == dtype::uint8) zero.mutable_data<std::uint8_t>()[0] = 119;
+    if (type == dtype::int8) zero.mutable_data<std::int8_t>()[0] = -7;
+    return add("DequantizeLinear", {codes, scale, g.add_constant("zero" + std::to_string(seed), std::move(zero))});
+  };
+  const value_id x = quantized(dtype::uint8, {18, inner}, false);
+  const value_id w = quantized(dtype::int8, {inner, 20}, true);
+  g.add_output(add("MatMul", {x, w}));
+  check(device_form::groups, {"matrix_steps"});
+  const std::string text = plans.front().source.str();
+  CHECK((text.find("dnnopt_codes_a(DNNOPT_PARAMETERS") != std::string::npos) == (inner % 4 == 0));
+  CHECK(text.find("dnnopt_codes_b(DNNOPT_PARAMETERS") != std::string::npos);
+}

@@ -61,6 +61,7 @@ inline std::vector<pass_report> run_wanted_passes(graph& g, const compile_option
   const bool hidden = hides_conditions(g);
   const pass_environment environment{.evaluate = &reference::evaluate_node,
                                      .integer_products = options.integer_products,
+                                     .code_products = options.code_products,
                                      .judge = options.judge.get(),
                                      .own = &options.own_passes};
   std::vector<pass_report> passes =

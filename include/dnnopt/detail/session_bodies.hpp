@@ -144,6 +144,7 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
         options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
     result->options.integer_products =
         computes_in_integers(*result->device, source.main, options.form, options.integer_dots);
+    result->options.code_products = computes_in_codes(*result->device, source.main, options.form, options.matrix_steps);
   }
   result->general.optimized = std::make_shared<const graph>(optimize(source, result->options, report));
   result->default_inputs = source.default_inputs;

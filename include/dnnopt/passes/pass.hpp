@@ -51,6 +51,9 @@ struct pass_environment {
   rewriting::rewrite_options rewriting{};
   /// Whether products of quantized operands become products of integers, where the device computes these sooner.
   bool integer_products = false;
+  /// Whether operands that are dequantized stay codes up to their products, where the device multiplies those as they
+  /// are and scales the sums.
+  bool code_products = false;
   fusion::join_judge* judge = nullptr;  ///< joins that a profile decides; null: the shipped rule
   const own_passes* own = nullptr;      ///< passes beside those of pass_table; null: none
 };

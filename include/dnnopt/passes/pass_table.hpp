@@ -47,7 +47,9 @@ inline constexpr std::size_t most_rounds = 10;
 inline constexpr std::array pass_table{
     pass_row{rdp::name, [](graph& g, const pass_environment&) { return rdp{}.run(g); }, {}, true},
     pass_row{fold_constants::name,
-             [](graph& g, const pass_environment& e) { return fold_constants{e.evaluate}.run(g); }},
+             [](graph& g, const pass_environment& e) {
+               return fold_constants{.evaluate = e.evaluate, .keep_codes = e.code_products}.run(g);
+             }},
     pass_row{inline_branches::name, [](graph& g, const pass_environment&) { return inline_branches{}.run(g); }},
     pass_row{remove_identity::name, [](graph& g, const pass_environment&) { return remove_identity{}.run(g); }, {}},
     pass_row{fold_batch_normalization::name,

@@ -21,11 +21,13 @@ namespace dnnopt {
 /// After: the outputs are constants, the node is gone, readers are unchanged.
 /// Conditions: the node is deterministic; its outputs are not larger than `growth_limit` bytes unless they are no
 /// larger than its inputs (an Expand of a scalar stays); codes that matrix products read, which take them as they are,
-/// become floats up to a 64th of it. A node that the evaluator refuses stays, with a remark.
+/// become floats up to a 64th of it, and stay codes with `keep_codes`, those of convolutions too. A node that the
+/// evaluator refuses stays, with a remark.
 struct fold_constants {
   static constexpr std::string_view name = "fold_constants";
   node_evaluator evaluate = nullptr;
   std::size_t growth_limit = std::size_t{1} << 20;
+  bool keep_codes = false;
 
   pass_result run(graph& g) const {
     pass_result result;
@@ -51,6 +53,7 @@ struct fold_constants {
         input_bytes += facts.constant.byte_size();
       }
       if (!constant || evaluate == nullptr || has_subgraph(n) || grows(g, n, input_bytes)) continue;
+      if (keep_codes && feeds_products(g, n, true)) continue;
       try {
         replace(g, id, evaluate(g, id, inputs));
         ++result.edits;
@@ -81,19 +84,23 @@ struct fold_constants {
       }
       output_bytes += most;
     }
-    const std::size_t limit = feeds_products(g, n) ? growth_limit / 64 : growth_limit;
+    const std::size_t limit = feeds_products(g, n, false) ? growth_limit / 64 : growth_limit;
     return output_bytes > static_cast<double>(std::max(limit, input_bytes));
   }
 
-  /// Whether a node dequantizes matrices of integer codes for matrix products alone.
-  static bool feeds_products(const graph& g, const node& n) {
+  /// Whether a node dequantizes matrices of integer codes for matrix products alone; or, with `convolutions`, codes of
+  /// any rank for those or for convolutions of one group.
+  static bool feeds_products(const graph& g, const node& n, bool convolutions) {
     if (!n.op->dequantizes || g.is_output(n.outputs[0])) return false;
     const value_facts& codes = g.facts(n.inputs[0]);
-    if (!is_integer(codes.type) || row_of(codes.type).packed_bits > 8 || !codes.dims || codes.dims->size() != 2)
-      return false;
+    if (!is_integer(codes.type) || row_of(codes.type).packed_bits > 8 || !codes.dims) return false;
+    if (!convolutions && codes.dims->size() != 2) return false;
     const auto& uses = g.value_at(n.outputs[0]).uses;
     return std::all_of(uses.begin(), uses.end(), [&](const value_use& use) {
-      return g.node_at(use.node).op->kind == computation_kind::matrix_product;
+      const node& reader = g.node_at(use.node);
+      return reader.op->kind == computation_kind::matrix_product ||
+             (convolutions && reader.op->kind == computation_kind::convolution &&
+              reader.attributes.get_int("group", 1) == 1);
     });
   }
 

@@ -116,9 +116,15 @@ inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t outp
 inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t output,
                                    std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
-  const std::string scale = s.read(1, scale_index(s, 1, s.index));
+  const kernel_builder::code_form form = b.form_of_codes(id);
+  const bool scaled = form == kernel_builder::code_form::scaled;
+  const std::string scale = scaled ? s.read(1, scale_index(s, 1, s.index)) : "";
   const std::string own = s.read(0, s.index);
+  if (form == kernel_builder::code_form::bits) return b.let(compute_type::real, "as_float((int)(" + own + "))");
   const std::string zero = s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : "";
+  if (!scaled)
+    return b.let(compute_type::real,
+                 zero.empty() ? "(float)(" + own + ")" : "(float)((int)(" + own + ") - (int)(" + zero + "))");
   if (zero.empty()) return s.result("(float)(" + own + ") * " + scale);
   // Differences of few bits fit an int, of which a vector holds more.
   const bool is_short = row_of(s.type_of(0)).packed_bits <= 16 && is_integer(s.type_of(0));

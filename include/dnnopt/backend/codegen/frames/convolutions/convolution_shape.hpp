@@ -96,8 +96,9 @@ inline void define_image_load(kernel_builder& b, const element_site& s, const co
 }
 
 /// The anchor's element: the sum and the bias.
-[[nodiscard]] inline std::string biased(kernel_builder& b, const element_site& s, const index_expr& channel) {
-  return s.has(2) ? b.let(compute_type::real, "value + " + s.read(2, {channel})) : std::string("value");
+[[nodiscard]] inline std::string biased(kernel_builder& b, const element_site& s, const index_expr& channel,
+                                        const std::string& sum = "value") {
+  return s.has(2) ? b.let(compute_type::real, sum + " + " + s.read(2, {channel})) : sum;
 }
 
 /// The index of a weight: output channel `row` of a group, and its element (channel, window element).

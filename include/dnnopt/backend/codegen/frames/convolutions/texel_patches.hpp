@@ -18,13 +18,14 @@ namespace dnnopt::codegen {
 /// group that `z` counts; `joined`: positions count those of all images. Zero in padding.
 [[nodiscard]] inline std::string emit_patch_element(kernel_builder& b, const element_site& s,
                                                     const convolution_shape& c, const index_expr& z,
-                                                    const index_expr& k, const index_expr& position, bool joined) {
+                                                    const index_expr& k, const index_expr& position, bool joined,
+                                                    std::string_view outside = "0") {
   const std::int64_t window = c.window().constant();
   const std::vector<index_expr> window_at =
       b.index_at(shape{c.axes[0].kernel, c.axes[1].kernel, c.axes[2].kernel}, mod(k, window));
   const std::vector<index_expr> out_at = b.index_at(shape{c.axes[0].output, c.axes[1].output, c.axes[2].output},
                                                     joined ? mod(position, c.positions()) : position);
-  const std::string element = b.variable(compute_type::real, "0");
+  const std::string element = b.variable(compute_type::real, outside);
   std::vector<index_expr> at{joined ? floordiv(position, c.positions()) : floordiv(z, c.group),
                              mod(z, c.group) * c.channels + floordiv(k, window)};
   std::string test;

@@ -166,12 +166,12 @@ inline void orient(contraction& c) {
   return {};
 }
 
-/// The anchor's element from the sum `value`: Gemm's factors and third operand.
+/// The anchor's element from the sum of that name: Gemm's factors and third operand.
 [[nodiscard]] inline std::string finished_product(kernel_builder& b, const lowering_site& site,
-                                                  const std::vector<index_expr>& at) {
+                                                  const std::vector<index_expr>& at, const std::string& sum = "value") {
   const node& n = site.anchor_node();
   const element_site s(b, site.anchor, 0, at);
-  std::string text = "value";
+  std::string text = sum;
   const float alpha = n.attributes.get_float("alpha", 1.0f);
   if (alpha != 1.0f) text = literal(compute_type::real, static_cast<double>(alpha)) + " * " + text;
   if (n.op->arity.most_inputs == 3 && s.has(2)) {
@@ -179,7 +179,7 @@ inline void orient(contraction& c) {
     text += " + " + (beta == 1.0f ? "" : literal(compute_type::real, static_cast<double>(beta)) + " * ") +
             s.read_broadcast(2, at);
   }
-  return text == "value" ? text : b.let(compute_type::real, text);
+  return text == sum ? text : b.let(compute_type::real, text);
 }
 
 /// A product as a frame sees it, in the symbols of a builder.

@@ -34,7 +34,7 @@ inline constexpr std::array attention_operands{
 [[nodiscard]] inline step_operand attention_step_operand(const attention_site& a, const node& n, std::size_t which) {
   step_operand o;
   o.id = n.inputs[which];
-  o.emit = [&a, which](const index_expr& z, const index_expr& row, const index_expr& d) {
+  o.emit = [&a, which](const index_expr& z, const index_expr& row, const index_expr& d, std::string_view) {
     return which == 0 ? a.query(z, row, d) : a.key_or_value(which, a.batch(z), a.key_head(z), row, d);
   };
   return o;
@@ -145,7 +145,7 @@ inline constexpr std::array attention_operands{
     }
     const step_operand o = detail::attention_step_operand(a, n, which);
     b.define_function("dnnopt_load_" + std::string(own.name), compute_type::real, names, [&] {
-      return o.emit(z, which == 0 ? i : j, b.index(own.along, which < 2 ? a.e.size : a.e.value_size));
+      return o.emit(z, which == 0 ? i : j, b.index(own.along, which < 2 ? a.e.size : a.e.value_size), "0");
     });
   }
   b.define_scalar_function("dnnopt_score", std::vector<std::string>{"z", "i", "j"}, compute_type::real,

@@ -23,6 +23,7 @@ struct step_loads {
   bool bits = false;         ///< of single loads: they give the bits of halves
   bool saturates = false;    ///< of single loads: what is computed saturates as a half
   bool tested = false;       ///< of copies: some are of zeros in place of padding
+  int codes = 0;             ///< codes that are loaded at once, 1 or 4, where they become halves only in local memory
 };
 
 /// The shape class of a product in steps, of halves or of floats.
@@ -58,6 +59,7 @@ struct step_extents {
 /// How the slower operand comes to local memory.
 enum class step_supply : std::uint8_t {
   copied,  ///< several halves at once
+  codes,   ///< four codes at once, or copied
   texels,  ///< four at once, each with the tests and the index of an image's window
   singly,  ///< element by element
   patches  ///< element by element, each with the tests and the index of an image's window
@@ -73,10 +75,12 @@ enum class step_supply : std::uint8_t {
   constexpr double partial = 0.0012;   // of an element of a partial sum that is written and read again
   constexpr double per_texel = 0.075;  // of a half that comes to a unit's local memory in texels of patches,
   constexpr double per_single = 0.1;   // and of elements that are loaded one by one
+  constexpr double per_code = 0.04;    // and of codes that are loaded four at once
   constexpr double registers = 65536;  // of a unit, and bytes of local memory that work-groups of it share
   constexpr double shared_bytes = 200000;
   const double per_element = supply == step_supply::copied   ? step.times.element
                              : supply == step_supply::texels ? per_texel
+                             : supply == step_supply::codes  ? per_code
                              : supply == step_supply::singly ? per_single
                                                              : step.times.patch;
   const step_tile& t = b.tile;
@@ -161,7 +165,18 @@ enum class step_supply : std::uint8_t {
   const int across = along == widest ? 0 : address_of(b, o, type, z, outer, k, outer, extent, name + "o").width;
   if (along != across) return {along > across, std::max(along, across), false, false, false};
   if (along > 0) return {o.inner_first, along, false, false, false};
-  const bool bits = type == dtype::float16 && b.are_stored_halves(o.id);
+  if (type == dtype::float16)
+    if (const std::optional<step_operand> codes = whole_codes(b, o)) {
+      const dtype held = b.g().facts(codes->id).type;
+      for (const bool inner : {o.inner_first, !o.inner_first})
+        if (address_of(b, *codes, held, z, outer, k, inner ? k : outer, inner ? p.extents.inner : extent,
+                       name + (inner ? "ck" : "co"))
+                .width == 4)
+          return {.inner_first = inner, .codes = 4};
+    }
+  if (type == dtype::float16 && has_one_zero_point(b, o)) return {.inner_first = o.inner_first, .codes = 1};
+  // Codes become the bits of halves without being rounded.
+  const bool bits = type == dtype::float16 && (o.dequantizer != no_node || b.are_stored_halves(o.id));
   // Halves that the model itself declares know infinity.
   const bool saturates = type == dtype::float16 && !bits && b.g().facts(o.id).type != dtype::float16;
   return {o.inner_first, 0, bits, saturates, false};
@@ -200,8 +215,11 @@ namespace detail {
       return "groups begin within a texel";
     if (site.options.memory == memory_objects::images) return "weights lie in images, which are not copied from";
   }
+  kernel_builder b(site.block, site.options.emitters);
   for (std::size_t i = texels ? 1 : 0; i < 2; ++i)
-    if (std::string why = reject_operand(site.block, n.inputs[i]); !why.empty()) return why;
+    if (std::string why = reject_operand(site.block, n.inputs[i]);
+        !why.empty() && !multiplies_codes(b, site, n.inputs[i]))
+      return why;
   return {};
 }
 
@@ -226,6 +244,7 @@ namespace detail {
   const auto& [first, second] = loads;
   chosen.with("a_inner_first", first.inner_first ? 1 : 0).with("b_inner_first", second.inner_first ? 1 : 0);
   chosen.with("a_copy", first.copy).with("b_copy", second.copy);
+  chosen.with("a_codes", first.codes).with("b_codes", second.codes);
   chosen.with("a_bits", first.bits ? 1 : 0).with("b_bits", second.bits ? 1 : 0);
   chosen.with("a_saturates", first.saturates ? 1 : 0).with("b_saturates", second.saturates ? 1 : 0);
   chosen.with("b_tested", second.tested ? 1 : 0);
@@ -289,10 +308,12 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
     else
       made.loads = {choose_step_loads(b, p, 0, type), choose_step_loads(b, p, 1, type)};
     const bool copied = made.loads[0].copy > 0 && made.loads[1].copy > 0;
-    const step_supply supply = texels             ? step_supply::texels
-                               : copied           ? step_supply::copied
-                               : p.operands[1].at ? step_supply::singly
-                                                  : step_supply::patches;
+    const auto several = [](const step_loads& one) { return one.copy + one.codes > 1; };
+    const step_supply supply = texels                                             ? step_supply::texels
+                               : copied                                           ? step_supply::copied
+                               : several(made.loads[0]) && several(made.loads[1]) ? step_supply::codes
+                               : p.operands[1].at                                 ? step_supply::singly
+                                                                                  : step_supply::patches;
     const step_providers& known = site.options.steps;
     const std::array<const matrix_step*, 2> of_halves{known.of_waves, known.of_tiles};
     const std::array<const matrix_step*, 2> of_floats{known.of_floats, nullptr};

@@ -112,23 +112,56 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
   advances(offset, "DNNOPT_A_ADVANCE");
 }
 
+/// Defines dnnopt_codes_a(z, m, k) or dnnopt_codes_b(z, k, n), where codes of an operand lie.
+inline void define_step_codes(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first) {
+  const step_operand& meant = p.operands[which];
+  const step_operand codes = whole_codes(b, meant).value();
+  const dtype type = b.g().facts(codes.id).type;
+  const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
+  const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
+  const index_expr k = b.index("k", p.extents.inner);
+  const step_address found =
+      address_of(b, codes, type, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
+                 inner_first ? p.extents.inner : extent, which == 0 ? "ac" : "bc");
+  define_step_function(
+      b, "__global const void*", "dnnopt_codes", which,
+      found.statements + "  return " + b.pointer(found.stored, false) + " + " + index_source(found.offset) + ";\n");
+  b.define(which == 0 ? "DNNOPT_A_NATURAL" : "DNNOPT_B_NATURAL", type == dtype::uint8 ? 1 : 0);
+}
+
 /// Whether four channels at once would spare a convolution the index of each element, and where it has a window or
 /// strides a test. Not where several elements of its image are `copied` at once already.
 [[nodiscard]] inline bool reads_sooner_as_texels(kernel_builder& b, const lowering_site& site, const step_product& p,
                                                  bool copied) {
   if (copied || site.anchor_node().op->kind != computation_kind::convolution) return false;
+  if (p.operands[1].dequantizer != no_node) return false;
   return may_ask_for_texels(b, site, convolution_of(element_site(b, site.anchor, 0, {})), p.extents.inner);
 }
 
-/// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand.
-inline void define_step_load(kernel_builder& b, const step_product& p, std::size_t which, bool bits) {
+/// The one zero point of an operand's codes, as an int.
+[[nodiscard]] inline std::string zero_code_of(kernel_builder& b, const step_operand& o) {
+  const std::vector<value_id>& from = b.g().node_at(o.dequantizer).inputs;
+  if (from.size() < 3 || from[2] == no_value) return "0";
+  b.begin();
+  const std::string code = b.emit(from[2], std::vector<index_expr>(b.dims(from[2]).size(), index_expr(0)));
+  (void)b.take();
+  return "((int)" + code + ")";
+}
+
+/// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand; as its code where `code`.
+inline void define_step_load(kernel_builder& b, const step_product& p, std::size_t which, bool bits, bool code) {
   const step_operand& o = p.operands[which];
+  const std::string outside = code ? "as_float(" + zero_code_of(b, o) + ")" : "0";
   const index_expr z = b.index("z", p.extents.batch);
   const index_expr outer = b.index(which == 0 ? "m" : "n", which == 0 ? p.extents.rows : p.extents.columns);
   const index_expr k = b.index("k", p.extents.inner);
   b.load_halves_as_bits(bits);
-  b.define_function(which == 0 ? "dnnopt_load_a" : "dnnopt_load_b", compute_type::real, step_names[which],
-                    [&] { return o.at ? b.emit(o.id, o.at(z, outer, k)) : o.emit(z, outer, k); });
+  b.write_codes(o.dequantizer, code ? kernel_builder::code_form::bits : kernel_builder::code_form::unscaled);
+  b.define_function(which == 0 ? "dnnopt_load_a" : "dnnopt_load_b", compute_type::real, step_names[which], [&] {
+    const std::string element = o.at ? b.emit(o.id, o.at(z, outer, k)) : o.emit(z, outer, k, outside);
+    return bits && o.dequantizer != no_node ? "dnnopt_bits_of_code(" + element + ")" : element;
+  });
+  b.write_codes(no_node, kernel_builder::code_form::scaled);
   b.load_halves_as_bits(false);
 }
 
@@ -180,8 +213,14 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
       detail::define_step_address(b, p, which, step.operands,
                                   chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
+    else if (chosen[which == 0 ? "a_codes" : "b_codes"] > 1)
+      detail::define_step_codes(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0);
     else
-      detail::define_step_load(b, p, which, chosen[which == 0 ? "a_bits" : "b_bits"] != 0);
+      detail::define_step_load(b, p, which, chosen[which == 0 ? "a_bits" : "b_bits"] != 0,
+                               chosen[which == 0 ? "a_codes" : "b_codes"] != 0);
+    if (chosen[which == 0 ? "a_codes" : "b_codes"] > 0)
+      b.define(which == 0 ? "DNNOPT_A_ZERO_CODE" : "DNNOPT_B_ZERO_CODE",
+               std::string_view(detail::zero_code_of(b, p.operands[which])));
   }
   b.define("DNNOPT_M", e.rows);
   b.define("DNNOPT_N", e.columns);

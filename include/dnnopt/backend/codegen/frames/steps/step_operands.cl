@@ -13,7 +13,12 @@ R"CLC(
 // neighbours along a line, within the matrix or beyond it together. DNNOPT_A_ADVANCE (DNNOPT_B_ADVANCE), where it is
 // defined, is by how many elements such an address moves on from one tile to the next; then it is asked for once. Where
 // DNNOPT_B_TESTED is 1, dnnopt_within_b(z, k, n) says whether there are such elements, for which zeros stand else. Where
-// the copy is 0, dnnopt_load_a(z, m, k) (dnnopt_load_b(z, k, n)) returns one element, as its bits in the lower half of a
+// the copy is 0 but DNNOPT_A_CODES (DNNOPT_B_CODES) is 4, dnnopt_codes_a(z, m, k) (dnnopt_codes_b(z, k, n)) returns where
+// four codes lie that are such neighbours, natural numbers where DNNOPT_A_NATURAL (DNNOPT_B_NATURAL) is 1, of which
+// DNNOPT_A_ZERO_CODE (DNNOPT_B_ZERO_CODE) is the zero point: halves are what differs from it. Where DNNOPT_A_CODES is 1,
+// dnnopt_load_a(z, m, k) returns one code as the bits of a float, for what makes halves of it would, behind the test of
+// each element's place, keep loads from being under way together. Where both are 0,
+// dnnopt_load_a(z, m, k) (dnnopt_load_b(z, k, n)) returns one element, as its bits in the lower half of a
 // float where DNNOPT_A_BITS (DNNOPT_B_BITS) is 1; what is computed and beyond the largest half becomes that where
 // DNNOPT_A_SATURATES (DNNOPT_B_SATURATES) is 1.
 
@@ -77,6 +82,19 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 #ifndef DNNOPT_B_SATURATES
 #define DNNOPT_B_SATURATES 0
+#endif
+// So many neighbouring codes of a byte each are loaded at once: 4 or 1.
+#ifndef DNNOPT_A_ZERO_CODE
+#define DNNOPT_A_ZERO_CODE 0
+#endif
+#ifndef DNNOPT_B_ZERO_CODE
+#define DNNOPT_B_ZERO_CODE 0
+#endif
+#ifndef DNNOPT_A_CODES
+#define DNNOPT_A_CODES 0
+#endif
+#ifndef DNNOPT_B_CODES
+#define DNNOPT_B_CODES 0
 #endif
 #ifndef DNNOPT_B_TESTED
 #define DNNOPT_B_TESTED 0
@@ -150,6 +168,31 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
 #define DNNOPT_TWO_BITS(low, high) ((as_uint(low) & 0xffffu) | as_uint(high) << 16)
 #endif
 
+// What holds elements on their way: codes are no numbers of floats, of which a compiler may change such as are none.
+#if DNNOPT_A_CODES
+#define DNNOPT_A_HELD uint
+#else
+#define DNNOPT_A_HELD float
+#endif
+#if DNNOPT_B_CODES
+#define DNNOPT_B_HELD uint
+#else
+#define DNNOPT_B_HELD float
+#endif
+#if DNNOPT_A_CODES || DNNOPT_B_CODES
+// The bits of the two halves that codes are without their zero point.
+static inline uint dnnopt_two_differences(const int low, const int high, const int zero) {
+  return DNNOPT_TWO_BITS(dnnopt_bits_of_code((float)(low - zero)), dnnopt_bits_of_code((float)(high - zero)));
+}
+// Four codes of a number, and what the lower two of four codes are.
+#define DNNOPT_CODES_OF(number) ((uint)((number) & 0xff) * 0x01010101u)
+static inline uint dnnopt_two_codes(const uint codes, const int natural, const int zero) {
+  const int low = natural ? (int)(codes & 0xffu) : (int)as_char((uchar)codes);
+  const int high = natural ? (int)(codes >> 8 & 0xffu) : (int)as_char((uchar)(codes >> 8));
+  return dnnopt_two_differences(low, high, zero);
+}
+#endif
+
 // Where the elements that a work-item moves to a tile lie in it: number i of so many per line, `width` each. Where the lines
 // of its moves are multiples of eight apart, chunks are exchanged alike in all of them, and places differ by constants.
 #define DNNOPT_PER_LINE(line_chunks, width) ((line_chunks) * (DNNOPT_CHUNK_ELEMENTS / (width)))
@@ -210,6 +253,26 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
   }
 #define DNNOPT_FETCH_A
 #define DNNOPT_KEEP_A(stage)
+#elif DNNOPT_A_CODES == 4
+#define DNNOPT_BEGIN_A
+#define DNNOPT_COPY_A(stage)
+#define DNNOPT_FETCH_A                                                                                                \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, 4)) {                                                              \
+    DNNOPT_PLACE(i, DNNOPT_A_LINE, 4, DNNOPT_A_INNER_FIRST)                                                           \
+    DNNOPT_A_AT                                                                                                       \
+    const bool in = DNNOPT_MOVED(DNNOPT_A_CHUNKS, 4) && m < DNNOPT_M && k < k_end;                                \
+    a_next[i] = in ? *(__global const uint*)dnnopt_codes_a(DNNOPT_ARGUMENTS, z, m, k) : DNNOPT_CODES_OF(DNNOPT_A_ZERO_CODE);   \
+    (void)place;                                                                                                      \
+  }
+#define DNNOPT_KEEP_A(stage)                                                                                          \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, 4)) {                                                              \
+    DNNOPT_PLACE(i, DNNOPT_A_LINE, 4, DNNOPT_A_INNER_FIRST)                                                           \
+    if (DNNOPT_MOVED(DNNOPT_A_CHUNKS, 4)) {                                                                           \
+      __local uint* to = (__local uint*)(memory + (stage) * DNNOPT_STAGE_CHUNKS) + place / 2;             \
+      to[0] = dnnopt_two_codes(a_next[i], DNNOPT_A_NATURAL, DNNOPT_A_ZERO_CODE);                            \
+      to[1] = dnnopt_two_codes(a_next[i] >> 16, DNNOPT_A_NATURAL, DNNOPT_A_ZERO_CODE);                      \
+    }                                                                                                                 \
+  }
 #else
 #define DNNOPT_BEGIN_A
 #define DNNOPT_COPY_A(stage)
@@ -223,14 +286,23 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
     (void)place;                                                                                                      \
   }
 #define DNNOPT_FETCH_ONE_A(e, m, k)                                                                                   \
-  a_next[e] = in && (m) < DNNOPT_M && (k) < k_end ? dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k) : 0.0f;
+  a_next[e] = in && (m) < DNNOPT_M && (k) < k_end ? DNNOPT_A_ELEMENT(dnnopt_load_a(DNNOPT_ARGUMENTS, z, m, k)) : DNNOPT_A_OUTSIDE;
+#if DNNOPT_A_CODES
+#define DNNOPT_A_ELEMENT(loaded) as_uint(loaded)
+#define DNNOPT_A_OUTSIDE (uint)(DNNOPT_A_ZERO_CODE)
+#else
+#define DNNOPT_A_ELEMENT(loaded) loaded
+#define DNNOPT_A_OUTSIDE 0.0f
+#endif
 #if DNNOPT_WORD_ELEMENTS == 1
 #define DNNOPT_FETCH_NEXT_A
 #define DNNOPT_WORD_A(i) as_uint(a_next[i])
 #else
 #define DNNOPT_FETCH_NEXT_A \
   DNNOPT_FETCH_ONE_A(2 * i + 1, m + !DNNOPT_A_INNER_FIRST, k + DNNOPT_A_INNER_FIRST)
-#if DNNOPT_A_BITS
+#if DNNOPT_A_CODES
+#define DNNOPT_WORD_A(i) dnnopt_two_differences((int)a_next[2 * (i)], (int)a_next[2 * (i) + 1], DNNOPT_A_ZERO_CODE)
+#elif DNNOPT_A_BITS
 #define DNNOPT_WORD_A(i) DNNOPT_TWO_BITS(a_next[2 * (i)], a_next[2 * (i) + 1])
 #else
 #define DNNOPT_WORD_A(i) dnnopt_two_halves(a_next[2 * (i)], a_next[2 * (i) + 1], DNNOPT_A_SATURATES)
@@ -278,6 +350,26 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
   }
 #define DNNOPT_FETCH_B
 #define DNNOPT_KEEP_B(stage)
+#elif DNNOPT_B_CODES == 4
+#define DNNOPT_BEGIN_B
+#define DNNOPT_COPY_B(stage)
+#define DNNOPT_FETCH_B                                                                                                \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, 4)) {                                                              \
+    DNNOPT_PLACE(i, DNNOPT_B_LINE, 4, DNNOPT_B_INNER_FIRST)                                                           \
+    DNNOPT_B_AT                                                                                                       \
+    const bool in = DNNOPT_MOVED(DNNOPT_B_CHUNKS, 4) && n < DNNOPT_N && k < k_end;                                \
+    b_next[i] = in ? *(__global const uint*)dnnopt_codes_b(DNNOPT_ARGUMENTS, z, k, n) : DNNOPT_CODES_OF(DNNOPT_B_ZERO_CODE); \
+    (void)place;                                                                                                      \
+  }
+#define DNNOPT_KEEP_B(stage)                                                                                          \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, 4)) {                                                              \
+    DNNOPT_PLACE(i, DNNOPT_B_LINE, 4, DNNOPT_B_INNER_FIRST)                                                           \
+    if (DNNOPT_MOVED(DNNOPT_B_CHUNKS, 4)) {                                                                           \
+      __local uint* to = (__local uint*)(memory + (stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS) + place / 2;             \
+      to[0] = dnnopt_two_codes(b_next[i], DNNOPT_B_NATURAL, DNNOPT_B_ZERO_CODE);                            \
+      to[1] = dnnopt_two_codes(b_next[i] >> 16, DNNOPT_B_NATURAL, DNNOPT_B_ZERO_CODE);                      \
+    }                                                                                                                 \
+  }
 #else
 #define DNNOPT_BEGIN_B
 #define DNNOPT_COPY_B(stage)
@@ -291,14 +383,23 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
     (void)place;                                                                                                      \
   }
 #define DNNOPT_FETCH_ONE_B(e, n, k)                                                                                   \
-  b_next[e] = in && (n) < DNNOPT_N && (k) < k_end ? dnnopt_load_b(DNNOPT_ARGUMENTS, z, k, n) : 0.0f;
+  b_next[e] = in && (n) < DNNOPT_N && (k) < k_end ? DNNOPT_B_ELEMENT(dnnopt_load_b(DNNOPT_ARGUMENTS, z, k, n)) : DNNOPT_B_OUTSIDE;
+#if DNNOPT_B_CODES
+#define DNNOPT_B_ELEMENT(loaded) as_uint(loaded)
+#define DNNOPT_B_OUTSIDE (uint)(DNNOPT_B_ZERO_CODE)
+#else
+#define DNNOPT_B_ELEMENT(loaded) loaded
+#define DNNOPT_B_OUTSIDE 0.0f
+#endif
 #if DNNOPT_WORD_ELEMENTS == 1
 #define DNNOPT_FETCH_NEXT_B
 #define DNNOPT_WORD_B(i) as_uint(b_next[i])
 #else
 #define DNNOPT_FETCH_NEXT_B \
   DNNOPT_FETCH_ONE_B(2 * i + 1, n + !DNNOPT_B_INNER_FIRST, k + DNNOPT_B_INNER_FIRST)
-#if DNNOPT_B_BITS
+#if DNNOPT_B_CODES
+#define DNNOPT_WORD_B(i) dnnopt_two_differences((int)b_next[2 * (i)], (int)b_next[2 * (i) + 1], DNNOPT_B_ZERO_CODE)
+#elif DNNOPT_B_BITS
 #define DNNOPT_WORD_B(i) DNNOPT_TWO_BITS(b_next[2 * (i)], b_next[2 * (i) + 1])
 #else
 #define DNNOPT_WORD_B(i) dnnopt_two_halves(b_next[2 * (i)], b_next[2 * (i) + 1], DNNOPT_B_SATURATES)

@@ -25,11 +25,12 @@ namespace dnnopt::codegen {
 /// the second.
 struct step_operand {
   value_id id = no_value;
-  bool inner_first = false;  ///< whether its neighbours are inner elements where it is loaded singly
+  node_id dequantizer = no_node;  ///< of codes that are multiplied without their scale (dequantizer_of)
+  bool inner_first = false;       ///< whether its neighbours are inner elements where it is loaded singly
   /// The index of an element at (matrix, outer, inner); empty where no element stands for zero or another computation.
   std::function<std::vector<index_expr>(const index_expr&, const index_expr&, const index_expr&)> at;
-  /// Emits an element and returns its name; used where `at` is empty.
-  std::function<std::string(const index_expr&, const index_expr&, const index_expr&)> emit;
+  /// Emits an element and returns its name; used where `at` is empty. Where no element stands it is `outside`.
+  std::function<std::string(const index_expr&, const index_expr&, const index_expr&, std::string_view outside)> emit;
 };
 
 /// A product in the symbols of one kernel.
@@ -42,6 +43,55 @@ struct step_product {
   std::function<std::string(std::span<const index_expr>)> finish;
 };
 
+/// The node of the block that makes operand `which` of its anchor of codes, where those can be multiplied and their
+/// sums be scaled: of at most eight bits, so that a code less its zero point is exact in a half, with one scale for all
+/// that is summed. `labels` name the operand's dims, and `inner` those that are summed. no_node where it is none.
+[[nodiscard]] inline node_id dequantizer_of(const block_view& block, value_id id, std::span<const int> labels,
+                                            std::span<const int> inner) {
+  const value& meant = block.g.value_at(id);
+  if (meant.producer == no_node ||
+      std::find(block.members.begin(), block.members.end(), meant.producer) == block.members.end())
+    return no_node;
+  const node& n = block.g.node_at(meant.producer);
+  // A model's own halves are rounded one by one.
+  if (!n.op->dequantizes || !(meant.facts.type == dtype::float32 || meant.facts.narrowed)) return no_node;
+  const value_facts& codes = block.g.facts(n.inputs[0]);
+  if (!is_integer(codes.type) || row_of(codes.type).packed_bits > 8 || codes.texels) return no_node;
+  const value_facts& scale = block.g.facts(n.inputs[1]);
+  if (!scale.dims) return no_node;
+  if (element_count(*scale.dims) == index_expr(1)) return meant.producer;
+  const auto rank = static_cast<std::int64_t>(labels.size());
+  const std::int64_t axis = n.attributes.get_int("axis", 1);
+  if (scale.dims->size() != 1 || axis >= rank || axis < -rank || n.attributes.get_int("block_size", 0) != 0)
+    return no_node;
+  const int label = labels[normalize_axis(axis, labels.size())];
+  return label < 0 || std::find(inner.begin(), inner.end(), label) != inner.end() ? no_node : meant.producer;
+}
+
+/// The C name of `sum` times the scales that its operands' codes were multiplied without, at an element of the anchor
+/// whose dims `output` names; "value" where there are none.
+[[nodiscard]] inline std::string scaled_sum(kernel_builder& b, const step_product& p,
+                                            const std::array<std::vector<int>, 2>& labels, std::span<const int> output,
+                                            std::span<const index_expr> at) {
+  std::string scales;
+  for (std::size_t which = 0; which < 2; ++which) {
+    const node_id dequantizer = p.operands[which].dequantizer;
+    if (dequantizer == no_node) continue;
+    const node& n = b.g().node_at(dequantizer);
+    const shape& d = b.dims(n.inputs[1]);
+    std::vector<index_expr> place(d.size(), index_expr(0));
+    if (!(element_count(d) == index_expr(1))) {
+      const int label = labels[which][normalize_axis(n.attributes.get_int("axis", 1), labels[which].size())];
+      const auto found = std::find(output.begin(), output.end(), label);
+      place[0] = kernel_builder::broadcast_index(
+          d[0], b.dims(n.outputs[0])[normalize_axis(n.attributes.get_int("axis", 1), labels[which].size())],
+          at[static_cast<std::size_t>(found - output.begin())]);
+    }
+    scales += (scales.empty() ? "" : " * ") + b.emit(n.inputs[1], place);
+  }
+  return scales.empty() ? std::string("value") : b.let(compute_type::real, "value * (" + scales + ")");
+}
+
 /// A matrix product's. Precondition: reject_matrix_product(site) is empty. `b` outlives the result.
 [[nodiscard]] inline step_product matrix_step_product(kernel_builder& b, const lowering_site& site) {
   const contraction c = contraction_of(b, site).value();
@@ -53,6 +103,7 @@ struct step_product {
     step_operand& o = p.operands[which];
     o.id = site.anchor_node().inputs[c.slots[which]];
     o.inner_first = inner_first(c, which);
+    o.dequantizer = dequantizer_of(site.block, o.id, c.operands[which], c.inner);
     o.at = [&b, c, which](const index_expr& z, const index_expr& outer, const index_expr& k) {
       return c.operand_index(b, which, z, outer, k);
     };
@@ -60,7 +111,11 @@ struct step_product {
   p.result_at = [&b, c](const index_expr& z, const index_expr& m, const index_expr& n) {
     return c.output_index(b, z, m, n);
   };
-  p.finish = [&b, &site](std::span<const index_expr> at) { return finished_product(b, site, {at.begin(), at.end()}); };
+  const step_product scaled = p;
+  p.finish = [&b, &site, c, scaled](std::span<const index_expr> at) {
+    const std::string sum = scaled_sum(b, scaled, c.operands, c.output, at);
+    return finished_product(b, site, {at.begin(), at.end()}, sum);
+  };
   return p;
 }
 
@@ -103,14 +158,30 @@ struct step_product {
       return at;
     };
   } else {
-    image.emit = [&b, s, c, joined](const index_expr& z, const index_expr& column, const index_expr& k) {
-      return emit_patch_element(b, s, c, z, k, column, joined);
+    image.emit = [&b, s, c, joined](const index_expr& z, const index_expr& column, const index_expr& k,
+                                    std::string_view outside) {
+      return emit_patch_element(b, s, c, z, k, column, joined, outside);
     };
   }
   p.result_at = [&b, s, c, joined](const index_expr&, const index_expr& m, const index_expr& n) {
     return output_index(b, s, c, m, n, joined);
   };
-  p.finish = [&b, s](std::span<const index_expr> at) { return biased(b, s, at[1]); };
+  // The dims of images, weights and results by their names: image 0, output channel 1, and what is summed.
+  const std::size_t rank = s.dims(0).size();
+  std::array<std::vector<int>, 2> labels{std::vector<int>(rank, 2), std::vector<int>(rank, 2)};
+  std::vector<int> output(rank, 3);
+  labels[0][0] = 1;
+  labels[1][0] = 0;
+  output[0] = 0;
+  output[1] = 1;
+  constexpr std::array<int, 1> inner{2};
+  if (!copies_texels(site))
+    for (std::size_t which = 0; which < 2; ++which)
+      p.operands[which].dequantizer = dequantizer_of(site.block, p.operands[which].id, labels[which], inner);
+  const step_product scaled = p;
+  p.finish = [&b, s, scaled, labels, output](std::span<const index_expr> at) {
+    return biased(b, s, at[1], scaled_sum(b, scaled, labels, output, at));
+  };
   return p;
 }
 
@@ -118,6 +189,13 @@ struct step_product {
 [[nodiscard]] inline step_product step_product_of(kernel_builder& b, const lowering_site& site, bool joined) {
   return site.anchor_node().op->kind == computation_kind::convolution ? convolution_step_product(b, site, joined)
                                                                       : matrix_step_product(b, site);
+}
+
+/// Whether a node's operand `slot` is multiplied in codes (dequantizer_of).
+[[nodiscard]] inline bool multiplies_codes(kernel_builder& b, const lowering_site& site, value_id id) {
+  const step_product p = step_product_of(b, site, false);
+  return std::any_of(p.operands.begin(), p.operands.end(),
+                     [&](const step_operand& o) { return o.id == id && o.dequantizer != no_node; });
 }
 
 /// Why an operand is not one of halves: what it is computed of is stored in halves but for small constants, which bound
@@ -180,7 +258,7 @@ struct step_address {
   // What one element is loaded from, behind views that only move it: one load that no test guards.
   const std::size_t before = b.loads().size();
   b.begin();
-  (void)(o.at ? b.emit(o.id, o.at(z, outer, k)) : o.emit(z, outer, k));
+  (void)(o.at ? b.emit(o.id, o.at(z, outer, k)) : o.emit(z, outer, k, "0"));
   found.statements = b.take();
   if (b.loads().size() != before + 1) return found;
   const element_load& load = b.loads().back();
@@ -209,6 +287,26 @@ struct step_address {
     return found;
   }
   return found;
+}
+
+/// Whether an operand's codes are bytes with one zero point, so that they are loaded as they are.
+[[nodiscard]] inline bool has_one_zero_point(kernel_builder& b, const step_operand& o) {
+  if (o.dequantizer == no_node) return false;
+  const node& n = b.g().node_at(o.dequantizer);
+  if (!is_byte(b.g().facts(n.inputs[0]).type)) return false;
+  if (n.inputs.size() < 3 || n.inputs[2] == no_value) return true;
+  const value_facts& zero = b.g().facts(n.inputs[2]);
+  return zero.is_constant() && is_one_byte_all_over(zero.constant);
+}
+
+/// The codes of such an operand where each element's place is known, so that several are loaded at once; else nothing.
+[[nodiscard]] inline std::optional<step_operand> whole_codes(kernel_builder& b, const step_operand& o) {
+  if (!has_one_zero_point(b, o) || !o.at) return std::nullopt;
+  const node& n = b.g().node_at(o.dequantizer);
+  step_operand made = o;
+  made.id = n.inputs[0];
+  made.dequantizer = no_node;
+  return made;
 }
 
 }  // namespace dnnopt::codegen
