@@ -48,6 +48,9 @@ def main(exe, device, source):
                  ["optimize", m, "--device", "reference"], ["run", m, *on], ["run", m, "--device", "reference"],
                  *([["build", m, *on]] if device != "reference" else []),
                  ["verify", m, *on], ["conformance", folder / "conformance", "--device", "reference"], ["bench", m, *on, "--runs", "2"],
+                 # Only a device has memory of its own that inputs and outputs may lie in, and holds halves in it.
+                 *([["bench", m, *on, "--runs", "2", "--bind-io", "--precision", "fp16", "--io-types", "float16"],
+                    ["profile", m, *on, "--runs", "2", "--warmup", "1", "--bind-io"]] if device != "reference" else []),
                  ["walk", m, *on, "--walk", folder / "walk.json"], profiling, [*profiling, "--mode", "monitor"],
                  ["compare", folder / "profile.json", folder / "profile.json"],
                  # A search that keeps nothing writes fewer keys: the second keeps what it tried, slower or not.
