@@ -227,7 +227,8 @@ TEST_CASE("callbacks from other threads are recorded", "[profile]") {
   run_recorder recorder = profile.begin_run();
   std::vector<std::thread> callbacks;
   // One after the other, however soon the threads follow each other. A kernel starts behind its call: where the clocks
-  // are taken to be some nanoseconds apart, a start at the call's very beginning would be held to that, and the end not.
+  // are taken to be some nanoseconds apart, a start at the call's very beginning would be held to that, and the end
+  // not.
   std::int64_t begin = host_now_ns();
   for (int i = 0; i < 4; ++i, begin += 2000) {
     REQUIRE(recorder.timed(event_kind::kernel));
