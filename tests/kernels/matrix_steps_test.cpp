@@ -1,4 +1,5 @@
 // Products and convolutions of halves in matrix steps, with the provider in plain OpenCL C, against the reference.
+#include "../support/largest_difference.hpp"
 #include "block_fixture.hpp"
 
 #include <catch2/catch.hpp>
@@ -29,20 +30,6 @@ using namespace dnnopt::testing;
 namespace {
 
 tensor f16(dim_list dims, std::uint32_t seed) { return random_tensor(dtype::float16, std::move(dims), seed); }
-
-/// The largest difference over the largest magnitude of all that is wanted. (relative_difference looks at those that
-/// differ alone, of which sums that cancel may be the only ones.)
-double largest_difference(const tensor& got, const tensor& want) {
-  double top = 1e-30;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(want.size()); ++i)
-    top = std::max(top, std::fabs(codegen::number_at(want, i)));
-  double worst = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(want.size()); ++i) {
-    const double difference = std::fabs(codegen::number_at(got, i) - codegen::number_at(want, i));
-    worst = difference <= worst ? worst : difference;
-  }
-  return worst / top;
-}
 
 struct steps : kernel_bench {
   steps() {

@@ -1,11 +1,9 @@
 // Products of dequantized operands in matrix steps of halves: codes are multiplied, and their sums scaled.
 #include <catch2/catch.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,10 +11,12 @@
 #include <dnnopt/dnnopt.hpp>
 #include <dnnopt/reference/evaluator.hpp>
 
+#include "../support/largest_difference.hpp"
 #include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
 
 using namespace dnnopt;
+using dnnopt::testing::largest_difference;
 using dnnopt::testing::network;
 using dnnopt::testing::shared_device;
 
@@ -80,14 +80,7 @@ void check_with(const std::string& provider, const model& m, const std::vector<s
   const tensor want = reference::evaluate(m.main, in_order)[0];
   const tensor got = s.run(named_tensors(inputs))[0];
   REQUIRE(got.dims() == want.dims());
-  double top = 1e-30;
-  double worst = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(want.size()); ++i) {
-    top = std::max(top, std::fabs(codegen::number_at(want, i)));
-    const double difference = std::fabs(codegen::number_at(got, i) - codegen::number_at(want, i));
-    worst = difference <= worst ? worst : difference;
-  }
-  CHECK(worst <= most * top);
+  CHECK(largest_difference(got, want) <= most);
 }
 
 void check(const model& m, const std::vector<std::pair<std::string, tensor>>& inputs, precision stored, bool steps,

@@ -72,6 +72,16 @@ namespace detail {
   });
 }
 
+/// Whether a member of the block reads or makes bytes, whose scales and zero points differ from layer to layer.
+[[nodiscard]] inline bool has_bytes(const block_view& block) {
+  const auto holds = [&](value_id v) { return v != no_value && is_byte(block.g.facts(v).type); };
+  return std::any_of(block.members.begin(), block.members.end(), [&](node_id id) {
+    const node& n = block.g.node_at(id);
+    return std::any_of(n.inputs.begin(), n.inputs.end(), holds) ||
+           std::any_of(n.outputs.begin(), n.outputs.end(), holds);
+  });
+}
+
 /// Adds what the program of a plan is built with where its own text divides so that the quotient decides a rounding.
 inline void set_build_options(kernel_plan& plan, const lower_options& options) {
   if (options.device == nullptr || !options.device->rounded_division) return;
@@ -93,7 +103,7 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
   const lowering_site site = make_lowering_site(block, options);
   // Compilers for processors hold what they broadcast of arguments through the loops of products, and spill sums for
   // it.
-  block.numbers_as_arguments = !site.prefers_vectors();
+  block.numbers_as_arguments = !site.prefers_vectors() && detail::has_bytes(block);
   const auto require_rank = [&](value_id v) {
     const value& one = block.g.value_at(v);
     if (one.facts.kind != value_kind::tensor) throw error(errc::unsupported, "'" + one.name + "' is no tensor");

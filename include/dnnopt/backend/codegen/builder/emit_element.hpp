@@ -52,32 +52,21 @@ class kernel_builder::piece_builder final : public view_builder {
   const node& n_;
 };
 
-/// Whether all elements of a constant are one byte, as the zero points of channels mostly are. O(1) for larger ones
-/// than `most`, of which it is not known.
-[[nodiscard]] inline bool is_one_byte_all_over(const tensor& t) {
-  constexpr std::size_t most = 1 << 16;
-  const std::span<const std::byte> bytes = t.bytes();
-  if (!is_byte(t.type()) || bytes.empty() || bytes.size() > most) return false;
-  return std::all_of(bytes.begin(), bytes.end(), [&](std::byte one) { return one == bytes.front(); });
-}
-
 /// The C name of an argument for the first element of a constant, where numbers shall be such: of bytes, and of floats
 /// that are no multiples of 1/1024. Those of models (a half, an epsilon's power of two, the number of elements of a
 /// mean) stay literals, from which compilers learn; scales tell kernels apart that are alike else.
 inline std::optional<std::string> kernel_builder::argument_for(const tensor& t) {
   if (!block_.numbers_as_arguments) return std::nullopt;
-  const double number = t.type() == dtype::float32 || is_byte(t.type()) ? number_at(t, 0) : 0;
-  if (t.type() == dtype::float32) {
-    constexpr double steps = 1024;
-    const auto value = static_cast<float>(number);
-    if (!std::isfinite(value) || std::rint(number * steps) == number * steps || half_load_ == half_bits_load)
-      return std::nullopt;
-    const std::optional<std::string> name = arguments_.number(std::bit_cast<std::int32_t>(value));
-    return name ? std::optional("as_float(" + *name + ")") : std::nullopt;
+  if (is_byte(t.type())) {
+    const std::optional<std::string> name = arguments_.number(static_cast<std::int32_t>(number_at(t, 0)));
+    return name ? std::optional("((long)" + *name + ")") : std::nullopt;
   }
-  if (!is_byte(t.type())) return std::nullopt;
-  const std::optional<std::string> name = arguments_.number(static_cast<std::int32_t>(number));
-  return name ? std::optional("((long)" + *name + ")") : std::nullopt;
+  if (t.type() != dtype::float32 || half_load_ == half_bits_load) return std::nullopt;
+  constexpr float steps = 1024;
+  const float value = t.data<float>()[0];
+  if (!std::isfinite(value) || std::rint(value * steps) == value * steps) return std::nullopt;
+  const std::optional<std::string> name = arguments_.number(std::bit_cast<std::int32_t>(value));
+  return name ? std::optional("as_float(" + *name + ")") : std::nullopt;
 }
 
 inline std::string kernel_builder::emit_new(value_id id, std::span<const index_expr> index) {

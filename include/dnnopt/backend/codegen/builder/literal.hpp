@@ -2,10 +2,12 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_LITERAL_HPP
 #define DNNOPT_BACKEND_CODEGEN_BUILDER_LITERAL_HPP
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include <dnnopt/backend/codegen/builder/c_types.hpp>
@@ -85,6 +87,15 @@ namespace dnnopt::codegen {
     default:
       return static_cast<double>(std::to_integer<unsigned>(bytes[i]));
   }
+}
+
+/// Whether all elements of a constant are one byte, as the zero points of channels mostly are. O(1) for larger ones
+/// than `most`, of which it is not known.
+[[nodiscard]] inline bool is_one_byte_all_over(const tensor& t) {
+  constexpr std::size_t most = 1 << 16;
+  const std::span<const std::byte> bytes = t.bytes();
+  if (!is_byte(t.type()) || bytes.empty() || bytes.size() > most) return false;
+  return std::all_of(bytes.begin(), bytes.end(), [&](std::byte one) { return one == bytes.front(); });
 }
 
 /// A number as an OpenCL C literal of a compute type.

@@ -58,11 +58,8 @@ struct byte_signs {
 [[nodiscard]] inline std::optional<std::int64_t> uniform_byte(const lowering_site& site, std::size_t input) {
   if (!site.has_input(input)) return 0;
   const value_facts& facts = site.input(input);
-  if (!facts.is_constant() || facts.constant.empty() || !is_byte(facts.type)) return std::nullopt;
-  const auto bytes = facts.constant.bytes();
-  if (std::any_of(bytes.begin(), bytes.end(), [&](std::byte one) { return one != bytes.front(); })) return std::nullopt;
-  return facts.type == dtype::int8 ? static_cast<std::int64_t>(static_cast<std::int8_t>(bytes.front()))
-                                   : static_cast<std::int64_t>(bytes.front());
+  if (!facts.is_constant() || !is_one_byte_all_over(facts.constant)) return std::nullopt;
+  return static_cast<std::int64_t>(number_at(facts.constant, 0));
 }
 
 /// An operand of a product of bytes: an input of the node, and the one with its zero point.

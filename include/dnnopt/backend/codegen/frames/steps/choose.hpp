@@ -216,10 +216,12 @@ namespace detail {
     if (site.options.memory == memory_objects::images) return "weights lie in images, which are not copied from";
   }
   kernel_builder b(site.block, site.options.emitters);
-  for (std::size_t i = texels ? 1 : 0; i < 2; ++i)
-    if (std::string why = reject_operand(site.block, n.inputs[i]);
-        !why.empty() && !multiplies_codes(b, site, n.inputs[i]))
-      return why;
+  const std::array<step_operand, 2> operands = step_product_of(b, site, false).operands;
+  for (std::size_t i = texels ? 1 : 0; i < 2; ++i) {
+    const auto is_coded = [&](const step_operand& o) { return o.id == n.inputs[i] && o.dequantizer != no_node; };
+    if (std::any_of(operands.begin(), operands.end(), is_coded)) continue;
+    if (std::string why = reject_operand(site.block, n.inputs[i]); !why.empty()) return why;
+  }
   return {};
 }
 

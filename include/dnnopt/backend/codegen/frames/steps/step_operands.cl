@@ -218,6 +218,25 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
   const int n = n_begin + (DNNOPT_B_INNER_FIRST ? line : along);           \
   const int k = k_begin + (DNNOPT_B_INNER_FIRST ? along : line);
 
+// Fetches four neighbouring codes for each move of a work-item, and keeps them as four halves in a stage of the tiles.
+#define DNNOPT_FETCH_CODES(next, chunks, line_chunks, inner_first, index, inside, from, zero)         \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(chunks, 4)) {                                                       \
+    DNNOPT_PLACE(i, line_chunks, 4, inner_first)                                                      \
+    index                                                                                             \
+    const bool in = DNNOPT_MOVED(chunks, 4) && inside && k < k_end;                                   \
+    next[i] = in ? *(__global const uint*)from : DNNOPT_CODES_OF(zero);                               \
+    (void)place;                                                                                      \
+  }
+#define DNNOPT_KEEP_CODES(next, chunk_begin, chunks, line_chunks, inner_first, natural, zero)         \
+  DNNOPT_UNROLLED(i, DNNOPT_MOVES(chunks, 4)) {                                                       \
+    DNNOPT_PLACE(i, line_chunks, 4, inner_first)                                                      \
+    if (DNNOPT_MOVED(chunks, 4)) {                                                                    \
+      __local uint* to = (__local uint*)(memory + chunk_begin) + place / 2;                           \
+      to[0] = dnnopt_two_codes(next[i], natural, zero);                                               \
+      to[1] = dnnopt_two_codes(next[i] >> 16, natural, zero);                                         \
+    }                                                                                                 \
+  }
+
 #if DNNOPT_WHOLE_TILES
 #define DNNOPT_WITHIN_K 1
 #else
@@ -256,23 +275,10 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
 #elif DNNOPT_A_CODES == 4
 #define DNNOPT_BEGIN_A
 #define DNNOPT_COPY_A(stage)
-#define DNNOPT_FETCH_A                                                                                                \
-  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, 4)) {                                                              \
-    DNNOPT_PLACE(i, DNNOPT_A_LINE, 4, DNNOPT_A_INNER_FIRST)                                                           \
-    DNNOPT_A_AT                                                                                                       \
-    const bool in = DNNOPT_MOVED(DNNOPT_A_CHUNKS, 4) && m < DNNOPT_M && k < k_end;                                \
-    a_next[i] = in ? *(__global const uint*)dnnopt_codes_a(DNNOPT_ARGUMENTS, z, m, k) : DNNOPT_CODES_OF(DNNOPT_A_ZERO_CODE);   \
-    (void)place;                                                                                                      \
-  }
-#define DNNOPT_KEEP_A(stage)                                                                                          \
-  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_A_CHUNKS, 4)) {                                                              \
-    DNNOPT_PLACE(i, DNNOPT_A_LINE, 4, DNNOPT_A_INNER_FIRST)                                                           \
-    if (DNNOPT_MOVED(DNNOPT_A_CHUNKS, 4)) {                                                                           \
-      __local uint* to = (__local uint*)(memory + (stage) * DNNOPT_STAGE_CHUNKS) + place / 2;             \
-      to[0] = dnnopt_two_codes(a_next[i], DNNOPT_A_NATURAL, DNNOPT_A_ZERO_CODE);                            \
-      to[1] = dnnopt_two_codes(a_next[i] >> 16, DNNOPT_A_NATURAL, DNNOPT_A_ZERO_CODE);                      \
-    }                                                                                                                 \
-  }
+#define DNNOPT_FETCH_A \
+  DNNOPT_FETCH_CODES(a_next, DNNOPT_A_CHUNKS, DNNOPT_A_LINE, DNNOPT_A_INNER_FIRST, DNNOPT_A_AT, m < DNNOPT_M, dnnopt_codes_a(DNNOPT_ARGUMENTS, z, m, k), DNNOPT_A_ZERO_CODE)
+#define DNNOPT_KEEP_A(stage) \
+  DNNOPT_KEEP_CODES(a_next, (stage) * DNNOPT_STAGE_CHUNKS, DNNOPT_A_CHUNKS, DNNOPT_A_LINE, DNNOPT_A_INNER_FIRST, DNNOPT_A_NATURAL, DNNOPT_A_ZERO_CODE)
 #else
 #define DNNOPT_BEGIN_A
 #define DNNOPT_COPY_A(stage)
@@ -353,23 +359,10 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
 #elif DNNOPT_B_CODES == 4
 #define DNNOPT_BEGIN_B
 #define DNNOPT_COPY_B(stage)
-#define DNNOPT_FETCH_B                                                                                                \
-  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, 4)) {                                                              \
-    DNNOPT_PLACE(i, DNNOPT_B_LINE, 4, DNNOPT_B_INNER_FIRST)                                                           \
-    DNNOPT_B_AT                                                                                                       \
-    const bool in = DNNOPT_MOVED(DNNOPT_B_CHUNKS, 4) && n < DNNOPT_N && k < k_end;                                \
-    b_next[i] = in ? *(__global const uint*)dnnopt_codes_b(DNNOPT_ARGUMENTS, z, k, n) : DNNOPT_CODES_OF(DNNOPT_B_ZERO_CODE); \
-    (void)place;                                                                                                      \
-  }
-#define DNNOPT_KEEP_B(stage)                                                                                          \
-  DNNOPT_UNROLLED(i, DNNOPT_MOVES(DNNOPT_B_CHUNKS, 4)) {                                                              \
-    DNNOPT_PLACE(i, DNNOPT_B_LINE, 4, DNNOPT_B_INNER_FIRST)                                                           \
-    if (DNNOPT_MOVED(DNNOPT_B_CHUNKS, 4)) {                                                                           \
-      __local uint* to = (__local uint*)(memory + (stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS) + place / 2;             \
-      to[0] = dnnopt_two_codes(b_next[i], DNNOPT_B_NATURAL, DNNOPT_B_ZERO_CODE);                            \
-      to[1] = dnnopt_two_codes(b_next[i] >> 16, DNNOPT_B_NATURAL, DNNOPT_B_ZERO_CODE);                      \
-    }                                                                                                                 \
-  }
+#define DNNOPT_FETCH_B \
+  DNNOPT_FETCH_CODES(b_next, DNNOPT_B_CHUNKS, DNNOPT_B_LINE, DNNOPT_B_INNER_FIRST, DNNOPT_B_AT, n < DNNOPT_N, dnnopt_codes_b(DNNOPT_ARGUMENTS, z, k, n), DNNOPT_B_ZERO_CODE)
+#define DNNOPT_KEEP_B(stage) \
+  DNNOPT_KEEP_CODES(b_next, (stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS, DNNOPT_B_CHUNKS, DNNOPT_B_LINE, DNNOPT_B_INNER_FIRST, DNNOPT_B_NATURAL, DNNOPT_B_ZERO_CODE)
 #else
 #define DNNOPT_BEGIN_B
 #define DNNOPT_COPY_B(stage)

@@ -43,21 +43,19 @@ struct step_product {
   std::function<std::string(std::span<const index_expr>)> finish;
 };
 
-/// The node of the block that makes operand `which` of its anchor of codes, where those can be multiplied and their
-/// sums be scaled: of at most eight bits, so that a code less its zero point is exact in a half, with one scale for all
-/// that is summed. `labels` name the operand's dims, and `inner` those that are summed. no_node where it is none.
-[[nodiscard]] inline node_id dequantizer_of(const block_view& block, value_id id, std::span<const int> labels,
+/// The member of the block that makes a value of codes which can be multiplied instead, and their sums be scaled: of at
+/// most eight bits, so that a code less its zero point is exact in a half, with one scale for all that is summed.
+/// `labels` name the value's dims, and `inner` those that are summed. no_node where it is none. O(rank).
+[[nodiscard]] inline node_id dequantizer_of(kernel_builder& b, value_id id, std::span<const int> labels,
                                             std::span<const int> inner) {
-  const value& meant = block.g.value_at(id);
-  if (meant.producer == no_node ||
-      std::find(block.members.begin(), block.members.end(), meant.producer) == block.members.end())
-    return no_node;
-  const node& n = block.g.node_at(meant.producer);
+  if (!b.is_member_value(id)) return no_node;
+  const value& meant = b.g().value_at(id);
+  const node& n = b.g().node_at(meant.producer);
   // A model's own halves are rounded one by one.
   if (!n.op->dequantizes || !(meant.facts.type == dtype::float32 || meant.facts.narrowed)) return no_node;
-  const value_facts& codes = block.g.facts(n.inputs[0]);
+  const value_facts& codes = b.g().facts(n.inputs[0]);
   if (!is_integer(codes.type) || row_of(codes.type).packed_bits > 8 || codes.texels) return no_node;
-  const value_facts& scale = block.g.facts(n.inputs[1]);
+  const value_facts& scale = b.g().facts(n.inputs[1]);
   if (!scale.dims) return no_node;
   if (element_count(*scale.dims) == index_expr(1)) return meant.producer;
   const auto rank = static_cast<std::int64_t>(labels.size());
@@ -68,24 +66,21 @@ struct step_product {
   return label < 0 || std::find(inner.begin(), inner.end(), label) != inner.end() ? no_node : meant.producer;
 }
 
-/// The C name of `sum` times the scales that its operands' codes were multiplied without, at an element of the anchor
-/// whose dims `output` names; "value" where there are none.
-[[nodiscard]] inline std::string scaled_sum(kernel_builder& b, const step_product& p,
+/// The C name of the sum `value` times the scales that the operands' codes were multiplied without, at an element of
+/// the anchor whose dims `output` names; "value" where there are none.
+[[nodiscard]] inline std::string scaled_sum(kernel_builder& b, const std::array<node_id, 2>& dequantizers,
                                             const std::array<std::vector<int>, 2>& labels, std::span<const int> output,
                                             std::span<const index_expr> at) {
   std::string scales;
   for (std::size_t which = 0; which < 2; ++which) {
-    const node_id dequantizer = p.operands[which].dequantizer;
-    if (dequantizer == no_node) continue;
-    const node& n = b.g().node_at(dequantizer);
+    if (dequantizers[which] == no_node) continue;
+    const node& n = b.g().node_at(dequantizers[which]);
     const shape& d = b.dims(n.inputs[1]);
     std::vector<index_expr> place(d.size(), index_expr(0));
     if (!(element_count(d) == index_expr(1))) {
-      const int label = labels[which][normalize_axis(n.attributes.get_int("axis", 1), labels[which].size())];
-      const auto found = std::find(output.begin(), output.end(), label);
-      place[0] = kernel_builder::broadcast_index(
-          d[0], b.dims(n.outputs[0])[normalize_axis(n.attributes.get_int("axis", 1), labels[which].size())],
-          at[static_cast<std::size_t>(found - output.begin())]);
+      const std::size_t axis = normalize_axis(n.attributes.get_int("axis", 1), labels[which].size());
+      const auto along = std::find(output.begin(), output.end(), labels[which][axis]) - output.begin();
+      place[0] = kernel_builder::broadcast_index(d[0], b.dims(n.outputs[0])[axis], at[static_cast<std::size_t>(along)]);
     }
     scales += (scales.empty() ? "" : " * ") + b.emit(n.inputs[1], place);
   }
@@ -103,7 +98,7 @@ struct step_product {
     step_operand& o = p.operands[which];
     o.id = site.anchor_node().inputs[c.slots[which]];
     o.inner_first = inner_first(c, which);
-    o.dequantizer = dequantizer_of(site.block, o.id, c.operands[which], c.inner);
+    o.dequantizer = dequantizer_of(b, o.id, c.operands[which], c.inner);
     o.at = [&b, c, which](const index_expr& z, const index_expr& outer, const index_expr& k) {
       return c.operand_index(b, which, z, outer, k);
     };
@@ -111,9 +106,9 @@ struct step_product {
   p.result_at = [&b, c](const index_expr& z, const index_expr& m, const index_expr& n) {
     return c.output_index(b, z, m, n);
   };
-  const step_product scaled = p;
-  p.finish = [&b, &site, c, scaled](std::span<const index_expr> at) {
-    const std::string sum = scaled_sum(b, scaled, c.operands, c.output, at);
+  const std::array<node_id, 2> dequantizers{p.operands[0].dequantizer, p.operands[1].dequantizer};
+  p.finish = [&b, &site, c, dequantizers](std::span<const index_expr> at) {
+    const std::string sum = scaled_sum(b, dequantizers, c.operands, c.output, at);
     return finished_product(b, site, {at.begin(), at.end()}, sum);
   };
   return p;
@@ -177,10 +172,10 @@ struct step_product {
   constexpr std::array<int, 1> inner{2};
   if (!copies_texels(site))
     for (std::size_t which = 0; which < 2; ++which)
-      p.operands[which].dequantizer = dequantizer_of(site.block, p.operands[which].id, labels[which], inner);
-  const step_product scaled = p;
-  p.finish = [&b, s, scaled, labels, output](std::span<const index_expr> at) {
-    return biased(b, s, at[1], scaled_sum(b, scaled, labels, output, at));
+      p.operands[which].dequantizer = dequantizer_of(b, p.operands[which].id, labels[which], inner);
+  const std::array<node_id, 2> dequantizers{p.operands[0].dequantizer, p.operands[1].dequantizer};
+  p.finish = [&b, s, dequantizers, labels, output](std::span<const index_expr> at) {
+    return biased(b, s, at[1], scaled_sum(b, dequantizers, labels, output, at));
   };
   return p;
 }
@@ -189,13 +184,6 @@ struct step_product {
 [[nodiscard]] inline step_product step_product_of(kernel_builder& b, const lowering_site& site, bool joined) {
   return site.anchor_node().op->kind == computation_kind::convolution ? convolution_step_product(b, site, joined)
                                                                       : matrix_step_product(b, site);
-}
-
-/// Whether a node's operand `slot` is multiplied in codes (dequantizer_of).
-[[nodiscard]] inline bool multiplies_codes(kernel_builder& b, const lowering_site& site, value_id id) {
-  const step_product p = step_product_of(b, site, false);
-  return std::any_of(p.operands.begin(), p.operands.end(),
-                     [&](const step_operand& o) { return o.id == id && o.dequantizer != no_node; });
 }
 
 /// Why an operand is not one of halves: what it is computed of is stored in halves but for small constants, which bound
