@@ -190,10 +190,7 @@ TEST_CASE("what is bound in a session is not bound in its clone") {
 
 TEST_CASE("a clone of quick kernels gets optimized ones, and one of optimized kernels has them") {
   const dnnopt::opencl::testing::temporary_folder folder;
-  opencl::program_cache_options programs;
-  programs.folder = folder.path();
-  programs.driver_keeps = [] { return true; };
-  const auto device = std::make_shared<opened_device>("opencl", programs);
+  const auto device = std::make_shared<opened_device>("opencl", dnnopt::opencl::testing::kept_by_driver(folder));
   compile_options options;
   options.opened = device;
   options.first_start = first_start::quick;

@@ -121,9 +121,7 @@ TEST_CASE("a quick start has fewer kernels, which compute what the optimized one
   const tensor x = ramp({1, 16, 12, 12});
   for (const kernel_form form : {kernel_form::vectors, kernel_form::groups}) {
     const temporary_folder folder;
-    opencl::program_cache_options programs;
-    programs.folder = folder.path();
-    programs.driver_keeps = [] { return true; };
+    const opencl::program_cache_options programs = opencl::testing::kept_by_driver(folder);
     compile_options options;
     options.opened = std::make_shared<opened_device>("opencl", programs);
     options.form = form;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <dnnopt/backend/opencl/context.hpp>
+#include <dnnopt/backend/opencl/program_cache_options.hpp>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -35,6 +36,12 @@ class temporary_folder {
  private:
   std::filesystem::path path_;
 };
+
+/// Programs in `folder` that the driver keeps, by what the file there notes, and does not lose: how long one takes to
+/// be built is no sign of it on a machine that runs other tests beside this one.
+inline program_cache_options kept_by_driver(const temporary_folder& folder) {
+  return {.folder = folder.path(), .driver_keeps = [] { return true; }, .least_loss = 3600};
+}
 
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) {

@@ -240,7 +240,6 @@ class program_cache {
     double seconds = 0;    ///< that building it took, now or when the note on it was written
   };
   using clock = std::chrono::steady_clock;
-  static constexpr double least_loss = 0.05;  // seconds, below which nobody cares whether the driver had the program
 
   static double seconds_since(clock::time_point start) {
     return std::chrono::duration<double>(clock::now() - start).count();
@@ -308,7 +307,7 @@ class program_cache {
     const double seconds = seconds_since(start);
     const std::lock_guard lock(mutex_);
     figures_.build_seconds += seconds;
-    if (into.stored && (seconds < least_loss || seconds < into.seconds / 2)) {
+    if (into.stored && (seconds < options_.least_loss || seconds < into.seconds / 2)) {
       into.served = true;
       ++figures_.driver_hits;
       return;

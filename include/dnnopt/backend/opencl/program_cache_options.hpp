@@ -40,6 +40,9 @@ struct program_cache_options {
   /// which programs it keeps, and holds no binaries of them. Without it: no; an opened_device finds it out
   /// (backend/measure/facts/driver_programs.hpp).
   std::function<bool()> driver_keeps{};
+  /// What building a program took at least, in seconds, that the driver is taken to have lost, though the file notes
+  /// that it keeps it; it took half of the noted time too. Below it nobody cares, and a busy machine may be the reason.
+  double least_loss = 0.05;
   /// Lets the driver's compiler warn about kernels, which some drivers print on standard error.
   bool driver_warnings = false;
 };
