@@ -8,8 +8,8 @@
 #include <dnnopt/profile/clocks/clock_regression.hpp>
 #include <dnnopt/profile/clocks/clock_sync.hpp>
 #include <dnnopt/profile/clocks/simulated_clock.hpp>
-#include <dnnopt/profile/command_arrival.hpp>
 #include <dnnopt/profile/statistics.hpp>
+#include <dnnopt/profile/waiting/command_arrival.hpp>
 
 using namespace dnnopt::profile;
 

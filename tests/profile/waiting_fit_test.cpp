@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <random>
 
-#include <dnnopt/profile/waiting_fit.hpp>
+#include <dnnopt/profile/waiting/waiting_fit.hpp>
 
 using namespace dnnopt::profile;
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dnnopt/profile/event_bias.hpp>
+#include <dnnopt/profile/waiting/event_bias.hpp>
 
 namespace dnnopt::profile {
 

@@ -18,10 +18,10 @@
 #include <dnnopt/backend/opencl/status.hpp>
 #include <dnnopt/profile/clocks/clock_map.hpp>
 #include <dnnopt/profile/clocks/host_clock.hpp>
-#include <dnnopt/profile/event_bias.hpp>
 #include <dnnopt/profile/injected_copies.hpp>
 #include <dnnopt/profile/profiler.hpp>
 #include <dnnopt/profile/statistics.hpp>
+#include <dnnopt/profile/waiting/event_bias.hpp>
 
 namespace dnnopt::profile {
 

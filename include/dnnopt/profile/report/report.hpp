@@ -14,7 +14,7 @@
 #include <dnnopt/profile/clocks/clock_map.hpp>
 #include <dnnopt/profile/events.hpp>
 #include <dnnopt/profile/statistics.hpp>
-#include <dnnopt/profile/waiting_fit.hpp>
+#include <dnnopt/profile/waiting/waiting_fit.hpp>
 
 namespace dnnopt::profile {
 

@@ -15,7 +15,7 @@
 #include <dnnopt/profile/pooled_means.hpp>
 #include <dnnopt/profile/report/report.hpp>
 #include <dnnopt/profile/statistics.hpp>
-#include <dnnopt/profile/waiting_fit.hpp>
+#include <dnnopt/profile/waiting/waiting_fit.hpp>
 
 namespace dnnopt::profile {
 

@@ -1,6 +1,6 @@
 // Owns when a command began that the device had to wait for, and how well that is known.
-#ifndef DNNOPT_PROFILE_COMMAND_ARRIVAL_HPP
-#define DNNOPT_PROFILE_COMMAND_ARRIVAL_HPP
+#ifndef DNNOPT_PROFILE_WAITING_COMMAND_ARRIVAL_HPP
+#define DNNOPT_PROFILE_WAITING_COMMAND_ARRIVAL_HPP
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <optional>
 
-#include <dnnopt/profile/event_bias.hpp>
 #include <dnnopt/profile/events.hpp>
 #include <dnnopt/profile/statistics.hpp>
-#include <dnnopt/profile/waiting_fit.hpp>
+#include <dnnopt/profile/waiting/event_bias.hpp>
+#include <dnnopt/profile/waiting/waiting_fit.hpp>
 
 namespace dnnopt::profile {
 
@@ -152,4 +152,4 @@ class command_arrival {
 
 }  // namespace dnnopt::profile
 
-#endif  // DNNOPT_PROFILE_COMMAND_ARRIVAL_HPP
+#endif  // DNNOPT_PROFILE_WAITING_COMMAND_ARRIVAL_HPP

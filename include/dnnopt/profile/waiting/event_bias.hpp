@@ -1,6 +1,6 @@
 // Owns what an OpenCL event's START to END has too much: of commands that were there, and of those waited for.
-#ifndef DNNOPT_PROFILE_EVENT_BIAS_HPP
-#define DNNOPT_PROFILE_EVENT_BIAS_HPP
+#ifndef DNNOPT_PROFILE_WAITING_EVENT_BIAS_HPP
+#define DNNOPT_PROFILE_WAITING_EVENT_BIAS_HPP
 
 #include <algorithm>
 #include <cstdint>
@@ -49,4 +49,4 @@ struct event_bias {
 
 }  // namespace dnnopt::profile
 
-#endif  // DNNOPT_PROFILE_EVENT_BIAS_HPP
+#endif  // DNNOPT_PROFILE_WAITING_EVENT_BIAS_HPP

@@ -1,6 +1,6 @@
 // Owns what events of commands that the device waited for have too much, learned from kernels seen both ways.
-#ifndef DNNOPT_PROFILE_WAITING_FIT_HPP
-#define DNNOPT_PROFILE_WAITING_FIT_HPP
+#ifndef DNNOPT_PROFILE_WAITING_WAITING_FIT_HPP
+#define DNNOPT_PROFILE_WAITING_WAITING_FIT_HPP
 
 #include <algorithm>
 #include <bit>
@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <dnnopt/profile/event_bias.hpp>
 #include <dnnopt/profile/line_moments.hpp>
+#include <dnnopt/profile/waiting/event_bias.hpp>
 
 namespace dnnopt::profile {
 
@@ -123,4 +123,4 @@ class waiting_fit {
 
 }  // namespace dnnopt::profile
 
-#endif  // DNNOPT_PROFILE_WAITING_FIT_HPP
+#endif  // DNNOPT_PROFILE_WAITING_WAITING_FIT_HPP
