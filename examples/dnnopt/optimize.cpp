@@ -10,6 +10,7 @@
 #include <dnnopt/backend/measure/opened_device.hpp>
 #include <dnnopt/backend/program/subgraphs.hpp>
 #include <dnnopt/backend/storage/fit_program.hpp>
+#include <dnnopt/device_options.hpp>
 #include <dnnopt/graph_io.hpp>
 #include <dnnopt/memory/memory_io.hpp>
 #include <dnnopt/memory/memory_svg.hpp>
@@ -177,10 +178,7 @@ dnnopt::compile_options options_for(const options& o, const dnnopt::model& m) {
   } catch (const dnnopt::error&) {
     return compiling;
   }
-  compiling.integer_products =
-      dnnopt::computes_in_integers(*compiling.opened, m.main, compiling.form, compiling.integer_dots);
-  compiling.code_products =
-      dnnopt::computes_in_codes(*compiling.opened, m.main, compiling.form, compiling.matrix_steps);
+  dnnopt::decide_products(compiling, *compiling.opened, m.main);
   return compiling;
 }
 

@@ -13,6 +13,7 @@
 #include <dnnopt/backend/program/lower_again.hpp>
 #include <dnnopt/backend/program/program.hpp>
 #include <dnnopt/detail/placed_graph.hpp>
+#include <dnnopt/device_options.hpp>
 #include <dnnopt/session.hpp>
 
 namespace dnnopt {
@@ -56,8 +57,7 @@ namespace detail {
     throw error(errc::invalid_argument, "the reference backend has no kernels to tune; name an OpenCL device");
   if (!options.opened) options.opened = std::make_shared<opened_device>(options.device, options.programs);
   opencl::context& where = options.opened->context;
-  options.integer_products = computes_in_integers(*options.opened, source.main, options.form, options.integer_dots);
-  options.code_products = computes_in_codes(*options.opened, source.main, options.form, options.matrix_steps);
+  decide_products(options, *options.opened, source.main);
   compile_report report;
   const auto optimized = std::make_shared<const graph>(optimize(source, options, report));
   symbol_values symbols;

@@ -22,6 +22,7 @@
 #include <dnnopt/detail/placed_graph.hpp>
 #include <dnnopt/detail/session_programs.hpp>
 #include <dnnopt/detail/session_state.hpp>
+#include <dnnopt/device_options.hpp>
 #include <dnnopt/passes/derive_guards.hpp>
 #include <dnnopt/passes/inline_branches.hpp>
 #include <dnnopt/reference/evaluator.hpp>
@@ -142,9 +143,7 @@ DNNOPT_BODY session compile(const model& source, const compile_options& options)
   if (on_device) {
     result->device =
         options.opened ? options.opened : std::make_shared<opened_device>(options.device, options.programs);
-    result->options.integer_products =
-        computes_in_integers(*result->device, source.main, options.form, options.integer_dots);
-    result->options.code_products = computes_in_codes(*result->device, source.main, options.form, options.matrix_steps);
+    decide_products(result->options, *result->device, source.main);
   }
   result->general.optimized = std::make_shared<const graph>(optimize(source, result->options, report));
   result->default_inputs = source.default_inputs;
