@@ -507,6 +507,26 @@ TEST_CASE("random networks: every plan holds and poisoned memory changes nothing
   }
 }
 
+TEST_CASE("a store of plans forgets those that were not used for longest") {
+  const auto records_of_run = [](std::int64_t run) {
+    return std::vector<memory::buffer_usage>{{0, 1, run * 64, 64}, {1, 2, run * 128, 64}};
+  };
+  constexpr std::size_t most_bytes = 20000;
+  memory::plan_store store(most_bytes);
+  const std::vector<memory::buffer_usage> used = records_of_run(1);
+  store.add(used, memory::plan_offsets_exactly(used, {0.01}));
+  for (std::int64_t run = 2; run < 1000; ++run) {
+    const std::vector<memory::buffer_usage> records = records_of_run(run);
+    store.add(records, memory::plan_offsets_exactly(records, {0.01}));
+    REQUIRE(store.find(records).has_value());
+    REQUIRE(store.find(used).has_value());
+  }
+  CHECK(store.offsets().size() > 10);
+  CHECK(store.offsets().size() * 2 * sizeof(std::int64_t) < most_bytes);
+  CHECK(store.offsets().size() < 500);
+  CHECK_FALSE(store.find(records_of_run(2)).has_value());
+}
+
 TEST_CASE("a thousand shapes in one session take the memory of the largest") {
   network n;
   const model m = residual(n, n.g.expressions().symbol("rows", {1, 4096}));

@@ -2,6 +2,7 @@
 #ifndef DNNOPT_MEMORY_PLAN_STORE_HPP
 #define DNNOPT_MEMORY_PLAN_STORE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -47,8 +48,13 @@ class plan_digest {
 /// Plans by what they were made for. A plan is found by a digest and used only when the checker accepts it for the
 /// records at hand, so that neither a foreign file nor two inputs of one digest can do harm. Sessions share one
 /// (session::clone, or one in the options of several), so any thread may call it at any time.
+///
+/// Each new shape of a session brings offsets: of those only `most_bytes` are kept, the ones that were asked for last.
+/// Orders are one for each graph, and stay.
 class plan_store {
  public:
+  explicit plan_store(std::size_t most_bytes = std::size_t{16} << 20U) : most_bytes_(most_bytes) {}
+
   struct stored_offsets {
     std::vector<std::int64_t> offsets;
     std::string strategy;
@@ -61,7 +67,7 @@ class plan_store {
 
   /// The plan kept for these records, or nothing. O(n log n).
   [[nodiscard]] std::optional<offset_plan> find(std::span<const buffer_usage> usages) const {
-    const std::optional<stored_offsets> found = kept(offsets_, key_of(usages));
+    const std::optional<stored_offsets> found = kept_offsets(key_of(usages));
     if (!found || found->offsets.size() != usages.size()) return std::nullopt;
     offset_plan plan;
     plan.offsets = found->offsets;
@@ -80,7 +86,7 @@ class plan_store {
   }
   /// The order kept for this graph, or nothing. O(nodes + edges).
   [[nodiscard]] std::optional<stored_order> find(const order_graph& graph) const {
-    std::optional<stored_order> found = kept(orders_, key_of(graph));
+    std::optional<stored_order> found = kept_order(key_of(graph));
     if (found && !is_execution_order(graph, found->order)) found.reset();
     return found;
   }
@@ -90,16 +96,23 @@ class plan_store {
 
   /// All that is kept, for writing to a file and reading from it (memory_io.hpp).
   [[nodiscard]] std::map<std::string, stored_offsets> offsets() const {
+    std::map<std::string, stored_offsets> all;
     const std::lock_guard held(lock_);
-    return offsets_;
+    for (const auto& [key, one] : offsets_) all.emplace(key, one.plan);
+    return all;
   }
   [[nodiscard]] std::map<std::string, stored_order> orders() const {
     const std::lock_guard held(lock_);
     return orders_;
   }
+  /// Keeps offsets; the longest unused go where all exceed the bytes that are kept. O(log n), and now and then O(n).
   void put(std::string key, stored_offsets plan) {
     const std::lock_guard held(lock_);
-    offsets_.insert_or_assign(std::move(key), std::move(plan));
+    const auto [place, fresh] = offsets_.try_emplace(std::move(key));
+    if (!fresh) bytes_ -= bytes_of(*place);
+    place->second = {std::move(plan), ++uses_};
+    bytes_ += bytes_of(*place);
+    if (bytes_ > most_bytes_) forget_half();
   }
   void put(std::string key, stored_order order) {
     const std::lock_guard held(lock_);
@@ -107,11 +120,37 @@ class plan_store {
   }
 
  private:
-  template <class Kept>
-  [[nodiscard]] std::optional<Kept> kept(const std::map<std::string, Kept>& all, const std::string& key) const {
+  struct used_offsets {
+    stored_offsets plan;
+    mutable std::uint64_t used = 0;  ///< the number of its last use
+  };
+  [[nodiscard]] std::optional<stored_offsets> kept_offsets(const std::string& key) const {
     const std::lock_guard held(lock_);
-    const auto found = all.find(key);
-    return found == all.end() ? std::nullopt : std::optional(found->second);
+    const auto found = offsets_.find(key);
+    if (found == offsets_.end()) return std::nullopt;
+    found->second.used = ++uses_;
+    return found->second.plan;
+  }
+  [[nodiscard]] std::optional<stored_order> kept_order(const std::string& key) const {
+    const std::lock_guard held(lock_);
+    const auto found = orders_.find(key);
+    return found == orders_.end() ? std::nullopt : std::optional(found->second);
+  }
+  [[nodiscard]] static std::size_t bytes_of(const std::pair<const std::string, used_offsets>& one) {
+    return sizeof(one) + one.first.size() + one.second.plan.strategy.size() +
+           one.second.plan.offsets.size() * sizeof(std::int64_t);
+  }
+  /// Forgets the half that was not used for longest, but never the plan that was used last.
+  void forget_half() {
+    std::vector<std::uint64_t> uses;
+    for (const auto& [key, one] : offsets_) uses.push_back(one.used);
+    const auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
+    std::nth_element(uses.begin(), middle, uses.end());
+    std::erase_if(offsets_, [&, first_kept = *middle](const auto& one) {
+      const bool goes = one.second.used < first_kept;
+      if (goes) bytes_ -= bytes_of(one);
+      return goes;
+    });
   }
   static std::string key_of(std::span<const buffer_usage> usages) {
     plan_digest digest;
@@ -132,8 +171,11 @@ class plan_store {
     return digest.text();
   }
 
+  std::size_t most_bytes_;
   mutable std::mutex lock_;  ///< of what follows
-  std::map<std::string, stored_offsets> offsets_;
+  mutable std::uint64_t uses_ = 0;
+  std::size_t bytes_ = 0;  ///< of `offsets_`
+  std::map<std::string, used_offsets> offsets_;
   std::map<std::string, stored_order> orders_;
 };
 
