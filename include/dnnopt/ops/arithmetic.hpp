@@ -3,9 +3,11 @@
 #define DNNOPT_OPS_ARITHMETIC_HPP
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <dnnopt/ops/element_wise.hpp>
+#include <dnnopt/ops/exact_quotient.hpp>
 
 namespace dnnopt::ops {
 
@@ -27,6 +29,9 @@ struct add_op : binary<add_op> {
   static constexpr algebra properties = ring_algebra;
   static constexpr std::string_view scalar = "x0 + x1";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return a + b; }
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) {
+    return combined(x[0], x[1], [](const index_expr& a, const index_expr& b) { return a + b; });
+  }
 };
 
 struct sub_op : binary<sub_op> {
@@ -35,6 +40,9 @@ struct sub_op : binary<sub_op> {
   static constexpr algebra properties = algebra::distributive;
   static constexpr std::string_view scalar = "x0 - x1";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return a - b; }
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) {
+    return combined(x[0], x[1], [](const index_expr& a, const index_expr& b) { return a - b; });
+  }
 };
 
 struct mul_op : binary<mul_op> {
@@ -43,6 +51,7 @@ struct mul_op : binary<mul_op> {
   static constexpr algebra properties = ring_algebra;
   static constexpr std::string_view scalar = "x0 * x1";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return a * b; }
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) { return product(x[0], x[1]); }
 };
 
 /// Integers divide towards zero.
@@ -53,6 +62,7 @@ struct div_op : binary<div_op> {
   static constexpr std::string_view scalar = "dnnopt_quotient(x0, x1)";
   static constexpr std::string_view scalar_integer = "dnnopt_integer_divide(x0, x1)";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return truncated_quotient(a, b); }
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) { return divided(x[0], x[1]); }
 };
 
 /// The result has the divisor's sign, with fmod=1 the dividend's.
@@ -99,6 +109,10 @@ struct max_op : variadic_fold<max_op> {
   static constexpr std::string_view scalar = "x0 > x1 || x0 != x0 ? x0 : x1";
   static constexpr std::string_view scalar_integer = "x0 > x1 ? x0 : x1";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return dnnopt::max(a, b); }
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) {
+    if (x.size() != 2) return std::nullopt;
+    return combined(x[0], x[1], [](const index_expr& a, const index_expr& b) { return dnnopt::max(a, b); });
+  }
 };
 
 /// NaN in any operand gives NaN.
@@ -110,6 +124,10 @@ struct min_op : variadic_fold<min_op> {
   static constexpr std::string_view scalar = "x0 < x1 || x0 != x0 ? x0 : x1";
   static constexpr std::string_view scalar_integer = "x0 < x1 ? x0 : x1";
   static std::optional<index_expr> value(const index_expr& a, const index_expr& b) { return dnnopt::min(a, b); }
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) {
+    if (x.size() != 2) return std::nullopt;
+    return combined(x[0], x[1], [](const index_expr& a, const index_expr& b) { return dnnopt::min(a, b); });
+  }
 };
 
 struct sum_op : variadic_fold<sum_op> {

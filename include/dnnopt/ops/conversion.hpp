@@ -36,6 +36,7 @@ inline void infer_converted_elements(const node_facts& facts, value_facts& outpu
 /// The output takes the type that attribute `to` names.
 struct cast_op : element_wise_classes {
   static constexpr std::string_view name = "Cast";
+  static constexpr bool converts = true;
   static constexpr int since = 28;
   static constexpr op_arity arity{1, 1};
   static constexpr std::string_view scalar = "x0";
@@ -50,6 +51,7 @@ struct cast_op : element_wise_classes {
 /// The output takes the type of the second input, whose elements are not read.
 struct cast_like_op : element_wise_classes {
   static constexpr std::string_view name = "CastLike";
+  static constexpr bool converts = true;
   static constexpr int since = 25;
   static constexpr op_arity arity{2, 2};
   static constexpr std::string_view scalar = "x0";

@@ -17,6 +17,7 @@
 
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/ops/classes.hpp>
+#include <dnnopt/ops/exact_quotient.hpp>
 #include <dnnopt/ops/facts.hpp>
 
 namespace dnnopt {
@@ -45,6 +46,8 @@ using view_function = void (*)(view_builder& builder, const node_facts& facts, s
 /// element to one place. Precondition: shapes of all inputs are known.
 using unview_function = std::vector<index_expr> (*)(const node_facts& facts, const shape& to,
                                                     std::span<const index_expr> index);
+/// What an element is exactly, of one element of each input; nothing where it cannot be told.
+using quotient_function = std::optional<exact_quotient> (*)(std::span<const exact_quotient> inputs);
 /// Computes outputs on the host: the reference evaluation that a user's operator brings along.
 using evaluate_function = void (*)(const attribute_map& attributes, std::span<const tensor> inputs,
                                    std::span<tensor> outputs);
@@ -93,6 +96,11 @@ struct op_info {
   /// Output 0 is input 0, codes, less input 2 where given, times input 1: one of these for all elements, for each entry
   /// of the dim of attribute "axis", or for each block of "block_size" entries of it.
   bool dequantizes = false;
+  /// Output 0 is input 0 in another type.
+  bool converts = false;
+  /// What an element of output 0 is exactly where those of the inputs are quotients of integers
+  /// (ops/exact_quotient.hpp), or nothing; null: nobody says.
+  quotient_function exact = nullptr;
   /// Output 0 reduces every window of input 0 (attributes kernel_shape, strides, pads) to one element, as the operator
   /// of this name reduces dims; empty: it does not.
   std::string_view window_reduction;
@@ -185,6 +193,8 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::normalizes_rows; }) row.normalizes_rows = Op::normalizes_rows;
     if constexpr (requires { Op::reduces_planes; }) row.reduces_planes = Op::reduces_planes;
     if constexpr (requires { Op::dequantizes; }) row.dequantizes = Op::dequantizes;
+    if constexpr (requires { Op::converts; }) row.converts = Op::converts;
+    if constexpr (requires { &Op::exact; }) row.exact = &Op::exact;
     if constexpr (requires { Op::window_reduction; }) row.window_reduction = Op::window_reduction;
     if constexpr (requires { Op::flow; }) row.flow = Op::flow;
     if constexpr (requires { Op::random; }) row.random = Op::random;

@@ -3,9 +3,11 @@
 #define DNNOPT_OPS_UNARY_MATH_HPP
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <dnnopt/ops/element_wise.hpp>
+#include <dnnopt/ops/exact_quotient.hpp>
 
 namespace dnnopt::ops {
 
@@ -58,6 +60,9 @@ struct ceil_op : unary<ceil_op> {
   static constexpr std::string_view name = "Ceil";
   static constexpr int since = 13;
   static constexpr std::string_view scalar = "ceil(x0)";
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) {
+    return exact_quotient{ceildiv(x[0].numerator, x[0].divisor), 1, 0};
+  }
 };
 
 struct cos_op : unary<cos_op> {
@@ -89,6 +94,9 @@ struct floor_op : unary<floor_op> {
   static constexpr std::string_view name = "Floor";
   static constexpr int since = 13;
   static constexpr std::string_view scalar = "floor(x0)";
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) {
+    return exact_quotient{floordiv(x[0].numerator, x[0].divisor), 1, 0};
+  }
 };
 
 struct log_op : unary<log_op> {
@@ -103,6 +111,9 @@ struct neg_op : unary<neg_op> {
   static constexpr algebra properties = algebra::distributive;
   static constexpr std::string_view scalar = "-(x0)";
   static std::optional<index_expr> value(const index_expr& x) { return 0 - x; }
+  static std::optional<exact_quotient> exact(std::span<const exact_quotient> x) {
+    return exact_quotient{0 - x[0].numerator, x[0].divisor, x[0].rounded};
+  }
 };
 
 struct reciprocal_op : unary<reciprocal_op> {

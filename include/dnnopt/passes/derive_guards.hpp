@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include <dnnopt/graph.hpp>
 #include <dnnopt/guard.hpp>
+#include <dnnopt/passes/exact_sizes.hpp>
 #include <dnnopt/passes/rdp.hpp>
 
 namespace dnnopt {
@@ -59,6 +61,8 @@ namespace detail {
     facts.guards = &found;
     std::vector<value_facts> outputs(n.outputs.size());
     n.op->infer(facts, outputs);
+    std::vector<guard> of_sizes = bounds_of_sizes(g, id);
+    found.insert(found.end(), std::make_move_iterator(of_sizes.begin()), std::make_move_iterator(of_sizes.end()));
     for (const value_id out : n.outputs) {
       if (out == no_value || !g.facts(out).dims) continue;
       for (const index_expr& dim : *g.facts(out).dims)

@@ -15,6 +15,7 @@
 #include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/passes/enter_body.hpp>
+#include <dnnopt/passes/exact_sizes.hpp>
 #include <dnnopt/passes/graph_views.hpp>
 #include <dnnopt/passes/pass.hpp>
 
@@ -145,6 +146,7 @@ class rdp {
     } catch (const error& e) {
       throw error(e.code(), detail::describe(n) + ": " + strip(e.what()));
     }
+    if (n.op->converts && !outputs[0].elements) outputs[0].elements = exact_sizes(g).elements_of(id, outputs[0].type);
     return outputs;
   }
 
