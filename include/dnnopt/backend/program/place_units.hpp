@@ -95,8 +95,13 @@ class placer {
   /// `order` and `late` are the graph's topological order and late symbols, and outlive this object.
   placer(const graph& g, const std::vector<node_id>& order, const std::unordered_map<std::uint32_t, node_id>& late,
          const codegen::lower_options& options)
-      : g_(g), options_(options), order_(order), brings_(fusion::bringers_of_symbols(g, late)) {
+      : g_(g),
+        options_(options),
+        order_(order),
+        brings_(fusion::bringers_of_symbols(g, late)),
+        tellers_(fusion::size_tellers(g, late)) {
     stored_by_.assign(g_.value_count(), none);
+    placed_node_.assign(g_.node_limit(), false);
     blocks_ = &g_.blocks();
     for (std::size_t i = 0; i < blocks_->size(); ++i)
       for (const value_id out : (*blocks_)[i].outputs) stored_by_[out] = i;
@@ -142,7 +147,22 @@ class placer {
 
   void finish(placed_node unit) {
     for (const value_id out : unit.outputs) placed_value_[out] = true;
+    for (const node_id id : unit.members) placed_node_[id] = true;
+    for (const node_id id : unit.members) demand_sizes(id);
     units_.push_back(std::move(unit));
+  }
+
+  /// Who tells a size that only data tell must run, also where nobody reads its elements.
+  void demand_sizes(node_id id) {
+    for (const node_id source : fusion::size_sources(g_, id, tellers_)) {
+      if (std::exchange(told_[source], true) || placed_node_[source]) continue;
+      const std::vector<value_id>& outputs = g_.node_at(source).outputs;
+      const auto is_wanted = [&](value_id v) {
+        return v != no_value && (!g_.value_at(v).uses.empty() || g_.is_output(v));
+      };
+      const auto wanted = std::find_if(outputs.begin(), outputs.end(), is_wanted);
+      if (wanted != outputs.end()) work_.push_back(*wanted);
+    }
   }
 
   /// Whatever the unit reads from outside must be stored.
@@ -337,6 +357,9 @@ class placer {
   const codegen::lower_options& options_;
   const std::vector<node_id>& order_;
   std::vector<bool> brings_;
+  std::vector<std::vector<node_id>> tellers_;
+  std::vector<bool> placed_node_;
+  std::unordered_map<node_id, bool> told_;  ///< whether a node was demanded for a size
   std::vector<std::size_t> stored_by_;
   const std::vector<fused_block>* blocks_ = nullptr;
   std::deque<fused_block> split_;  ///< numbered on from `blocks_`
