@@ -26,8 +26,9 @@ import sys
 
 MOST_FILES = 15
 MOST_LINES = 450
-TOP = {"async_session.hpp", "bound_graph.hpp", "compile_options.hpp", "compile_report.hpp", "dnnopt.hpp", "half_io.hpp",
-       "model.hpp", "placed_graph.hpp", "session.hpp", "session_programs.hpp", "session_state.hpp", "tune.hpp"}
+TOP = {"async_session.hpp", "bound_graph.hpp", "compile_options.hpp", "compile_report.hpp", "device_options.hpp",
+       "dnnopt.hpp", "half_io.hpp", "model.hpp", "placed_graph.hpp", "session.hpp", "session_programs.hpp",
+       "session_state.hpp", "tune.hpp"}
 
 # Folders with more files, and why.
 FULL_FOLDERS = {
@@ -41,11 +42,8 @@ FULL_FOLDERS = {
 }
 # Headers and kernels with more lines, and why.
 LONG_FILES = {
-    "backend/codegen/builder/kernel_builder.hpp": "one class that writes a kernel; larger functions stand beside it",
-    "backend/codegen/frames/products/matrix_panels.cl": "nine ways of packing in one frame; to be parted by them",
     "memory/offsets/valley_search.hpp": "one search whose parts share its state",
     "onnx/model_proto.hpp": "a reader for each message of ONNX",
-    "profile/profiler.hpp": "one class whose threads share its state",
     "reference/view.hpp": "a function for each operator that moves elements",
 }
 

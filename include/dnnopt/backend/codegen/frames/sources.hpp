@@ -13,7 +13,10 @@ inline constexpr std::string_view prelude =
 
 inline constexpr std::string_view matrix_panels =
     "#ifdef __cplusplus\n"
-#include <dnnopt/backend/codegen/frames/products/matrix_panels.cl>
+#include <dnnopt/backend/codegen/frames/products/panels/panel_packing.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/products/panels/matrix_panels.cl>
     "#endif\n";
 
 inline constexpr std::string_view matrix_tiles =
