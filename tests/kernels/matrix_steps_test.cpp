@@ -553,13 +553,22 @@ TEST_CASE_METHOD(steps, "attention in steps takes every number of waves and keys
     }
 }
 
-TEST_CASE_METHOD(blocks, "codes of dequantized operands are multiplied in steps, and their sums scaled",
-                 "[matrix_steps]") {
-  work_group = 256;
-  providers = {&codegen::plain_step, nullptr};
-  const std::int64_t inner = GENERATE(35, 36);
-  CAPTURE(inner);
-  const auto quantized = [&](dtype type, dim_list dims, bool constant) {
+namespace {
+
+/// Graphs of quantized operands, whose sums and quotients are exact: scales are powers of two.
+struct coded_blocks : blocks {
+  coded_blocks() {
+    work_group = 256;
+    providers = {&codegen::plain_step, nullptr};
+  }
+  value_id scale(float held) { return g.add_constant("scale" + std::to_string(++seed), tensor::scalar(held)); }
+  value_id zero(dtype type) {
+    tensor held(type, {});
+    if (type == dtype::uint8) held.mutable_data<std::uint8_t>()[0] = 119;
+    if (type == dtype::int8) held.mutable_data<std::int8_t>()[0] = -7;
+    return g.add_constant("zero" + std::to_string(++seed), std::move(held));
+  }
+  value_id dequantized(dtype type, dim_list dims, bool constant) {
     ++seed;
     tensor held = random_tensor(type, std::move(dims), seed);
     value_id codes = no_value;
@@ -569,17 +578,37 @@ TEST_CASE_METHOD(blocks, "codes of dequantized operands are multiplied in steps,
       codes = g.add_input("x" + std::to_string(seed), type, to_shape(held.dims()));
       inputs.push_back(std::move(held));
     }
-    const value_id scale = g.add_constant("scale" + std::to_string(seed), tensor::scalar(0.013F));
-    tensor zero(type, {});
-    if (type == dtype::uint8) zero.mutable_data<std::uint8_t>()[0] = 119;
-    if (type == dtype::int8) zero.mutable_data<std::int8_t>()[0] = -7;
-    return add("DequantizeLinear", {codes, scale, g.add_constant("zero" + std::to_string(seed), std::move(zero))});
-  };
-  const value_id x = quantized(dtype::uint8, {18, inner}, false);
-  const value_id w = quantized(dtype::int8, {inner, 20}, true);
+    return add("DequantizeLinear", {codes, scale(1.0F / 64), zero(type)});
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(coded_blocks, "codes of dequantized operands are multiplied in steps, and their sums scaled",
+                 "[matrix_steps]") {
+  const std::int64_t inner = GENERATE(35, 36);
+  CAPTURE(inner);
+  const value_id x = dequantized(dtype::uint8, {18, inner}, false);
+  const value_id w = dequantized(dtype::int8, {inner, 20}, true);
   g.add_output(add("MatMul", {x, w}));
   check(device_form::groups, {"matrix_steps"});
   const std::string text = plans.front().source.str();
   CHECK((text.find("dnnopt_codes_a(DNNOPT_PARAMETERS") != std::string::npos) == (inner % 4 == 0));
   CHECK(text.find("dnnopt_codes_b(DNNOPT_PARAMETERS") != std::string::npos);
+}
+
+TEST_CASE_METHOD(coded_blocks, "codes of windows are gathered by fours, and so are results stored that are quantized",
+                 "[matrix_steps]") {
+  const dtype type = GENERATE(dtype::int8, dtype::uint8);
+  const std::int64_t side = GENERATE(7, 8);
+  CAPTURE(name_of(type), side);
+  const value_id x = dequantized(type, {2, 3, 3, side}, false);
+  const value_id w = dequantized(dtype::int8, {10, 3, 3, 3}, true);
+  const value_id y = add("Conv", {x, w}, with("pads", std::vector<std::int64_t>{1, 1, 1, 1}));
+  g.add_output(add("QuantizeLinear", {y, scale(2), zero(type)}));
+  check(device_form::groups, {"convolution_steps"});
+  const std::string text = plans.front().source.str();
+  CHECK((text.find("dnnopt_gather_b(DNNOPT_PARAMETERS") != std::string::npos) == (side % 4 == 0));
+  const std::string four = type == dtype::int8 ? "*(__global char4*)(" : "*(__global uchar4*)(";
+  CHECK((text.find(four) != std::string::npos) == (side % 4 == 0));
 }

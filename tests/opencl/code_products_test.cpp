@@ -1,8 +1,11 @@
-// Products of dequantized operands in matrix steps of halves: codes are multiplied, and their sums scaled.
+// Products of dequantized operands in matrix steps of halves: codes are multiplied, and their sums scaled. Results that
+// are quantized are stored four at once.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +48,13 @@ struct quantized_network : network {
     attribute_map along;
     along.set("axis", axis);
     return node("DequantizeLinear", std::move(in), along);
+  }
+  /// Codes of what `of` means by one scale.
+  value_id quantize(value_id of, dtype type, float scale, bool zeros) {
+    std::vector<value_id> in{of, g.add_constant("s" + std::to_string(g.value_count()), tensor::scalar<float>(scale))};
+    if (zeros || type == dtype::int8)
+      in.push_back(g.add_constant("z" + std::to_string(g.value_count()), codes(type, {}, zeros ? 61 : 125)));
+    return node("QuantizeLinear", std::move(in));
   }
   value_id codes_input(std::string name, dtype type, const dim_list& dims) {
     return g.add_input(std::move(name), type, shape(dims.begin(), dims.end()));
@@ -143,4 +153,63 @@ TEST_CASE("where scales change along the sum, or one operand is of floats, codes
   const value_id y = mixed.input("a", shape{19, 70});
   const value_id v = mixed.dequantize(mixed.codes_constant(dtype::int8, {70, 23}), dtype::int8, {0.01F}, false);
   check(mixed.finish(mixed.node("MatMul", {y, v})), {{"a", dnnopt::testing::ramp(a)}}, precision::fp32, false, 1e-6);
+}
+
+TEST_CASE("results that are quantized are stored four at once, also over the codes that they are added to") {
+  const dtype type = GENERATE(dtype::int8, dtype::uint8);
+  const bool zeros = GENERATE(false, true);
+  const std::int64_t kernel = GENERATE(1, 3);
+  const auto [form, provider] =
+      GENERATE(std::pair{kernel_form::groups, "plain"}, std::pair{kernel_form::groups, "none"},
+               std::pair{kernel_form::vectors, "none"});
+  // Rows that are whole fours, planes that are, and neither.
+  const auto [height, width] = GENERATE(std::pair{3, 8}, std::pair{4, 6}, std::pair{5, 7});
+  CAPTURE(name_of(type), zeros, kernel, static_cast<int>(form), provider, height, width);
+  // Powers of two, so that sums and quotients are exact and a tie is one everywhere.
+  constexpr float scale = 1.0F / 32;
+  constexpr float scale_of_weights = 1.0F / 64;
+  constexpr float scale_of_results = 8;
+  quantized_network n;
+  const dim_list image{2, 12, height, width};
+  attribute_map padded;
+  padded.set("pads", std::vector<std::int64_t>(4, kernel / 2));
+  const auto convolved = [&](value_id x) {
+    const value_id w = n.codes_constant(dtype::int8, {12, 12, kernel, kernel});
+    return n.node("Conv", {x, n.dequantize(w, dtype::int8, {scale_of_weights}, false)}, padded);
+  };
+  const auto coded = [&](value_id x) {
+    return n.dequantize(n.quantize(x, type, scale_of_results, zeros), type, {scale_of_results}, zeros);
+  };
+  const value_id x = n.dequantize(n.codes_input("x", type, image), type, {scale}, zeros);
+  const value_id first = coded(convolved(x));
+  const value_id second = coded(n.node("Relu", {convolved(first)}));
+  const value_id sum = coded(n.node("Add", {convolved(second), first}));
+  const model m = n.finish(n.quantize(convolved(sum), type, scale_of_results, zeros));
+
+  compile_options options;
+  options.opened = shared_device();
+  options.form = form;
+  options.matrix_steps = provider;
+  options.require_device = true;
+  session s = compile(m, options);
+  const tensor codes_of_image = codes(type, image, 91);
+  const tensor want = reference::evaluate(m.main, std::vector{codes_of_image})[0];
+  const tensor got = s.run({{"x", codes_of_image}})[0];
+  REQUIRE(got.dims() == want.dims());
+  const std::span<const std::byte> expected = want.bytes();
+  const std::span<const std::byte> found = got.bytes();
+  CHECK(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
+
+  if (std::string(provider) == "none") return;
+  std::size_t together = 0;
+  std::size_t halved = 0;
+  const std::string held = type == dtype::int8 ? "char4" : "uchar4";
+  for (const auto& step : s.executor()->executed().steps) {
+    for (const codegen::kernel_plan& plan : step.lowered.kernels) {
+      together += plan.source.str().find("*(__global " + held + "*)(") != std::string::npos ? 1 : 0;
+      halved += plan.source.str().find("#define DNNOPT_FINISHED4 " + held + "\n") != std::string::npos ? 1 : 0;
+    }
+  }
+  CHECK(together == (height * width % 4 == 0 ? 4 : 0));
+  CHECK(halved == (height * width % 4 == 0 ? 1 : 0));
 }

@@ -104,6 +104,33 @@ inline constexpr std::array c_type_table{
   }
 }
 
+/// Types of which four neighbours are one access of a kernel: "$p" is the address of the first and "$v" what is stored,
+/// or one of the four.
+struct four_row {
+  dtype type;
+  std::string_view held;  ///< what holds the four
+  std::string_view load;  ///< expression of `held`
+  std::string_view store;
+  std::string_view part;  ///< one of the four, in the compute type
+  std::string_view made;  ///< the same of an element, in what `held` is made of
+};
+
+inline constexpr std::array four_table{
+    four_row{dtype::float32, "float4", "*(__global const float4*)($p)", "*(__global float4*)($p) = $v;", "$v", "$v"},
+    four_row{dtype::float16, "float4", "dnnopt_load_half4(0, $p)", "dnnopt_store_half4($v, 0, $p);", "$v", "$v"},
+    four_row{dtype::int8, "char4", "*(__global const char4*)($p)", "*(__global char4*)($p) = $v;", "((long)$v)",
+             "(char)($v)"},
+    four_row{dtype::uint8, "uchar4", "*(__global const uchar4*)($p)", "*(__global uchar4*)($p) = $v;", "((long)$v)",
+             "(uchar)($v)"},
+};
+
+/// The row of a type; null where its elements are accessed singly.
+[[nodiscard]] constexpr const four_row* find_four(dtype type) noexcept {
+  for (const four_row& row : four_table)
+    if (row.type == type) return &row;
+  return nullptr;
+}
+
 /// How an element of float16 is loaded as its bits, in the lower half of a float: bits of zero are zero.
 inline constexpr std::string_view half_bits_load = "as_float((uint)((__global const ushort*)$p)[$i])";
 

@@ -94,9 +94,9 @@ template <std::size_t... Sizes>
 }
 
 /// What the builder itself defines for every frame, and what a frame's text may read besides its own parameters.
-inline constexpr std::array<std::string_view, 7> parameters_of_all_frames{
-    "DNNOPT_PARAMETERS",    "DNNOPT_KERNEL_PARAMETERS", "DNNOPT_ARGUMENTS",       "DNNOPT_EPILOGUE",
-    "DNNOPT_EPILOGUE_REAL", "DNNOPT_EPILOGUE4",         "DNNOPT_ROUNDED_DIVISION"};
+inline constexpr std::array<std::string_view, 8> parameters_of_all_frames{
+    "DNNOPT_PARAMETERS",    "DNNOPT_KERNEL_PARAMETERS", "DNNOPT_ARGUMENTS", "DNNOPT_EPILOGUE",
+    "DNNOPT_EPILOGUE_REAL", "DNNOPT_EPILOGUE4",         "DNNOPT_FINISHED4", "DNNOPT_ROUNDED_DIVISION"};
 
 /// A hand-written kernel.
 struct kernel_frame {

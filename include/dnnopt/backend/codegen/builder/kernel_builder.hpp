@@ -213,8 +213,8 @@ class kernel_builder : public kernel_statements {
     refuse_texels(id);
     line(store_statement(id, access(id, true, offset), offset, expression));
   }
-  /// Stores the components of the float4 `four` at offsets that are_four_neighbours, in one access. Precondition: the
-  /// value is float32 or float16. Errors: as store.
+  /// Stores the components of `four` at offsets that are_four_neighbours, in one access. Precondition: the value's type
+  /// has a row in four_table, of which `four` is what it holds. Errors: as store.
   void store_four(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four);
   /// From now on, element `index` of `id` is the C name `name` (an anchor's result inside its store function).
   void bind(value_id id, std::span<const index_expr> index, std::string name) {
@@ -289,9 +289,9 @@ class kernel_builder : public kernel_statements {
   /// The same for four results of a frame at once, `void <name>(DNNOPT_PARAMETERS, int <names>..., float4 four)`:
   /// outputs that hold texels get one, others four elements, in one access where they stand side by side. `finish(j)`
   /// returns the anchor's element at `four.at[j]` made from `value`. What the four read beside them where it stands
-  /// side by side is one access too. Where halves are defined, they are `float4 dnnopt_epilogue4(..., four)` and `void
-  /// dnnopt_put4(..., four)`, and DNNOPT_EPILOGUE4 is 1. Errors: unsupported as well where the four are no texel of an
-  /// output.
+  /// side by side is one access too. Where halves are defined, they are `DNNOPT_FINISHED4 dnnopt_epilogue4(..., four)`
+  /// and `void dnnopt_put4(..., four)` of what that returns, and DNNOPT_EPILOGUE4 is 1. Errors: unsupported as well
+  /// where the four are no texel of an output.
   template <class Finish>
   void define_store4(std::string_view name, value_id anchor, const four_results& four,
                      std::span<const std::string> names, Finish&& finish);
@@ -372,7 +372,7 @@ class kernel_builder : public kernel_statements {
   /// Loads what each of four results reads once, from neighbours, in one access, before they are finished.
   template <class Finish>
   void hold_four_loads(value_id anchor, const four_results& four, std::span<const std::string> names, Finish&& finish);
-  void define_halves_of_store4(std::string_view name, std::span<const std::string> names, const std::string& parameters,
+  void define_halves_of_store4(std::string_view name, std::span<const std::string> names, std::string_view held,
                                const std::string& finished, const std::string& put);
   /// Whether an expression names nothing but `names` and the kernel's parameters.
   [[nodiscard]] bool named_outside(const index_expr& e, std::span<const std::string> names);

@@ -27,8 +27,7 @@ inline std::string kernel_builder::four_stored(value_id id, const std::array<ind
   }
   const std::string where =
       kernel_arguments::name_of(arguments_.pointer_to(block_.g, id, true)) + " + " + index_source(offsets[0]);
-  return block_.g.facts(id).type == dtype::float16 ? "dnnopt_store_half4(" + held + ", 0, " + where + ");"
-                                                   : "*(__global float4*)(" + where + ") = " + held + ";";
+  return fill_pattern(find_four(block_.g.facts(id).type)->store, where, "", held);
 }
 
 inline void kernel_builder::store_four(value_id id, const std::array<index_expr, 4>& offsets, std::string_view four) {
@@ -66,8 +65,8 @@ void kernel_builder::hold_four_loads(value_id anchor, const four_results& four, 
     return sole && first->depth == scopes_.size() + 1 ? &*first : nullptr;
   };
   for (const element_load& load : found[0]) {
-    const dtype type = block_.g.facts(load.id).type;
-    if (type != dtype::float32 && type != dtype::float16) continue;
+    const four_row* const type = find_four(block_.g.facts(load.id).type);
+    if (type == nullptr) continue;
     std::array<const element_load*, 4> four_loads;
     for (std::size_t j = 0; j < 4; ++j) four_loads[j] = sole_load(j, load.id);
     if (std::find(four_loads.begin(), four_loads.end(), nullptr) != four_loads.end()) continue;
@@ -78,10 +77,9 @@ void kernel_builder::hold_four_loads(value_id anchor, const four_results& four, 
     for (const index_expr& offset : offsets) buffer = access(load.id, false, offset);
     const std::string where = buffer + " + " + index_source(offsets[0]);
     const std::string held = fresh("w");
-    line("const float4 " + held + " = " +
-         (type == dtype::float16 ? "dnnopt_load_half4(0, " + where + ");"
-                                 : "*(__global const float4*)(" + where + ");"));
-    for (std::size_t j = 0; j < 4; ++j) remember(load.id, four_loads[j]->index, held + ".s" + std::to_string(j));
+    line("const " + std::string(type->held) + " " + held + " = " + fill_pattern(type->load, where, "", "") + ";");
+    for (std::size_t j = 0; j < 4; ++j)
+      remember(load.id, four_loads[j]->index, fill_pattern(type->part, "", "", held + ".s" + std::to_string(j)));
   }
 }
 
@@ -99,9 +97,11 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
   if (all) arguments_.accesses().runs_once();
   for (const value_id out : block_.outputs) {
     const value_facts& facts = block_.g.facts(out);
-    if (!facts.texels && !(all && (facts.type == dtype::float32 || facts.type == dtype::float16))) continue;
+    const four_row* const row = facts.texels ? &four_table[0] : find_four(facts.type);
+    if (row == nullptr || !(facts.texels || all)) continue;
     const std::string held = fresh("o");
-    line("float4 " + held + " = (float4)(0.0f);");
+    const std::string type(row->held);
+    line(type + " " + held + " = (" + type + ")(0);");
     gathers[out].name = held;
   }
   // What is stored after the four lies outside of their scopes, and so do the names of its indices. Elements are not
@@ -123,9 +123,12 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
         store(out, offset_of(out, at), element);
         return;
       }
-      const bool narrow = block_.g.facts(out).texels && block_.g.facts(out).narrowed;
+      const value_facts& facts = block_.g.facts(out);
       line(found->second.name + ".s" + std::to_string(j) + " = " +
-           (narrow ? "dnnopt_within_half(" + element + ")" : element) + ";");
+           (!facts.texels    ? fill_pattern(find_four(facts.type)->made, "", "", element)
+            : facts.narrowed ? "dnnopt_within_half(" + element + ")"
+                             : element) +
+           ";");
     });
     close();
   }
@@ -141,7 +144,8 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
         if (block_.outputs.size() > 1 || !named_outside(offsets[0], names) || arguments_.overwrites().empty()) continue;
         scopes_.back().text.resize(finished);
         line("return " + held.name + ";");
-        define_halves_of_store4(name, names, parameters, take(), four_stored(out, offsets, "four"));
+        define_halves_of_store4(name, names, find_four(block_.g.facts(out).type)->held, take(),
+                                four_stored(out, offsets, "four"));
         return;
       }
       for (std::size_t j = 0; j < 4; ++j) store(out, offsets[j], held.name + ".s" + std::to_string(j));
@@ -157,14 +161,17 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
 }
 
 inline void kernel_builder::define_halves_of_store4(std::string_view name, std::span<const std::string> names,
-                                                    const std::string& parameters, const std::string& finished,
+                                                    std::string_view held, const std::string& finished,
                                                     const std::string& put) {
+  const auto parameters_with = [&](std::string_view of) {
+    return "(DNNOPT_PARAMETERS" + arguments_of(names) + ", " + std::string(of) + " four)";
+  };
   std::string site = "(DNNOPT_ARGUMENTS";
   for (const std::string& each : names) site += ", " + each;
-  functions_ += "#define DNNOPT_EPILOGUE4 1\n";
-  add_store_function("float4 dnnopt_epilogue4" + parameters, finished);
-  add_store_function("void dnnopt_put4" + parameters, "  " + put + "\n");
-  add_store_function("void " + std::string(name) + parameters,
+  functions_ += "#define DNNOPT_EPILOGUE4 1\n#define DNNOPT_FINISHED4 " + std::string(held) + "\n";
+  add_store_function(std::string(held) + " dnnopt_epilogue4" + parameters_with("float4"), finished);
+  add_store_function("void dnnopt_put4" + parameters_with(held), "  " + put + "\n");
+  add_store_function("void " + std::string(name) + parameters_with("float4"),
                      "  dnnopt_put4" + site + ", dnnopt_epilogue4" + site + ", four));\n");
 }
 

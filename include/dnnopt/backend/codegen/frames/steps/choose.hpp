@@ -24,6 +24,7 @@ struct step_loads {
   bool saturates = false;    ///< of single loads: what is computed saturates as a half
   bool tested = false;       ///< of copies: some are of zeros in place of padding
   int codes = 0;             ///< codes that are loaded at once, 1 or 4, where they become halves only in local memory
+  bool gathered = false;     ///< of four codes: each is where its own index says, some perhaps in padding
 };
 
 /// The shape class of a product in steps, of halves or of floats.
@@ -174,7 +175,11 @@ enum class step_supply : std::uint8_t {
                 .width == 4)
           return {.inner_first = inner, .codes = 4};
     }
-  if (type == dtype::float16 && has_one_zero_point(b, o)) return {.inner_first = o.inner_first, .codes = 1};
+  if (type == dtype::float16 && has_one_zero_point(b, o)) {
+    // Elements of a window at neighbouring positions share most of their index.
+    if (which == 1 && !o.inner_first && mod(extent, 4) == index_expr(0)) return {.codes = 4, .gathered = true};
+    return {.inner_first = o.inner_first, .codes = 1};
+  }
   // Codes become the bits of halves without being rounded.
   const bool bits = type == dtype::float16 && (o.dequantizer != no_node || b.are_stored_halves(o.id));
   // Halves that the model itself declares know infinity.
@@ -246,7 +251,7 @@ namespace detail {
   const auto& [first, second] = loads;
   chosen.with("a_inner_first", first.inner_first ? 1 : 0).with("b_inner_first", second.inner_first ? 1 : 0);
   chosen.with("a_copy", first.copy).with("b_copy", second.copy);
-  chosen.with("a_codes", first.codes).with("b_codes", second.codes);
+  chosen.with("a_codes", first.codes).with("b_codes", second.codes).with("b_gathered", second.gathered ? 1 : 0);
   chosen.with("a_bits", first.bits ? 1 : 0).with("b_bits", second.bits ? 1 : 0);
   chosen.with("a_saturates", first.saturates ? 1 : 0).with("b_saturates", second.saturates ? 1 : 0);
   chosen.with("b_tested", second.tested ? 1 : 0);
@@ -310,7 +315,7 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
     else
       made.loads = {choose_step_loads(b, p, 0, type), choose_step_loads(b, p, 1, type)};
     const bool copied = made.loads[0].copy > 0 && made.loads[1].copy > 0;
-    const auto several = [](const step_loads& one) { return one.copy + one.codes > 1; };
+    const auto several = [](const step_loads& one) { return one.copy + one.codes > 1 && !one.gathered; };
     const step_supply supply = texels                                             ? step_supply::texels
                                : copied                                           ? step_supply::copied
                                : several(made.loads[0]) && several(made.loads[1]) ? step_supply::codes

@@ -112,6 +112,16 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
   advances(offset, "DNNOPT_A_ADVANCE");
 }
 
+/// The one zero point of an operand's codes, as an int.
+[[nodiscard]] inline std::string zero_code_of(kernel_builder& b, const step_operand& o) {
+  const std::vector<value_id>& from = b.g().node_at(o.dequantizer).inputs;
+  if (from.size() < 3 || from[2] == no_value) return "0";
+  b.begin();
+  const std::string code = b.emit(from[2], std::vector<index_expr>(b.dims(from[2]).size(), index_expr(0)));
+  (void)b.take();
+  return "((int)" + code + ")";
+}
+
 /// Defines dnnopt_codes_a(z, m, k) or dnnopt_codes_b(z, k, n), where codes of an operand lie.
 inline void define_step_codes(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first) {
   const step_operand& meant = p.operands[which];
@@ -129,6 +139,31 @@ inline void define_step_codes(kernel_builder& b, const step_product& p, std::siz
   b.define(which == 0 ? "DNNOPT_A_NATURAL" : "DNNOPT_B_NATURAL", type == dtype::uint8 ? 1 : 0);
 }
 
+/// Defines dnnopt_gather_b(z, k, quarter), which returns the codes of four neighbouring columns, each loaded where its
+/// own index says; the zero point where none is.
+inline void define_gathered_codes(kernel_builder& b, const step_product& p) {
+  const step_operand& o = p.operands[1];
+  const std::string outside = "as_float(" + zero_code_of(b, o) + ")";
+  const index_expr z = b.index("z", p.extents.batch);
+  const index_expr k = b.index("k", p.extents.inner);
+  const index_expr quarter = b.index("quarter", floordiv(p.extents.columns, 4));
+  b.write_codes(o.dequantizer, kernel_builder::code_form::bits);
+  b.begin();
+  std::string codes;
+  for (std::int64_t j = 0; j < 4; ++j) {
+    const index_expr column = quarter * 4 + j;
+    const std::string element = o.at ? b.emit(o.id, o.at(z, column, k)) : o.emit(z, column, k, outside);
+    codes += (j == 0 ? "" : " | ") + ("(as_uint(" + element + ") & 0xffu) << " + std::to_string(8 * j));
+  }
+  const std::string statements = b.take();
+  b.write_codes(no_node, kernel_builder::code_form::scaled);
+  b.add_function(
+      "static inline uint dnnopt_gather_b(DNNOPT_PARAMETERS, const int z, const int k, const int quarter) {\n" +
+      statements + "  return " + codes + ";\n}\n");
+  const dtype type = b.g().facts(b.g().node_at(o.dequantizer).inputs[0]).type;
+  b.define("DNNOPT_B_NATURAL", type == dtype::uint8 ? 1 : 0);
+}
+
 /// Whether four channels at once would spare a convolution the index of each element, and where it has a window or
 /// strides a test. Not where several elements of its image are `copied` at once already.
 [[nodiscard]] inline bool reads_sooner_as_texels(kernel_builder& b, const lowering_site& site, const step_product& p,
@@ -136,16 +171,6 @@ inline void define_step_codes(kernel_builder& b, const step_product& p, std::siz
   if (copied || site.anchor_node().op->kind != computation_kind::convolution) return false;
   if (p.operands[1].dequantizer != no_node) return false;
   return may_ask_for_texels(b, site, convolution_of(element_site(b, site.anchor, 0, {})), p.extents.inner);
-}
-
-/// The one zero point of an operand's codes, as an int.
-[[nodiscard]] inline std::string zero_code_of(kernel_builder& b, const step_operand& o) {
-  const std::vector<value_id>& from = b.g().node_at(o.dequantizer).inputs;
-  if (from.size() < 3 || from[2] == no_value) return "0";
-  b.begin();
-  const std::string code = b.emit(from[2], std::vector<index_expr>(b.dims(from[2]).size(), index_expr(0)));
-  (void)b.take();
-  return "((int)" + code + ")";
 }
 
 /// Defines dnnopt_load_a(z, m, k) or dnnopt_load_b(z, k, n), one element of an operand; as its code where `code`.
@@ -213,6 +238,8 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
       detail::define_step_address(b, p, which, step.operands,
                                   chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
+    else if (which == 1 && chosen["b_gathered"] != 0)
+      detail::define_gathered_codes(b, p);
     else if (chosen[which == 0 ? "a_codes" : "b_codes"] > 1)
       detail::define_step_codes(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0);
     else

@@ -17,7 +17,7 @@ R"CLC(
 // Hooks: dnnopt_store, and those of operands (step_operands.cl).
 // DNNOPT_STORE_ALONG 1 (rows) or 2 (columns): instead of dnnopt_store, dnnopt_store4(z, quarter, n, results) stores four
 // rows 4 * quarter .. of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row. Where DNNOPT_EPILOGUE4 is 1,
-// dnnopt_put4 stores what dnnopt_epilogue4, with the same arguments, makes of the results.
+// dnnopt_put4 stores what dnnopt_epilogue4, with the same arguments, makes of the results: a DNNOPT_FINISHED4.
 // DNNOPT_SPLITS > 1: that many work-groups share the inner elements, DNNOPT_SPLIT_INNER each, and
 // dnnopt_store_partial4(split, z, m, quarter, results) keeps four columns of their sums apart, of the last ones also those
 // beyond the matrix.
@@ -95,15 +95,7 @@ static inline float dnnopt_settled(DNNOPT_PARAMETERS, const int z, const int m, 
 
 // How many fours a work-item finishes before it stores them. A store between loads of what may be the same memory keeps a
 // compiler from having more than one of these on the way.
-#if DNNOPT_EPILOGUE4
 #define DNNOPT_FOURS (DNNOPT_KEPT_STEPS < 2 ? 2 : 4)
-#define DNNOPT_FINISH4 dnnopt_epilogue4
-#define DNNOPT_PUT4 dnnopt_put4
-#else
-#define DNNOPT_FOURS 1
-#define DNNOPT_FINISH4(...) finished[f]
-#define DNNOPT_PUT4 dnnopt_store4
-#endif
 
 __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_kernel(DNNOPT_KERNEL_PARAMETERS) {
   __local uint4 memory[DNNOPT_MEMORY_CHUNKS] DNNOPT_ALIGNED;
@@ -217,17 +209,17 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
     barrier(CLK_LOCAL_MEM_FENCE);
     const int row_begin = m_begin + DNNOPT_WAVE_ROW(i);
     const int column_begin = n_begin + (wave_column * DNNOPT_COLUMN_STEPS + part * DNNOPT_KEPT_STEPS) * 16;
-#if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG
+#if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG && DNNOPT_EPILOGUE4
     DNNOPT_UNROLLED(some, 2 * DNNOPT_KEPT_STEPS / DNNOPT_FOURS) {
-      float4 finished[DNNOPT_FOURS];
+      DNNOPT_FINISHED4 finished[DNNOPT_FOURS];
       DNNOPT_UNROLLED(f, DNNOPT_FOURS) {
         DNNOPT_FOUR_AT((some * DNNOPT_FOURS + f) * 32 + lane)
-        finished[f] = DNNOPT_SETTLED4(m, n, from);
-        if (m < DNNOPT_M && n < DNNOPT_N) finished[f] = DNNOPT_FINISH4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), finished[f]);
+        const float4 results = DNNOPT_SETTLED4(m, n, from);
+        if (m < DNNOPT_M && n < DNNOPT_N) finished[f] = dnnopt_epilogue4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), results);
       }
       DNNOPT_UNROLLED(f, DNNOPT_FOURS) {
         DNNOPT_FOUR_AT((some * DNNOPT_FOURS + f) * 32 + lane)
-        if (m < DNNOPT_M && n < DNNOPT_N) DNNOPT_PUT4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), finished[f]);
+        if (m < DNNOPT_M && n < DNNOPT_N) dnnopt_put4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), finished[f]);
       }
     }
 #else
@@ -235,7 +227,9 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
       DNNOPT_FOUR_AT(q * 32 + lane)
       const float4 results = DNNOPT_SETTLED4(m, n, from);
       if (m < DNNOPT_M) {
-#if DNNOPT_SPLITS > 1
+#if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG
+        if (n < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), results);
+#elif DNNOPT_SPLITS > 1
         if (n < DNNOPT_N) dnnopt_store_partial4(DNNOPT_ARGUMENTS, split, z, m, n / 4, results);
 #else
         if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, results.x);

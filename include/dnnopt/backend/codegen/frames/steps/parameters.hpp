@@ -64,6 +64,7 @@ inline constexpr std::array matrix_steps_parameters = joined(
         chosen_number("DNNOPT_B_COPY", 0, 8, "the same of the second operand"),
         chosen_number("DNNOPT_A_CODES", 0, 4, "codes of the first operand that are loaded at once; 0: none"),
         chosen_number("DNNOPT_B_CODES", 0, 4, "the same of the second operand"),
+        chosen_number("DNNOPT_B_GATHERED", 0, 1, "whether such codes of the second operand have an index each"),
         site_number("DNNOPT_A_NATURAL", 0, 1,
                     "whether codes of the first operand that are loaded together are natural numbers")
             .otherwise("0"),

@@ -15,7 +15,8 @@ R"CLC(
 // DNNOPT_B_TESTED is 1, dnnopt_within_b(z, k, n) says whether there are such elements, for which zeros stand else. Where
 // the copy is 0 but DNNOPT_A_CODES (DNNOPT_B_CODES) is 4, dnnopt_codes_a(z, m, k) (dnnopt_codes_b(z, k, n)) returns where
 // four codes lie that are such neighbours, natural numbers where DNNOPT_A_NATURAL (DNNOPT_B_NATURAL) is 1, of which
-// DNNOPT_A_ZERO_CODE (DNNOPT_B_ZERO_CODE) is the zero point: halves are what differs from it. Where DNNOPT_A_CODES is 1,
+// DNNOPT_A_ZERO_CODE (DNNOPT_B_ZERO_CODE) is the zero point: halves are what differs from it. Where DNNOPT_B_GATHERED is 1
+// too, dnnopt_gather_b(z, k, quarter) returns four codes of neighbouring columns instead. Where DNNOPT_A_CODES is 1,
 // dnnopt_load_a(z, m, k) returns one code as the bits of a float, for what makes halves of it would, behind the test of
 // each element's place, keep loads from being under way together. Where both are 0,
 // dnnopt_load_a(z, m, k) (dnnopt_load_b(z, k, n)) returns one element, as its bits in the lower half of a
@@ -95,6 +96,9 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #endif
 #ifndef DNNOPT_B_CODES
 #define DNNOPT_B_CODES 0
+#endif
+#ifndef DNNOPT_B_GATHERED
+#define DNNOPT_B_GATHERED 0
 #endif
 #ifndef DNNOPT_B_TESTED
 #define DNNOPT_B_TESTED 0
@@ -219,12 +223,12 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
   const int k = k_begin + (DNNOPT_B_INNER_FIRST ? along : line);
 
 // Fetches four neighbouring codes for each move of a work-item, and keeps them as four halves in a stage of the tiles.
-#define DNNOPT_FETCH_CODES(next, chunks, line_chunks, inner_first, index, inside, from, zero)         \
+#define DNNOPT_FETCH_CODES(next, chunks, line_chunks, inner_first, index, inside, codes, zero)        \
   DNNOPT_UNROLLED(i, DNNOPT_MOVES(chunks, 4)) {                                                       \
     DNNOPT_PLACE(i, line_chunks, 4, inner_first)                                                      \
     index                                                                                             \
     const bool in = DNNOPT_MOVED(chunks, 4) && inside && k < k_end;                                   \
-    next[i] = in ? *(__global const uint*)from : DNNOPT_CODES_OF(zero);                               \
+    next[i] = in ? codes : DNNOPT_CODES_OF(zero);                                                     \
     (void)place;                                                                                      \
   }
 #define DNNOPT_KEEP_CODES(next, chunk_begin, chunks, line_chunks, inner_first, natural, zero)         \
@@ -276,7 +280,7 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
 #define DNNOPT_BEGIN_A
 #define DNNOPT_COPY_A(stage)
 #define DNNOPT_FETCH_A \
-  DNNOPT_FETCH_CODES(a_next, DNNOPT_A_CHUNKS, DNNOPT_A_LINE, DNNOPT_A_INNER_FIRST, DNNOPT_A_AT, m < DNNOPT_M, dnnopt_codes_a(DNNOPT_ARGUMENTS, z, m, k), DNNOPT_A_ZERO_CODE)
+  DNNOPT_FETCH_CODES(a_next, DNNOPT_A_CHUNKS, DNNOPT_A_LINE, DNNOPT_A_INNER_FIRST, DNNOPT_A_AT, m < DNNOPT_M, *(__global const uint*)dnnopt_codes_a(DNNOPT_ARGUMENTS, z, m, k), DNNOPT_A_ZERO_CODE)
 #define DNNOPT_KEEP_A(stage) \
   DNNOPT_KEEP_CODES(a_next, (stage) * DNNOPT_STAGE_CHUNKS, DNNOPT_A_CHUNKS, DNNOPT_A_LINE, DNNOPT_A_INNER_FIRST, DNNOPT_A_NATURAL, DNNOPT_A_ZERO_CODE)
 #else
@@ -359,8 +363,13 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
 #elif DNNOPT_B_CODES == 4
 #define DNNOPT_BEGIN_B
 #define DNNOPT_COPY_B(stage)
+#if DNNOPT_B_GATHERED
+#define DNNOPT_FOUR_CODES_B dnnopt_gather_b(DNNOPT_ARGUMENTS, z, k, n / 4)
+#else
+#define DNNOPT_FOUR_CODES_B *(__global const uint*)dnnopt_codes_b(DNNOPT_ARGUMENTS, z, k, n)
+#endif
 #define DNNOPT_FETCH_B \
-  DNNOPT_FETCH_CODES(b_next, DNNOPT_B_CHUNKS, DNNOPT_B_LINE, DNNOPT_B_INNER_FIRST, DNNOPT_B_AT, n < DNNOPT_N, dnnopt_codes_b(DNNOPT_ARGUMENTS, z, k, n), DNNOPT_B_ZERO_CODE)
+  DNNOPT_FETCH_CODES(b_next, DNNOPT_B_CHUNKS, DNNOPT_B_LINE, DNNOPT_B_INNER_FIRST, DNNOPT_B_AT, n < DNNOPT_N, DNNOPT_FOUR_CODES_B, DNNOPT_B_ZERO_CODE)
 #define DNNOPT_KEEP_B(stage) \
   DNNOPT_KEEP_CODES(b_next, (stage) * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS, DNNOPT_B_CHUNKS, DNNOPT_B_LINE, DNNOPT_B_INNER_FIRST, DNNOPT_B_NATURAL, DNNOPT_B_ZERO_CODE)
 #else
