@@ -106,9 +106,10 @@ def main():
         watcher.join()
         if status != 0:
             raise SystemExit(f"{options.exe} walk ended with {status}")
-        walked = json.loads(result.read_text())["points"]
+        whole = json.loads(result.read_text())
+        walked = whole["points"]
     each = max(1, options.steps // 10)
-    first = begin + (time.monotonic() - begin) * 0.02  # what comes before is the start
+    first = begin + whole["init_ms"] * 1e-3
     share = (memory[-1][0] - first) / sum(p["first_ms"] + p["second_ms"] for p in walked)
     print(f"| steps | ms | plan, ms | device, MB | resident, MB |\n|---|---|---|---|---|")
     rows, spent = [], 0.0

@@ -96,3 +96,17 @@ TEST_CASE("how often dims are repeated is known from a OneHot of it") {
   REQUIRE(n.g.facts(tiled).dims.has_value());
   CHECK(*n.g.facts(tiled).dims == shape{batch * points, 2});
 }
+
+TEST_CASE("a OneHot whose indices are floats says nothing of its elements") {
+  network n;
+  tensor indices(dtype::float32, {2});
+  indices.mutable_data<float>()[1] = 1;
+  const value_id places = n.g.add_constant("places", indices);
+  const value_id depth = n.g.add_constant("depth", tensor::scalar<std::int64_t>(3));
+  const value_id held = n.g.add_constant("held", tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{0, 5}));
+  const value_id marked = n.node("OneHot", {places, depth, held});
+  n.g.add_output(marked);
+  CHECK_NOTHROW(rdp{}.run(n.g));
+  CHECK(*n.g.facts(marked).dims == shape{2, 3});
+  CHECK_FALSE(n.g.facts(marked).elements.has_value());
+}

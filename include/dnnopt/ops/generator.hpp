@@ -221,8 +221,8 @@ struct one_hot_op : generator_traits {
     result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis),
                   depth_of(facts).value_or(facts.data_dim(0, axis)));
     set_dims(outputs, 0, std::move(result));
-    // Exporters write how often each dim is repeated so.
-    carry_elements(facts, outputs, &one_hot_op::view);
+    // Exporters write how often each dim is repeated so. Indices of other types have no view.
+    if (is_integer(facts.type(0))) carry_elements(facts, outputs, &one_hot_op::view);
   }
   static void view(view_builder& builder, const node_facts& facts, std::size_t, std::span<const index_expr> index) {
     if (!is_integer(facts.type(0))) no_view(name, "its indices are no integers");

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/error.hpp>
 #include <dnnopt/graph.hpp>
 #include <dnnopt/guard.hpp>
 #include <dnnopt/ops/arithmetic.hpp>
@@ -40,15 +41,13 @@ class exact_sizes {
     if (to == dtype::int32 && g_.facts(n.inputs[0]).type == dtype::float64) return std::nullopt;
     bounds_.clear();
     visits_ = 0;
-    const auto numbers = quotients_of(n.inputs[0]);
-    if (!numbers) return std::nullopt;
-    std::vector<index_expr> result;
-    for (const exact_quotient& q : *numbers) {
-      const std::optional<index_expr> cut = ops::truncated_quotient(q.numerator, q.divisor);
-      if (!cut) return std::nullopt;
-      result.push_back(*cut);
+    try {
+      return cut(quotients_of(n.inputs[0]));
+    } catch (const error& e) {
+      // What 64 bits cannot hold is no size.
+      if (e.code() != errc::overflow) throw;
+      return std::nullopt;
     }
-    return result;
   }
   /// What the elements found last rely on.
   [[nodiscard]] std::span<const bound> bounds() const noexcept { return bounds_; }
@@ -58,6 +57,22 @@ class exact_sizes {
   static constexpr std::int64_t most_numbers = 16;
   static constexpr std::size_t most_visits = 256;
   static constexpr std::size_t most_bounds = 64;
+
+  [[nodiscard]] static std::optional<std::vector<index_expr>> cut(const std::optional<quotients>& numbers) {
+    if (!numbers) return std::nullopt;
+    std::vector<index_expr> result;
+    for (const exact_quotient& q : *numbers) {
+      const std::optional<index_expr> integer = ops::truncated_quotient(q.numerator, q.divisor);
+      if (!integer) return std::nullopt;
+      result.push_back(*integer);
+    }
+    return result;
+  }
+  [[nodiscard]] static quotients whole(const std::vector<index_expr>& integers) {
+    quotients made;
+    for (const index_expr& e : integers) made.push_back({e, 1, 0});
+    return made;
+  }
 
   /// The numbers of a value, row-major; nothing where they are not followed.
   [[nodiscard]] std::optional<quotients> quotients_of(value_id id) {
@@ -117,10 +132,7 @@ class exact_sizes {
   [[nodiscard]] std::optional<quotients> of_integers(const node& n) const {
     const facts_of_node facts(g_, g_.value_at(n.outputs[0]).producer);
     const auto elements = facts->elements(0);
-    if (!elements) return std::nullopt;
-    quotients found;
-    for (const index_expr& e : *elements) found.push_back({e, 1, 0});
-    return found;
+    return elements ? std::optional(whole(*elements)) : std::nullopt;
   }
 
   /// Of operands with as many elements as the result, or one.
@@ -156,16 +168,16 @@ class exact_sizes {
       if (in == no_value || !is_floating(g_.facts(in).type)) continue;
       const std::optional<quotients> numbers = quotients_of(in);
       if (!numbers) return std::nullopt;
-      value_facts& whole = stand_ins.emplace_back();
-      whole.type = dtype::int64;
-      whole.dims = g_.facts(in).dims;
-      whole.elements.emplace();
+      value_facts& integers = stand_ins.emplace_back();
+      integers.type = dtype::int64;
+      integers.dims = g_.facts(in).dims;
+      integers.elements.emplace();
       for (const exact_quotient& q : *numbers) {
         if (q.divisor != 1) return std::nullopt;
-        whole.elements->push_back(q.numerator);
+        integers.elements->push_back(q.numerator);
       }
       read += static_cast<std::int64_t>(numbers->size());
-      inputs.back() = &whole;
+      inputs.back() = &integers;
     }
     if (count > read) return std::nullopt;
     const facts_of_node held(g_, id);
@@ -175,10 +187,7 @@ class exact_sizes {
     outputs[0].type = dtype::int64;
     outputs[0].dims = g_.facts(n.outputs[0]).dims;
     ops::carry_elements(facts, outputs, n.op->view);
-    if (!outputs[0].elements) return std::nullopt;
-    quotients found;
-    for (const index_expr& e : *outputs[0].elements) found.push_back({e, 1, 0});
-    return found;
+    return outputs[0].elements ? std::optional(whole(*outputs[0].elements)) : std::nullopt;
   }
 
   const graph& g_;

@@ -102,6 +102,7 @@ class placer {
         tellers_(fusion::size_tellers(g, late)) {
     stored_by_.assign(g_.value_count(), none);
     placed_node_.assign(g_.node_limit(), false);
+    told_.assign(g_.node_limit(), false);
     blocks_ = &g_.blocks();
     for (std::size_t i = 0; i < blocks_->size(); ++i)
       for (const value_id out : (*blocks_)[i].outputs) stored_by_[out] = i;
@@ -155,13 +156,9 @@ class placer {
   /// Who tells a size that only data tell must run, also where nobody reads its elements.
   void demand_sizes(node_id id) {
     for (const node_id source : fusion::size_sources(g_, id, tellers_)) {
-      if (std::exchange(told_[source], true) || placed_node_[source]) continue;
-      const std::vector<value_id>& outputs = g_.node_at(source).outputs;
-      const auto is_wanted = [&](value_id v) {
-        return v != no_value && (!g_.value_at(v).uses.empty() || g_.is_output(v));
-      };
-      const auto wanted = std::find_if(outputs.begin(), outputs.end(), is_wanted);
-      if (wanted != outputs.end()) work_.push_back(*wanted);
+      if (told_[source] || placed_node_[source]) continue;
+      told_[source] = true;
+      if (const std::vector<value_id> wanted = single(source).outputs; !wanted.empty()) work_.push_back(wanted.front());
     }
   }
 
@@ -359,7 +356,7 @@ class placer {
   std::vector<bool> brings_;
   std::vector<std::vector<node_id>> tellers_;
   std::vector<bool> placed_node_;
-  std::unordered_map<node_id, bool> told_;  ///< whether a node was demanded for a size
+  std::vector<bool> told_;  ///< nodes that were demanded for a size
   std::vector<std::size_t> stored_by_;
   const std::vector<fused_block>* blocks_ = nullptr;
   std::deque<fused_block> split_;  ///< numbered on from `blocks_`
