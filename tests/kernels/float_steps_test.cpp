@@ -75,7 +75,7 @@ TEST_CASE_METHOD(float_steps, "every tile and split of products of floats in ste
         const codegen::step_tile& sizes = codegen::step_tile_table[tile];
         // Fat tiles take a processor's compiler seconds.
         const bool fat = sizes.row_steps * sizes.column_steps > 4;
-        if (!sizes.floats || (fat && (splits == 3 || product.inputs[0].rank() == 3))) continue;
+        if (sizes.operands != dtype::float32 || (fat && (splits == 3 || product.inputs[0].rank() == 3))) continue;
         // What splits add is the same whatever the tile: one for each product.
         if (splits == 3 && sizes.wave_rows != 1) continue;
         if (left_out(sizes.row_steps * sizes.column_steps > 1 || product.inputs[0].rank() == 3)) continue;
@@ -91,10 +91,11 @@ TEST_CASE_METHOD(float_steps, "every tile and split of products of floats in ste
           CHECK(plans.front().local[0] == static_cast<std::size_t>(sizes.items(codegen::plain_floats)));
       }
   CHECK(codegen::find_tuning_space("float_steps")->parameters[0].count ==
-        static_cast<std::size_t>(std::count_if(codegen::step_tile_table.begin(), codegen::step_tile_table.end(),
-                                               [](const codegen::step_tile& tile) { return tile.floats; })));
+        static_cast<std::size_t>(
+            std::count_if(codegen::step_tile_table.begin(), codegen::step_tile_table.end(),
+                          [](const codegen::step_tile& tile) { return tile.operands == dtype::float32; })));
   for (const std::int64_t row : codegen::find_tuning_space("float_steps")->parameters[0].choices())
-    CHECK(codegen::step_tile_table.at(static_cast<std::size_t>(row)).floats);
+    CHECK(codegen::step_tile_table.at(static_cast<std::size_t>(row)).operands == dtype::float32);
 }
 
 TEST_CASE_METHOD(float_steps, "operands of floats are read along either index, several at once where they may be",

@@ -100,7 +100,7 @@ TEST_CASE_METHOD(steps, "every tile and split of products in steps equals the re
     for (std::size_t tile = 0; tile < codegen::step_tile_table.size(); ++tile)
       for (const std::int64_t splits : {1, 3}) {
         const codegen::step_tile& sizes = codegen::step_tile_table[tile];
-        if (sizes.floats) continue;
+        if (sizes.operands != dtype::float16) continue;
         // Fat tiles take a processor's compiler seconds.
         const bool fat = sizes.row_steps * sizes.column_steps > 4 && !sizes.from_tiles;
         if (left_out(sizes.from_tiles)) continue;
@@ -393,11 +393,11 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
   CHECK(codegen::find_matrix_step("plain") == &codegen::plain_step);
   CHECK(codegen::find_matrix_step("none") == nullptr);
   const auto of_halves = std::count_if(codegen::step_tile_table.begin(), codegen::step_tile_table.end(),
-                                       [](const codegen::step_tile& tile) { return !tile.floats; });
+                                       [](const codegen::step_tile& tile) { return tile.operands == dtype::float16; });
   CHECK(codegen::find_tuning_space("matrix_steps")->parameters[0].count == static_cast<std::size_t>(of_halves));
   for (const codegen::matrix_step& step : codegen::matrix_step_table)
     for (const codegen::step_tile& tile : codegen::step_tile_table) {
-      if (tile.from_tiles != step.from_tiles() || tile.floats != (step.operands == dtype::float32)) continue;
+      if (tile.from_tiles != step.from_tiles() || tile.operands != step.operands) continue;
       CHECK(tile.wave_rows % step.waves == 0);
       // Columns of waves side by side begin at a panel.
       if (tile.from_tiles) CHECK((tile.wave_columns == 1 || tile.column_steps % 4 == 0));
@@ -413,6 +413,7 @@ TEST_CASE("the table of matrix steps ends with the plain one, and its tiles fit 
 TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one that does not", "[matrix_steps]") {
   CHECK(opencl::step_works(where(), codegen::plain_step));
   CHECK(opencl::step_works(where(), codegen::plain_floats));
+  CHECK(opencl::step_works(where(), codegen::plain_bytes));
   // The probe's tiles take 48 KiB; a device with less has no use for them.
   CHECK(opencl::step_works(where(), codegen::plain_tiles) == (where().info().local_memory_bytes >= 49152));
   // The extension of another device's compiler.
@@ -439,6 +440,14 @@ TEST_CASE_METHOD(kernel_bench, "the probe tells a provider that works from one t
   CHECK_FALSE(opencl::step_works(where(), other));
   other.rounds = true;
   CHECK(opencl::step_works(where(), other));
+  // One that takes natural numbers for others.
+  other = codegen::plain_bytes;
+  std::string signs(codegen::plain_bytes.text);
+  const std::size_t natural = signs.find("s, sum, DNNOPT_A_NATURAL, DNNOPT_B_NATURAL)");
+  REQUIRE(natural != std::string::npos);
+  signs.replace(natural, 43, "s, sum, DNNOPT_A_NATURAL, DNNOPT_A_NATURAL)");
+  other.text = signs;
+  CHECK_FALSE(opencl::step_works(where(), other));
   other = codegen::plain_tiles;
   std::string wrong_tiles(codegen::plain_tiles.text);
   const std::size_t along = wrong_tiles.find("along / 8, chunks, lines");
@@ -465,11 +474,11 @@ TEST_CASE("what multiplies in steps on a device is kept in a file beside its pro
     text = whole.str();
   }
   const std::string identity = text.substr(0, text.rfind('\n', text.size() - 2) + 1);
-  std::ofstream(file, std::ios::binary) << identity << "plain plain_tiles plain_floats\n";
-  CHECK(opencl::steps_of(where, folder) ==
-        codegen::step_providers{&codegen::plain_step, &codegen::plain_tiles, &codegen::plain_floats});
+  std::ofstream(file, std::ios::binary) << identity << "plain plain_tiles plain_floats plain_bytes\n";
+  CHECK(opencl::steps_of(where, folder) == codegen::step_providers{&codegen::plain_step, &codegen::plain_tiles,
+                                                                   &codegen::plain_floats, &codegen::plain_bytes});
   // A provider in the place of another kind.
-  std::ofstream(file, std::ios::binary) << identity << "plain none plain_tiles\n";
+  std::ofstream(file, std::ios::binary) << identity << "plain none plain_tiles none\n";
   CHECK(opencl::steps_of(where, folder) == found);
   std::ofstream(file, std::ios::binary) << identity << "plain pla";
   CHECK(opencl::steps_of(where, folder) == found);

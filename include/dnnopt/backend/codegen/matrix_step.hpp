@@ -84,6 +84,28 @@ inline constexpr std::string_view step_plain_floats =
 #include <dnnopt/backend/codegen/frames/steps/providers/step_plain_floats.cl>
     "#endif\n";
 
+inline constexpr std::string_view step_plain_bytes =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/elements_bytes.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/step_exchange.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/step_plain_bytes.cl>
+    "#endif\n";
+
+inline constexpr std::string_view step_mma_sync_bytes =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/elements_bytes.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/step_ptx.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/providers/step_mma_sync_bytes.cl>
+    "#endif\n";
+
 inline constexpr std::string_view step_mma_sync_floats =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/providers/elements_floats.cl>
@@ -142,12 +164,16 @@ inline constexpr step_times mma_sync_floats_times{.start = 2700,
                                                   .registers = 24,
                                                   .staggered = true};
 
+/// Of mma_sync_bytes: not fitted, but those of halves by the bytes that they move.
+inline constexpr step_times mma_sync_bytes_times{.element = 0.025};
+
 /// A provider of matrix steps: `rows` x `inner` elements times `inner` x `columns`, by `items` neighbouring work-items
 /// (a wave), each with its shares of the operands. One of several `waves` multiplies `waves` x `rows` rows by some
 /// steps side by side at once and reads both operands from local memory.
 struct matrix_step {
   std::string_view name;
-  dtype operands = dtype::float16;  ///< of both operands, float16 or float32; sums are float
+  /// Of both operands: float16 or float32, with sums in float; or int8 for bytes of either sign, with sums in int32.
+  dtype operands = dtype::float16;
   std::int64_t rows = 16;
   std::int64_t columns = 16;
   std::int64_t inner = 16;
@@ -165,7 +191,9 @@ struct matrix_step {
   /// Whether operands are rounded to fewer bits than their type has. No device gets such a provider by itself.
   bool rounds = false;
 
-  [[nodiscard]] constexpr std::int64_t element_bytes() const noexcept { return operands == dtype::float16 ? 2 : 4; }
+  [[nodiscard]] constexpr std::int64_t element_bytes() const noexcept {
+    return operands == dtype::int8 ? 1 : operands == dtype::float16 ? 2 : 4;
+  }
   [[nodiscard]] constexpr bool from_tiles() const noexcept { return waves > 1; }
 };
 
@@ -180,6 +208,9 @@ inline constexpr std::array matrix_step_table{
                 kernels::step_mma_sync_floats, 0, 1, "", mma_sync_floats_times},
     matrix_step{"mma_sync_tf32", dtype::float32, 16, 16, 8, 32, "cl_nv_compiler_options", kernels::step_places,
                 kernels::step_mma_sync_tf32, 0, 1, "", mma_sync_floats_times, true},
+    matrix_step{"mma_sync_bytes", dtype::int8, 16, 16, 32, 32, "cl_nv_compiler_options", kernels::step_places,
+                kernels::step_mma_sync_bytes, 0, 1, "", mma_sync_bytes_times},
+    matrix_step{"plain_bytes", dtype::int8, 16, 16, 32, 32, "", kernels::step_places, kernels::step_plain_bytes, 16},
     matrix_step{"plain_floats", dtype::float32, 16, 16, 8, 32, "", kernels::step_places, kernels::step_plain_floats,
                 16},
     matrix_step{"plain_tiles", dtype::float16, 16, 16, 16, 32, "", kernels::step_places, kernels::tiles_plain, 0, 4},
@@ -189,24 +220,29 @@ inline constexpr std::array matrix_step_table{
 /// The providers in plain OpenCL C.
 inline constexpr const matrix_step& plain_step = matrix_step_table.back();
 inline constexpr const matrix_step& plain_tiles = matrix_step_table[matrix_step_table.size() - 2];
-
 inline constexpr const matrix_step& plain_floats = matrix_step_table[matrix_step_table.size() - 3];
+inline constexpr const matrix_step& plain_bytes = matrix_step_table[matrix_step_table.size() - 4];
 
 /// Whether a provider is one of plain OpenCL C.
 [[nodiscard]] constexpr bool is_plain(const matrix_step& step) noexcept {
-  return step.name == plain_step.name || step.name == plain_tiles.name || step.name == plain_floats.name;
+  return step.name == plain_step.name || step.name == plain_tiles.name || step.name == plain_floats.name ||
+         step.name == plain_bytes.name;
 }
 
-/// What multiplies on a device in steps: halves by shares of waves, halves from tiles, and floats by shares of waves.
-/// Null: nothing does.
+/// What multiplies on a device in steps: halves by shares of waves, halves from tiles, and floats and bytes by shares
+/// of waves. Null: nothing does.
 struct step_providers {
   const matrix_step* of_waves = nullptr;
   const matrix_step* of_tiles = nullptr;
   const matrix_step* of_floats = nullptr;
+  const matrix_step* of_bytes = nullptr;
 
   /// The place of those that a provider is one of.
   [[nodiscard]] constexpr const matrix_step*& place_of(const matrix_step& step) noexcept {
-    return step.operands == dtype::float32 ? of_floats : step.from_tiles() ? of_tiles : of_waves;
+    return step.operands == dtype::float32 ? of_floats
+           : step.operands == dtype::int8  ? of_bytes
+           : step.from_tiles()             ? of_tiles
+                                           : of_waves;
   }
   friend bool operator==(const step_providers&, const step_providers&) = default;
 };

@@ -53,6 +53,11 @@ inline constexpr std::array tuning_spaces{
                  {tunable_parameter{"tile", {17, 18, 19, 20, 21, 22}, 6},
                   tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}},
                  2},
+    // And those of bytes.
+    tuning_space{"byte_steps",
+                 {tunable_parameter{"tile", {23, 24, 25, 26, 27, 28, 29, 30}, 8},
+                  tunable_parameter{"splits", {1, 2, 3, 4, 6, 8, 12, 16}, 8}},
+                 2},
     tuning_space{"matrix_panels",
                  {tunable_parameter{"rows", {1, 2, 4, 6, 8, 12}, 6}, tunable_parameter{"vectors", {1, 2, 3, 4}, 4},
                   tunable_parameter{"block_rows", {24, 48, 96, 192, 384, 768}, 6},

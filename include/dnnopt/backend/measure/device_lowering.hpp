@@ -98,14 +98,14 @@ struct device_lowering {
 }
 
 /// Whether products of dequantized operands multiply their codes: where `g` holds bytes, kernels are not those for wide
-/// vectors, and the device multiplies halves in matrix steps, in which such codes are exact. Errors: as steps_of, but
-/// for a device that cannot be measured, which multiplies none.
+/// vectors, and the device multiplies bytes in matrix steps, or halves, in which such codes are exact. Errors: as
+/// steps_of, but for a device that cannot be measured, which multiplies none.
 [[nodiscard]] inline bool computes_in_codes(opened_device& device, const graph& g, kernel_form form,
                                             std::string_view matrix_steps) {
   if (with_form(device.context.info(), form).prefers_vectors() || !holds_bytes(g)) return false;
   try {
     const codegen::step_providers steps = steps_of(device, matrix_steps);
-    return steps.of_waves != nullptr || steps.of_tiles != nullptr;
+    return steps.of_waves != nullptr || steps.of_tiles != nullptr || steps.of_bytes != nullptr;
   } catch (const error& e) {
     if (e.code() == errc::invalid_argument) throw;
     return false;

@@ -29,9 +29,16 @@ namespace detail {
 
 /// One wave copies four matrices of 16 rows or columns by a step's inner elements, the first chunk by chunk, the others
 /// in narrower pieces too, zeros at the end of the last, holds its shares of them along and across lines, and
-/// multiplies two by two. What it holds and sums is stored.
+/// multiplies two by two. What it holds and sums is stored. Steps of bytes know no lines across.
 inline constexpr std::string_view step_probe = R"CLC(
+#ifdef DNNOPT_STEP_BYTES
+#define DNNOPT_ACROSS_LINE 2
+#define dnnopt_step_a_across dnnopt_step_a
+#define dnnopt_step_b_across dnnopt_step_b
+#else
 #define DNNOPT_ACROSS_LINE (16 / DNNOPT_CHUNK_ELEMENTS)
+#define dnnopt_sum float
+#endif
 #define DNNOPT_MATRIX (32 * DNNOPT_CHUNK_ELEMENTS)
 #define DNNOPT_COPY_PIECES(matrix, chunk_of, line_chunks, width, count)                                              \
   for (int i = lane; i < DNNOPT_MATRIX / (width); i += 32) {                                                        \
@@ -41,7 +48,7 @@ inline constexpr std::string_view step_probe = R"CLC(
                       at % DNNOPT_CHUNK_ELEMENTS;                                                                   \
     dnnopt_copy(tiles, (matrix) * DNNOPT_MATRIX + place, from + (matrix) * DNNOPT_MATRIX + at, width, i < (count)); \
   }
-__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__global const dnnopt_element* restrict from, __global uint4* restrict shares, __global float* restrict sums) {
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__global const dnnopt_element* restrict from, __global uint4* restrict shares, __global dnnopt_sum* restrict sums) {
   __local uint4 memory[128];
 #if DNNOPT_STEP_EXCHANGES
   __local uint4 exchange[32 * 4];
@@ -64,10 +71,10 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
   a[1] = dnnopt_step_a_across(tiles, 32, 0, 0, DNNOPT_ACROSS_LINE, lane);
   b[0] = dnnopt_step_b(tiles, 64, 0, 0, 2, lane);
   b[1] = dnnopt_step_b_across(tiles, 96, 0, 0, DNNOPT_ACROSS_LINE, lane);
-  float sum[2][2][8];
+  dnnopt_sum sum[2][2][8];
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j)
-      for (int s = 0; s < 8; ++s) sum[i][j][s] = (float)(i + 2 * j - s);
+      for (int s = 0; s < 8; ++s) sum[i][j][s] = (dnnopt_sum)(i + 2 * j - s);
 #ifdef DNNOPT_STEP_CUTS
   float (*const parts)[2][2][8] = &sum;
   DNNOPT_MULTIPLY_STEPS(parts, a, b, 2, 2)
@@ -91,6 +98,10 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
   const auto count = static_cast<std::size_t>(4 * 16 * step.inner);
   const auto small = [](std::size_t i) { return static_cast<float>(static_cast<int>(i * i * 7 % 23) - 11); };
   std::vector<std::byte> bytes(count * static_cast<std::size_t>(step.element_bytes()));
+  if (step.operands == dtype::int8) {
+    for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * i * 7 % 251);
+    return bytes;
+  }
   if (step.operands == dtype::float16) {
     std::vector<float16> halves(count);
     for (std::size_t i = 0; i < count; ++i) halves[i] = float16(small(i));
@@ -110,15 +121,16 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void dnnopt_probe(__glo
   return bytes;
 }
 
-/// What the probe stores with a provider that gets such elements: shares, then sums. Errors: those of building and
-/// running it.
+/// What the probe stores with a provider that gets such elements: shares, then sums. `defines` stand before its text.
+/// Errors: those of building and running it.
 [[nodiscard]] inline std::vector<std::byte> probed(context& where, const codegen::matrix_step& step,
-                                                   std::span<const std::byte> elements) {
+                                                   std::span<const std::byte> elements, std::string_view defines) {
   program_cache programs(where, {.on_disk = false, .folder = {}});
-  const cl::Program program = programs.build(
-      {"matrix step",
-       std::string(kernels::prelude) + std::string(step.places) + std::string(step.text) + std::string(step_probe),
-       ""});
+  const cl::Program program =
+      programs.build({"matrix step",
+                      std::string(kernels::prelude) + std::string(defines) + std::string(step.places) +
+                          std::string(step.text) + std::string(step_probe),
+                      ""});
   constexpr std::size_t share_bytes = std::size_t{32} * 4 * 16;
   constexpr std::size_t sum_bytes = std::size_t{32} * 4 * 8 * 4;
   std::vector<std::byte> got(share_bytes + sum_bytes);
@@ -227,14 +239,24 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 }  // namespace detail
 
 /// Whether a provider works on the device: its text may be given to the compiler, builds, and does what the plain one
-/// of its type does, or gives the products that it should. Builds two small kernels.
+/// of its type does, or gives the products that it should. Builds two small kernels, of bytes eight.
 [[nodiscard]] inline bool step_works(context& where, const codegen::matrix_step& step) {
   if (!step.extension.empty() && !where.info().has_extension(step.extension)) return false;
   try {
     if (step.from_tiles()) return detail::multiplies_tiles(where, step);
-    const codegen::matrix_step& plain = step.operands == dtype::float32 ? codegen::plain_floats : codegen::plain_step;
+    const codegen::matrix_step& plain = step.operands == dtype::float32 ? codegen::plain_floats
+                                        : step.operands == dtype::int8  ? codegen::plain_bytes
+                                                                        : codegen::plain_step;
     const std::vector<std::byte> elements = detail::probed_elements(step);
-    return detail::probed(where, step, elements) == detail::probed(where, plain, elements);
+    const auto alike = [&](std::string_view defines) {
+      return detail::probed(where, step, elements, defines) == detail::probed(where, plain, elements, defines);
+    };
+    if (step.operands != dtype::int8) return alike("");
+    // Codes of either sign on either side.
+    return alike("#define DNNOPT_A_NATURAL 0\n#define DNNOPT_B_NATURAL 0\n") &&
+           alike("#define DNNOPT_A_NATURAL 0\n#define DNNOPT_B_NATURAL 1\n") &&
+           alike("#define DNNOPT_A_NATURAL 1\n#define DNNOPT_B_NATURAL 0\n") &&
+           alike("#define DNNOPT_A_NATURAL 1\n#define DNNOPT_B_NATURAL 1\n");
   } catch (const error&) {
     return false;
   }
@@ -258,14 +280,14 @@ namespace detail {
   const auto name = [](const codegen::matrix_step* step) {
     return step == nullptr ? std::string("none") : std::string(step->name);
   };
-  return name(steps.of_waves) + " " + name(steps.of_tiles) + " " + name(steps.of_floats);
+  return name(steps.of_waves) + " " + name(steps.of_tiles) + " " + name(steps.of_floats) + " " + name(steps.of_bytes);
 }
 
 [[nodiscard]] inline std::optional<codegen::step_providers> steps_in(const std::string& text) {
   std::istringstream names(text);
   codegen::step_providers found;
   std::string name;
-  for (const codegen::matrix_step** const one : {&found.of_waves, &found.of_tiles, &found.of_floats}) {
+  for (const codegen::matrix_step** const one : {&found.of_waves, &found.of_tiles, &found.of_floats, &found.of_bytes}) {
     if (!(names >> name)) return std::nullopt;
     *one = codegen::find_matrix_step(name);
     if (*one == nullptr ? name != "none" : &found.place_of(**one) != one) return std::nullopt;
@@ -278,7 +300,7 @@ namespace detail {
 /// The same from the file in `folder` when it was measured before with the same driver and library version, else
 /// measured now and written there. An empty folder, or one that cannot be written, measures each time.
 [[nodiscard]] inline codegen::step_providers steps_of(context& where, const std::filesystem::path& folder) {
-  const identified_file file(where.info(), folder, "steps", 4);
+  const identified_file file(where.info(), folder, "steps", 5);
   if (const auto text = file.read(); text && text->ends_with('\n'))
     if (const auto kept = detail::steps_in(*text)) return *kept;
   const codegen::step_providers found = measure_steps(where);

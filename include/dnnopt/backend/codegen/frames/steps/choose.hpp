@@ -25,11 +25,15 @@ struct step_loads {
   bool tested = false;       ///< of copies: some are of zeros in place of padding
   int codes = 0;             ///< codes that are loaded at once, 1 or 4, where they become halves only in local memory
   bool gathered = false;     ///< of four codes: each is where its own index says, some perhaps in padding
+  bool shifted = false;      ///< of products of bytes: the zero point of the codes may be another than 0
 };
 
-/// The shape class of a product in steps, of halves or of floats.
-[[nodiscard]] inline std::string shape_of_steps(const product_extents& e, bool floats) {
-  return shape_class(floats ? "float_steps" : "matrix_steps", std::array{e.batch, e.rows, e.columns, e.inner});
+/// The shape class of a product in steps of float16, float32 or int8.
+[[nodiscard]] inline std::string shape_of_steps(const product_extents& e, dtype operands) {
+  return shape_class(operands == dtype::float32 ? "float_steps"
+                     : operands == dtype::int8  ? "byte_steps"
+                                                : "matrix_steps",
+                     std::array{e.batch, e.rows, e.columns, e.inner});
 }
 
 /// Tiles and splits of a product.
@@ -114,21 +118,20 @@ enum class step_supply : std::uint8_t {
 [[nodiscard]] inline step_blocks choose_step_blocks(const lowering_site& site, const matrix_step& step,
                                                     const product_extents& e, step_supply supply) {
   const auto most = static_cast<std::int64_t>(site.work_group());
-  const bool floats = step.operands == dtype::float32;
   const detail::step_extents x(e);
   const auto shared = [&](const step_tile& t, std::int64_t splits) {
     const auto part = static_cast<std::int64_t>(std::ceil(x.k / static_cast<double>(splits)));
     return step_blocks{t, splits, round_up(std::max<std::int64_t>(part, 1), t.inner), 0, false};
   };
   const auto fits = [&](const step_tile& t) {
-    return t.from_tiles == step.from_tiles() && t.floats == floats && t.items(step) <= most &&
+    return t.from_tiles == step.from_tiles() && t.operands == step.operands && t.items(step) <= most &&
            t.local_bytes(step) <= static_cast<std::int64_t>(site.local_memory());
   };
   const auto splittable = [&](const step_blocks& b) {
     return b.splits == 1 || (x.fixed && x.k > static_cast<double>((b.splits - 1) * b.split_inner));
   };
   const auto estimate = [&](step_blocks& b) { b.cost = estimate_step_blocks(site, step, x, b, supply); };
-  if (const auto* values = site.tuned(shape_of_steps(e, floats)); values != nullptr) {
+  if (const auto* values = site.tuned(shape_of_steps(e, step.operands)); values != nullptr) {
     step_blocks chosen = shared(step_tile_table.at(static_cast<std::size_t>((*values)[0])), (*values)[1]);
     if (fits(chosen.tile) && splittable(chosen)) {
       estimate(chosen);
@@ -144,7 +147,9 @@ enum class step_supply : std::uint8_t {
       estimate(tried);
       if (best.cost == 0 || tried.cost < best.cost) best = tried;
     }
-  const step_tile& small = floats ? small_float_tile : small_step_tile;
+  const step_tile& small = step.operands == dtype::float32 ? small_float_tile
+                           : step.operands == dtype::int8  ? small_byte_tile
+                                                           : small_step_tile;
   if (best.cost == 0 && !step.from_tiles() && fits(small)) {
     best = shared(small, 1);
     estimate(best);
@@ -172,7 +177,7 @@ enum class step_supply : std::uint8_t {
       for (const bool inner : {o.inner_first, !o.inner_first})
         if (address_of(b, *codes, held, z, outer, k, inner ? k : outer, inner ? p.extents.inner : extent,
                        name + (inner ? "ck" : "co"))
-                .width == 4)
+                .width >= 4)
           return {.inner_first = inner, .codes = 4};
     }
   if (type == dtype::float16 && has_one_zero_point(b, o)) {
@@ -185,6 +190,44 @@ enum class step_supply : std::uint8_t {
   // Halves that the model itself declares know infinity.
   const bool saturates = type == dtype::float16 && !bits && b.g().facts(o.id).type != dtype::float16;
   return {o.inner_first, 0, bits, saturates, false};
+}
+
+/// Inner elements of which bytes have products that an int32 sums: 255 * 255 each, and as much for zero points.
+inline constexpr std::int64_t most_summed_bytes = 16384;
+
+/// Whether the zero point of an operand's codes may be another than 0. Precondition: has_one_zero_point(b, o).
+[[nodiscard]] inline bool is_shifted(kernel_builder& b, const step_operand& o) {
+  const node& n = b.g().node_at(o.dequantizer);
+  if (n.inputs.size() < 3 || n.inputs[2] == no_value) return false;
+  const tensor& zero = b.g().facts(n.inputs[2]).constant;
+  const std::span<const std::byte> bytes = zero.bytes();
+  return std::any_of(bytes.begin(), bytes.end(), [](std::byte one) { return one != std::byte{0}; });
+}
+
+/// How the codes of an operand are loaded for steps of bytes, in whose tiles lines run along inner elements; `which` 0
+/// is the first. Precondition: has_one_zero_point.
+[[nodiscard]] inline step_loads choose_byte_loads(kernel_builder& b, const step_product& p, std::size_t which) {
+  const step_operand& o = p.operands[which];
+  const index_expr z = b.index("z", p.extents.batch);
+  const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
+  const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
+  const index_expr k = b.index("k", p.extents.inner);
+  const std::string name = which == 0 ? "a" : "b";
+  step_loads found{.inner_first = o.inner_first, .codes = 1, .shifted = is_shifted(b, o)};
+  if (const std::optional<step_operand> codes = whole_codes(b, o)) {
+    const dtype held = b.g().facts(codes->id).type;
+    const int along = address_of(b, *codes, held, z, outer, k, k, p.extents.inner, name + "ck").width;
+    // What is copied is zero beyond the matrix, which no zero point else is: so that nothing is beyond it.
+    if (along > 0 && (!found.shifted || mod(p.extents.inner, 128) == index_expr(0)))
+      return {.inner_first = true, .copy = along, .shifted = found.shifted};
+    if (address_of(b, *codes, held, z, outer, k, outer, extent, name + "co").width >= 4)
+      return {.inner_first = false, .codes = 4, .shifted = found.shifted};
+  }
+  if (which == 1 && !o.inner_first && mod(extent, 4) == index_expr(0)) {
+    found.codes = 4;
+    found.gathered = true;
+  }
+  return found;
 }
 
 namespace detail {
@@ -230,6 +273,26 @@ namespace detail {
   return {};
 }
 
+/// The same as codes of bytes.
+[[nodiscard]] inline std::string reject_byte_steps(const lowering_site& site) {
+  if (site.options.steps.of_bytes == nullptr) return "the device has no matrix steps for bytes";
+  kernel_builder b(site.block, site.options.emitters);
+  const step_product p = step_product_of(b, site, false);
+  for (const step_operand& o : p.operands)
+    if (!has_one_zero_point(b, o)) return "an operand has no codes of a byte with one zero point";
+  if (p.extents.inner.range().high > most_summed_bytes) return "more products are summed than 32 bits hold";
+  const step_operand& image = p.operands[1];
+  if (image.at || (site.options.steps.of_waves == nullptr && site.options.steps.of_tiles == nullptr)) return {};
+  // Patches come code by code in either type, and blocks of them by fewer work-items (docs/measurements/
+  // quantized_models.md): on an H200 halves took 0.6 to 0.85 of the time in these two cases, and 1.3 of it in others.
+  if (b.is_member_value(b.g().node_at(image.dequantizer).inputs[0])) return "codes of windows are quantized here";
+  const auto results = (p.extents.batch * p.extents.rows * p.extents.columns).as_constant();
+  constexpr std::int64_t of_a_group = std::int64_t{64} * 64;
+  if (results && *results < 2 * of_a_group * static_cast<std::int64_t>(site.compute_units()))
+    return "there are few results for codes that are gathered";
+  return {};
+}
+
 /// The same as floats.
 [[nodiscard]] inline std::string reject_float_steps(const lowering_site& site) {
   if (site.options.steps.of_floats == nullptr) return "the device has no matrix steps for floats";
@@ -255,6 +318,7 @@ namespace detail {
   chosen.with("a_bits", first.bits ? 1 : 0).with("b_bits", second.bits ? 1 : 0);
   chosen.with("a_saturates", first.saturates ? 1 : 0).with("b_saturates", second.saturates ? 1 : 0);
   chosen.with("b_tested", second.tested ? 1 : 0);
+  chosen.with("a_shifted", first.shifted ? 1 : 0).with("b_shifted", second.shifted ? 1 : 0);
   const auto inner = e.inner.as_constant();
   chosen.with("whole_tiles", inner && *inner % t.inner == 0 ? 1 : 0);
   const bool stores_texels = std::any_of(site.block.outputs.begin(), site.block.outputs.end(),
@@ -262,7 +326,7 @@ namespace detail {
   chosen.with("store_along", static_cast<std::int64_t>(stores_texels ? store_direction::rows
                                                        : fours       ? store_direction::columns
                                                                      : store_direction::single));
-  chosen.with("from_tiles", t.from_tiles ? 1 : 0).with("floats", t.floats ? 1 : 0);
+  chosen.with("from_tiles", t.from_tiles ? 1 : 0).with("element_bytes", step.element_bytes());
   chosen.local_bytes = static_cast<std::uint64_t>(t.local_bytes(step));
   return chosen;
 }
@@ -284,17 +348,33 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
 
 }  // namespace detail
 
-/// How the product of a site runs in matrix steps: of halves where its operands are such, else of floats where those
-/// are expected to take less than tiles. O(members + tiles).
+namespace detail {
+
+/// Why the product of a site runs in steps of no type; else empty, and `type` is that of the steps: bytes where both
+/// operands are codes, halves where they are such, or floats.
+[[nodiscard]] inline std::string reject_step_types(const lowering_site& site, dtype& type) {
+  type = dtype::int8;
+  if (reject_byte_steps(site).empty()) return {};
+  type = dtype::float16;
+  const std::string no_halves = reject_half_steps(site);
+  if (no_halves.empty()) return {};
+  type = dtype::float32;
+  const std::string no_floats = reject_float_steps(site);
+  return no_floats.empty() ? std::string() : no_halves + "; " + no_floats;
+}
+
+}  // namespace detail
+
+/// How the product of a site runs in matrix steps: of bytes where both operands are codes, else of halves where its
+/// operands are such, else of floats where those are expected to take less than tiles. O(members + tiles).
 [[nodiscard]] inline choice_or_reason choose_steps(const lowering_site& site) {
   if (std::string why = detail::reject_steps(site); !why.empty()) return why;
-  const std::string no_halves = detail::reject_half_steps(site);
-  const bool floats = !no_halves.empty();
-  if (floats)
-    if (const std::string why = detail::reject_float_steps(site); !why.empty()) return no_halves + "; " + why;
+  dtype type = dtype::undefined;
+  if (std::string why = detail::reject_step_types(site, type); !why.empty()) return why;
+  const bool floats = type == dtype::float32;
   const node& n = site.anchor_node();
   const bool convolution = n.op->kind == computation_kind::convolution;
-  const bool texels = !floats && copies_texels(site);
+  const bool texels = type == dtype::float16 && copies_texels(site);
   struct candidate {
     const matrix_step* step = nullptr;
     step_blocks blocks;
@@ -307,11 +387,12 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
   const auto candidate_of = [&](bool joined) {
     kernel_builder b(site.block, site.options.emitters);
     const step_product p = step_product_of(b, site, joined);
-    const dtype type = floats ? dtype::float32 : dtype::float16;
     candidate made;
     if (texels)
       made.loads = {step_loads{false, texel_width, false, false, false},
                     step_loads{true, texel_width, false, false, true}};
+    else if (type == dtype::int8)
+      made.loads = {choose_byte_loads(b, p, 0), choose_byte_loads(b, p, 1)};
     else
       made.loads = {choose_step_loads(b, p, 0, type), choose_step_loads(b, p, 1, type)};
     const bool copied = made.loads[0].copy > 0 && made.loads[1].copy > 0;
@@ -323,8 +404,8 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
                                                                                   : step_supply::patches;
     const step_providers& known = site.options.steps;
     const std::array<const matrix_step*, 2> of_halves{known.of_waves, known.of_tiles};
-    const std::array<const matrix_step*, 2> of_floats{known.of_floats, nullptr};
-    for (const matrix_step* step : floats ? of_floats : of_halves) {
+    const std::array<const matrix_step*, 2> of_one{floats ? known.of_floats : known.of_bytes, nullptr};
+    for (const matrix_step* step : type == dtype::float16 ? of_halves : of_one) {
       if (step == nullptr) continue;
       const step_blocks blocks = choose_step_blocks(site, *step, p.extents, supply);
       const auto rank = [](const step_blocks& one) { return std::pair(!one.tuned, one.cost); };
@@ -335,7 +416,7 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
     made.fours = mod(p.extents.columns, 4) == index_expr(0);
     made.joined = joined;
     if (floats) made.in_tiles = detail::estimate_float_tiles(site, p.extents);
-    made.tuning = shape_of_steps(p.extents, floats);
+    made.tuning = shape_of_steps(p.extents, type);
     return made;
   };
   kernel_builder b(site.block, site.options.emitters);

@@ -57,18 +57,21 @@ inline void define_step_function(kernel_builder& b, const std::string& type, con
 }
 
 /// Defines dnnopt_address_a(z, m, k) or dnnopt_address_b(z, k, n), where elements of an operand lie in memory, which is
-/// stored as `type`.
+/// stored as `type`; of int8, where its codes lie.
 inline void define_step_address(kernel_builder& b, const step_product& p, std::size_t which, dtype type,
                                 bool inner_first, std::int64_t tile_inner) {
+  const bool codes = type == dtype::int8;
+  const step_operand operand = codes ? whole_codes(b, p.operands[which]).value() : p.operands[which];
+  const dtype held = codes ? b.g().facts(operand.id).type : type;
   const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
   const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
   const index_expr k = b.index("k", p.extents.inner);
   const step_address found =
-      address_of(b, p.operands[which], type, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
+      address_of(b, operand, held, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
                  inner_first ? p.extents.inner : extent, which == 0 ? "a" : "b");
-  define_step_function(
-      b, "__global const dnnopt_element*", "dnnopt_address", which,
-      found.statements + "  return " + b.pointer(found.stored, false) + " + " + index_source(found.offset) + ";\n");
+  const std::string pointer = (codes ? "(__global const dnnopt_element*)" : "") + b.pointer(found.stored, false);
+  define_step_function(b, "__global const dnnopt_element*", "dnnopt_address", which,
+                       found.statements + "  return " + pointer + " + " + index_source(found.offset) + ";\n");
   if (const auto advance = advance_of(b, found.offset, k, tile_inner))
     b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", *advance);
 }
@@ -126,17 +129,15 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
 inline void define_step_codes(kernel_builder& b, const step_product& p, std::size_t which, bool inner_first) {
   const step_operand& meant = p.operands[which];
   const step_operand codes = whole_codes(b, meant).value();
-  const dtype type = b.g().facts(codes.id).type;
   const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
   const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
   const index_expr k = b.index("k", p.extents.inner);
   const step_address found =
-      address_of(b, codes, type, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
+      address_of(b, codes, b.g().facts(codes.id).type, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
                  inner_first ? p.extents.inner : extent, which == 0 ? "ac" : "bc");
   define_step_function(
       b, "__global const void*", "dnnopt_codes", which,
       found.statements + "  return " + b.pointer(found.stored, false) + " + " + index_source(found.offset) + ";\n");
-  b.define(which == 0 ? "DNNOPT_A_NATURAL" : "DNNOPT_B_NATURAL", type == dtype::uint8 ? 1 : 0);
 }
 
 /// Defines dnnopt_gather_b(z, k, quarter), which returns the codes of four neighbouring columns, each loaded where its
@@ -160,8 +161,6 @@ inline void define_gathered_codes(kernel_builder& b, const step_product& p) {
   b.add_function(
       "static inline uint dnnopt_gather_b(DNNOPT_PARAMETERS, const int z, const int k, const int quarter) {\n" +
       statements + "  return " + codes + ";\n}\n");
-  const dtype type = b.g().facts(b.g().node_at(o.dequantizer).inputs[0]).type;
-  b.define("DNNOPT_B_NATURAL", type == dtype::uint8 ? 1 : 0);
 }
 
 /// Whether four channels at once would spare a convolution the index of each element, and where it has a window or
@@ -218,11 +217,13 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   if (chosen.version == std::string_view("matrix_tiles")) return emit_product_tiles(site, chosen);
   if (chosen.version == std::string_view("convolution_tiles")) return emit_convolution_tiles(site, chosen);
   const bool from_tiles = chosen["from_tiles"] != 0;
-  const bool floats = chosen["floats"] != 0;
   const step_providers& known = site.options.steps;
-  const matrix_step& step = floats ? *known.of_floats : from_tiles ? *known.of_tiles : *known.of_waves;
+  const matrix_step& step = chosen["element_bytes"] == 4   ? *known.of_floats
+                            : chosen["element_bytes"] == 1 ? *known.of_bytes
+                            : from_tiles                   ? *known.of_tiles
+                                                           : *known.of_waves;
   const step_tile t{chosen["wave_rows"],  chosen["wave_columns"], chosen["row_steps"], chosen["column_steps"],
-                    chosen["tile_inner"], chosen["stages"],       from_tiles,          floats};
+                    chosen["tile_inner"], chosen["stages"],       from_tiles,          step.operands};
   const std::int64_t splits = chosen["splits"];
   kernel_builder b(site.block, site.options.emitters);
   const bool joined = chosen["joined_images"] != 0;
@@ -232,9 +233,10 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   const bool texels = chosen.form_of(0) == operand_form::texels;
   if (texels)
     detail::define_texel_addresses(result, b, site, p, joined, t.inner);
-  else if (!floats && detail::reads_sooner_as_texels(b, site, p, chosen["b_copy"] > 0))
+  else if (step.operands == dtype::float16 && detail::reads_sooner_as_texels(b, site, p, chosen["b_copy"] > 0))
     result.sooner_as_texels.push_back(site.anchor_node().inputs[0]);
   for (std::size_t which = 0; which < 2 && !texels; ++which) {
+    const step_operand& operand = p.operands[which];
     if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
       detail::define_step_address(b, p, which, step.operands,
                                   chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
@@ -245,9 +247,11 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
     else
       detail::define_step_load(b, p, which, chosen[which == 0 ? "a_bits" : "b_bits"] != 0,
                                chosen[which == 0 ? "a_codes" : "b_codes"] != 0);
-    if (chosen[which == 0 ? "a_codes" : "b_codes"] > 0)
-      b.define(which == 0 ? "DNNOPT_A_ZERO_CODE" : "DNNOPT_B_ZERO_CODE",
-               std::string_view(detail::zero_code_of(b, p.operands[which])));
+    if (chosen[which == 0 ? "a_codes" : "b_codes"] == 0 && step.operands != dtype::int8) continue;
+    b.define(which == 0 ? "DNNOPT_A_ZERO_CODE" : "DNNOPT_B_ZERO_CODE",
+             std::string_view(detail::zero_code_of(b, operand)));
+    const dtype type = b.g().facts(b.g().node_at(operand.dequantizer).inputs[0]).type;
+    b.define(which == 0 ? "DNNOPT_A_NATURAL" : "DNNOPT_B_NATURAL", type == dtype::uint8 ? 1 : 0);
   }
   b.define("DNNOPT_M", e.rows);
   b.define("DNNOPT_N", e.columns);

@@ -14,6 +14,11 @@ R"CLC(
 // together: they have 64 rows one below the other, and lines longer than eight chunks are parted into panels of so many.
 // It may still multiply while what follows runs, until dnnopt_await_tile_steps().
 //
+// Where DNNOPT_STEP_BYTES is 1, elements are codes of bytes and DNNOPT_STEP_INNER is 32. What codes mean is how much they
+// differ from zero points, which a unit that multiplies bytes is not told. Where DNNOPT_A_SHIFTED (DNNOPT_B_SHIFTED) is 1, the
+// zero point of an operand may be another code than 0, and its product with the total of the other's codes is taken from each
+// sum.
+//
 // Hooks: dnnopt_store, and those of operands (step_operands.cl).
 // DNNOPT_STORE_ALONG 1 (rows) or 2 (columns): instead of dnnopt_store, dnnopt_store4(z, quarter, n, results) stores four
 // rows 4 * quarter .. of a column, or dnnopt_store4(z, m, quarter, results) four columns of a row. Where DNNOPT_EPILOGUE4 is 1,
@@ -25,6 +30,59 @@ R"CLC(
 #ifndef DNNOPT_TILE_ROWS
 // Stand-alone.
 #include "step_operands.cl"
+#endif
+
+#ifndef dnnopt_sum
+#define dnnopt_sum float
+#endif
+#ifndef DNNOPT_A_SHIFTED
+#define DNNOPT_A_SHIFTED 0
+#endif
+#ifndef DNNOPT_B_SHIFTED
+#define DNNOPT_B_SHIFTED 0
+#endif
+// Totals of rows of a and of columns of b are their products with ones, and lie where sums do.
+#if DNNOPT_B_SHIFTED
+#define DNNOPT_BEGIN_A_TOTALS                                                                        \
+  int a_total[DNNOPT_ROW_STEPS][1][8];                                                               \
+  DNNOPT_UNROLLED(i, DNNOPT_ROW_STEPS) DNNOPT_UNROLLED(s, 8) a_total[i][0][s] = 0;
+#define DNNOPT_ADD_A_TOTALS                                                                          \
+  {                                                                                                  \
+    const uint4 ones[1] = {(uint4)(0x01010101u)};                                                    \
+    DNNOPT_MULTIPLY_STEPS(a_total, a, ones, DNNOPT_ROW_STEPS, 1)                                     \
+  }
+// Only these of a work-item's totals of a row: the others repeat them.
+#define DNNOPT_SHIFT_B(i, s) - (DNNOPT_B_ZERO_CODE) * a_total[i][0][(s) & 2]
+#else
+#define DNNOPT_BEGIN_A_TOTALS
+#define DNNOPT_ADD_A_TOTALS
+#define DNNOPT_SHIFT_B(i, s)
+#endif
+#if DNNOPT_A_SHIFTED
+#define DNNOPT_BEGIN_B_TOTALS                                                                        \
+  int b_total[1][DNNOPT_COLUMN_STEPS][8];                                                            \
+  DNNOPT_UNROLLED(j, DNNOPT_COLUMN_STEPS) DNNOPT_UNROLLED(s, 8) b_total[0][j][s] = 0;
+#define DNNOPT_ADD_B_TOTALS                                                                          \
+  {                                                                                                  \
+    const uint4 ones[1] = {(uint4)(0x01010101u)};                                                    \
+    DNNOPT_MULTIPLY_STEPS(b_total, ones, b, 1, DNNOPT_COLUMN_STEPS)                                  \
+  }
+#define DNNOPT_SHIFT_A(j, s) - (DNNOPT_A_ZERO_CODE) * b_total[0][j][(s) & 5]
+#else
+#define DNNOPT_BEGIN_B_TOTALS
+#define DNNOPT_ADD_B_TOTALS
+#define DNNOPT_SHIFT_A(j, s)
+#endif
+// Elements beyond the matrices are zero points on both sides.
+#if DNNOPT_A_SHIFTED && DNNOPT_B_SHIFTED
+#define DNNOPT_SHIFT_BOTH + count * DNNOPT_TILE_INNER * (DNNOPT_A_ZERO_CODE) * (DNNOPT_B_ZERO_CODE)
+#else
+#define DNNOPT_SHIFT_BOTH
+#endif
+#if DNNOPT_STEP_BYTES
+#define DNNOPT_RESULT(i, j, s) (float)(sum[i][j][s] DNNOPT_SHIFT_B(i, s) DNNOPT_SHIFT_A(j, s) DNNOPT_SHIFT_BOTH)
+#else
+#define DNNOPT_RESULT(i, j, s) sum[i][j][s]
 #endif
 
 #define DNNOPT_EACH_SUM \
@@ -121,8 +179,10 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
   const int wave_column = wave / DNNOPT_TOGETHER % DNNOPT_WAVE_COLUMNS;
   dnnopt_tiles tiles = dnnopt_tiles_at(memory);
   const int count = (k_end - k_first + DNNOPT_TILE_INNER - 1) / DNNOPT_TILE_INNER;
-  float sum[DNNOPT_ROW_STEPS][DNNOPT_COLUMN_STEPS][8];
-  DNNOPT_EACH_SUM sum[i][j][s] = 0.0f;
+  dnnopt_sum sum[DNNOPT_ROW_STEPS][DNNOPT_COLUMN_STEPS][8];
+  DNNOPT_EACH_SUM sum[i][j][s] = 0;
+  DNNOPT_BEGIN_A_TOTALS
+  DNNOPT_BEGIN_B_TOTALS
 #if !DNNOPT_A_COPY
   DNNOPT_A_HELD a_next[DNNOPT_WORD_ELEMENTS * DNNOPT_MOVES(DNNOPT_A_CHUNKS, DNNOPT_WORD_ELEMENTS)];
 #endif
@@ -171,7 +231,7 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
       uint4 b[DNNOPT_COLUMN_STEPS];
       DNNOPT_UNROLLED(i, DNNOPT_ROW_STEPS) {
         const int row = DNNOPT_WAVE_ROW(i);
-#if DNNOPT_A_INNER_FIRST
+#if DNNOPT_A_ALONG_K
         a[i] = dnnopt_step_a(tiles, stage * DNNOPT_STAGE_CHUNKS, row, 2 * s, DNNOPT_A_LINE, lane);
 #else
         a[i] = dnnopt_step_a_across(tiles, stage * DNNOPT_STAGE_CHUNKS, DNNOPT_STEP_INNER * s, row / DNNOPT_CHUNK_ELEMENTS, DNNOPT_A_LINE, lane);
@@ -179,13 +239,15 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
       }
       DNNOPT_UNROLLED(j, DNNOPT_COLUMN_STEPS) {
         const int column = (wave_column * DNNOPT_COLUMN_STEPS + j) * 16;
-#if DNNOPT_B_INNER_FIRST
+#if DNNOPT_B_ALONG_K
         b[j] = dnnopt_step_b(tiles, stage * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS, column, 2 * s, DNNOPT_B_LINE, lane);
 #else
         b[j] = dnnopt_step_b_across(tiles, stage * DNNOPT_STAGE_CHUNKS + DNNOPT_A_CHUNKS, DNNOPT_STEP_INNER * s, column / DNNOPT_CHUNK_ELEMENTS, DNNOPT_B_LINE, lane);
 #endif
       }
       DNNOPT_MULTIPLY_STEPS(DNNOPT_PARTS, a, b, DNNOPT_ROW_STEPS, DNNOPT_COLUMN_STEPS)
+      DNNOPT_ADD_A_TOTALS
+      DNNOPT_ADD_B_TOTALS
     }
     DNNOPT_END_PARTS
 #endif
@@ -204,7 +266,7 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
   DNNOPT_UNROLLED(i, DNNOPT_ROW_STEPS) DNNOPT_UNROLLED(part, DNNOPT_COLUMN_STEPS / DNNOPT_KEPT_STEPS) {
     barrier(CLK_LOCAL_MEM_FENCE);
     DNNOPT_UNROLLED(j, DNNOPT_KEPT_STEPS) DNNOPT_UNROLLED(s, 8) {
-      kept[DNNOPT_STEP_SUM_ROW(lane, s) * DNNOPT_KEPT_PITCH + j * 16 + DNNOPT_STEP_SUM_COLUMN(lane, s)] = sum[i][part * DNNOPT_KEPT_STEPS + j][s];
+      kept[DNNOPT_STEP_SUM_ROW(lane, s) * DNNOPT_KEPT_PITCH + j * 16 + DNNOPT_STEP_SUM_COLUMN(lane, s)] = DNNOPT_RESULT(i, part * DNNOPT_KEPT_STEPS + j, s);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     const int row_begin = m_begin + DNNOPT_WAVE_ROW(i);

@@ -16,6 +16,9 @@ inline constexpr std::string_view matrix_steps =
 #include <dnnopt/backend/codegen/frames/steps/step_operands.cl>
     "#endif\n"
     "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/steps/byte_operands.cl>
+    "#endif\n"
+    "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/steps/matrix_steps.cl>
     "#endif\n";
 
@@ -39,7 +42,8 @@ inline constexpr std::array step_provider_parameters{
 inline constexpr std::array matrix_steps_parameters = joined(
     step_provider_parameters,
     std::array{
-        site_macro("DNNOPT_CHUNK_ELEMENTS", "", "elements of 16 bytes: 8 halves or 4 floats").otherwise(""),
+        site_macro("DNNOPT_CHUNK_ELEMENTS", "", "elements of 16 bytes: 8 halves, 4 floats, 16 codes").otherwise(""),
+        site_flag("DNNOPT_STEP_BYTES", "whether elements are codes of bytes, and sums whole numbers"),
         site_macro("DNNOPT_STEP_CUTS", "(rows, columns)",
                    "parts of a tile's sums, which begin at zero where a provider cuts what it adds")
             .otherwise(""),
@@ -53,15 +57,15 @@ inline constexpr std::array matrix_steps_parameters = joined(
         chosen_number("DNNOPT_WAVE_COLUMNS", 1, 8, "waves of a work-group, side by side"),
         chosen_number("DNNOPT_ROW_STEPS", 1, 4, "steps of a wave, one below the other"),
         chosen_number("DNNOPT_COLUMN_STEPS", 1, 8, "steps of a wave, side by side"),
-        chosen_number("DNNOPT_TILE_INNER", 8, 64, "inner elements of a tile"),
+        chosen_number("DNNOPT_TILE_INNER", 8, 128, "inner elements of a tile"),
         chosen_number("DNNOPT_STAGES", 2, 8, "tiles of either operand that are there or on their way"),
         tuned_number("DNNOPT_SPLITS", 1, 16, "work-groups that share the inner elements of a tile"),
         chosen_number("DNNOPT_SPLIT_INNER", 16, no_bound, "inner elements of each of them").otherwise("0"),
         chosen_number("DNNOPT_A_INNER_FIRST", 0, 1,
                       "whether lines of the first operand's tile run along inner elements"),
         chosen_number("DNNOPT_B_INNER_FIRST", 0, 1, "the same of the second operand"),
-        chosen_number("DNNOPT_A_COPY", 0, 8, "elements of the first operand that are copied at once; 0: single loads"),
-        chosen_number("DNNOPT_B_COPY", 0, 8, "the same of the second operand"),
+        chosen_number("DNNOPT_A_COPY", 0, 16, "elements of the first operand that are copied at once; 0: single loads"),
+        chosen_number("DNNOPT_B_COPY", 0, 16, "the same of the second operand"),
         chosen_number("DNNOPT_A_CODES", 0, 4, "codes of the first operand that are loaded at once; 0: none"),
         chosen_number("DNNOPT_B_CODES", 0, 4, "the same of the second operand"),
         chosen_number("DNNOPT_B_GATHERED", 0, 1, "whether such codes of the second operand have an index each"),
@@ -71,6 +75,10 @@ inline constexpr std::array matrix_steps_parameters = joined(
         site_number("DNNOPT_B_NATURAL", 0, 1, "the same of the second operand").otherwise("0"),
         site_text("DNNOPT_A_ZERO_CODE", "the zero point of the first operand's codes").otherwise("0"),
         site_text("DNNOPT_B_ZERO_CODE", "the same of the second operand").otherwise("0"),
+        chosen_number(
+            "DNNOPT_A_SHIFTED", 0, 1,
+            "whether the zero point of the first operand's codes may be another than 0, for products of codes"),
+        chosen_number("DNNOPT_B_SHIFTED", 0, 1, "the same of the second operand"),
         chosen_number("DNNOPT_A_BITS", 0, 1, "whether single loads of the first operand give the bits of halves"),
         chosen_number("DNNOPT_B_BITS", 0, 1, "the same of the second operand"),
         chosen_number("DNNOPT_A_SATURATES", 0, 1, "whether what is computed of the first operand saturates as a half"),
@@ -112,8 +120,8 @@ struct step_tile {
   std::int64_t column_steps = 2;
   std::int64_t inner = 32;
   std::int64_t stages = 2;
-  bool from_tiles = false;  ///< of providers that multiply from tiles
-  bool floats = false;      ///< of providers that multiply floats
+  bool from_tiles = false;          ///< of providers that multiply from tiles
+  dtype operands = dtype::float16;  ///< of providers that multiply these
 
   friend constexpr bool operator==(const step_tile&, const step_tile&) = default;
   [[nodiscard]] constexpr std::int64_t waves() const noexcept { return wave_rows * wave_columns; }
@@ -154,18 +162,29 @@ inline constexpr std::array step_tile_table{
     step_tile{4, 1, 1, 4, 64, 2, true},
     step_tile{4, 1, 1, 2, 64, 4, true},
     // Of providers that multiply floats.
-    step_tile{4, 2, 2, 2, 32, 2, false, true},
-    step_tile{2, 2, 2, 4, 32, 2, false, true},
-    step_tile{2, 2, 2, 2, 32, 3, false, true},
-    step_tile{2, 2, 1, 2, 32, 4, false, true},
-    step_tile{2, 2, 1, 1, 32, 4, false, true},
-    step_tile{1, 4, 1, 1, 32, 4, false, true},
+    step_tile{4, 2, 2, 2, 32, 2, false, dtype::float32},
+    step_tile{2, 2, 2, 4, 32, 2, false, dtype::float32},
+    step_tile{2, 2, 2, 2, 32, 3, false, dtype::float32},
+    step_tile{2, 2, 1, 2, 32, 4, false, dtype::float32},
+    step_tile{2, 2, 1, 1, 32, 4, false, dtype::float32},
+    step_tile{1, 4, 1, 1, 32, 4, false, dtype::float32},
+    // Of providers that multiply bytes.
+    step_tile{2, 4, 4, 4, 64, 2, false, dtype::int8},
+    step_tile{2, 2, 4, 4, 64, 3, false, dtype::int8},
+    step_tile{2, 2, 2, 4, 64, 3, false, dtype::int8},
+    step_tile{2, 2, 2, 2, 64, 4, false, dtype::int8},
+    step_tile{2, 2, 2, 2, 128, 2, false, dtype::int8},
+    step_tile{2, 2, 1, 2, 128, 3, false, dtype::int8},
+    step_tile{2, 2, 1, 1, 128, 4, false, dtype::int8},
+    step_tile{1, 4, 1, 1, 128, 4, false, dtype::int8},
 };
 
 /// For devices that have no room for any of them: OpenCL promises 32 KiB of local memory.
 inline constexpr step_tile small_step_tile{2, 2, 1, 1, 32, 2};
-inline constexpr step_tile small_float_tile{2, 2, 1, 1, 16, 2, false, true};
-static_assert(small_step_tile.local_bytes(plain_step) <= 32768 && small_float_tile.local_bytes(plain_floats) <= 32768);
+inline constexpr step_tile small_float_tile{2, 2, 1, 1, 16, 2, false, dtype::float32};
+inline constexpr step_tile small_byte_tile{2, 2, 1, 1, 64, 2, false, dtype::int8};
+static_assert(small_step_tile.local_bytes(plain_step) <= 32768 && small_float_tile.local_bytes(plain_floats) <= 32768 &&
+              small_byte_tile.local_bytes(plain_bytes) <= 32768);
 
 }  // namespace dnnopt::codegen
 

@@ -6,10 +6,12 @@ R"CLC(
 //
 // A tile is lines of chunks of 16 bytes, DNNOPT_CHUNK_ELEMENTS each. Lines are the operand's rows (columns of b) and run
 // along k where DNNOPT_A_INNER_FIRST (DNNOPT_B_INNER_FIRST) is 1, else they are its inner elements. Chunks of a line are
-// exchanged so that the lines which are read together have them in different banks.
+// exchanged so that the lines which are read together have them in different banks. Of a provider of bytes
+// (DNNOPT_STEP_BYTES) lines run along k always; what is not copied comes there as byte_operands.cl says, and
+// DNNOPT_A_INNER_FIRST (DNNOPT_B_INNER_FIRST) says how the operand lies in memory.
 //
 // Hooks: either of two for each operand. Where DNNOPT_A_COPY (DNNOPT_B_COPY) is not 0 (8, 4 or 2 halves;
-// 4, 2 or 1 floats), dnnopt_address_a(z, m, k) (dnnopt_address_b(z, k, n)) returns where that many elements lie that are
+// 4, 2 or 1 floats; 16, 8 or 4 bytes), dnnopt_address_a(z, m, k) (dnnopt_address_b(z, k, n)) returns where that many elements lie that are
 // neighbours along a line, within the matrix or beyond it together. DNNOPT_A_ADVANCE (DNNOPT_B_ADVANCE), where it is
 // defined, is by how many elements such an address moves on from one tile to the next; then it is asked for once. Where
 // DNNOPT_B_TESTED is 1, dnnopt_within_b(z, k, n) says whether there are such elements, for which zeros stand else. Where
@@ -52,7 +54,7 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_COLUMN_STEPS
 #define DNNOPT_COLUMN_STEPS 2
 #endif
-// A multiple of DNNOPT_STEP_INNER, at most 64.
+// A multiple of DNNOPT_STEP_INNER, at most 64; of bytes 128.
 #ifndef DNNOPT_TILE_INNER
 #define DNNOPT_TILE_INNER 32
 #endif
@@ -118,6 +120,10 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_STEP_WANTS_FINITE
 #define DNNOPT_STEP_WANTS_FINITE 0
 #endif
+// 1: elements are bytes.
+#ifndef DNNOPT_STEP_BYTES
+#define DNNOPT_STEP_BYTES 0
+#endif
 #define DNNOPT_STEP_INNER (2 * DNNOPT_CHUNK_ELEMENTS)
 // Elements of a word of 32 bits.
 #define DNNOPT_WORD_ELEMENTS (DNNOPT_CHUNK_ELEMENTS / 4)
@@ -134,9 +140,11 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #define DNNOPT_A_CHUNKS (DNNOPT_TILE_ROWS * DNNOPT_TILE_INNER / DNNOPT_CHUNK_ELEMENTS)
 #define DNNOPT_B_CHUNKS (DNNOPT_TILE_COLUMNS * DNNOPT_TILE_INNER / DNNOPT_CHUNK_ELEMENTS)
 #define DNNOPT_STAGE_CHUNKS (DNNOPT_A_CHUNKS + DNNOPT_B_CHUNKS)
-// Chunks of a line.
-#define DNNOPT_A_LINE ((DNNOPT_A_INNER_FIRST ? DNNOPT_TILE_INNER : DNNOPT_TILE_ROWS) / DNNOPT_CHUNK_ELEMENTS)
-#define DNNOPT_B_LINE ((DNNOPT_B_INNER_FIRST ? DNNOPT_TILE_INNER : DNNOPT_TILE_COLUMNS) / DNNOPT_CHUNK_ELEMENTS)
+// Whether lines run along k, and the chunks of a line.
+#define DNNOPT_A_ALONG_K (DNNOPT_A_INNER_FIRST || DNNOPT_STEP_BYTES)
+#define DNNOPT_B_ALONG_K (DNNOPT_B_INNER_FIRST || DNNOPT_STEP_BYTES)
+#define DNNOPT_A_LINE ((DNNOPT_A_ALONG_K ? DNNOPT_TILE_INNER : DNNOPT_TILE_ROWS) / DNNOPT_CHUNK_ELEMENTS)
+#define DNNOPT_B_LINE ((DNNOPT_B_ALONG_K ? DNNOPT_TILE_INNER : DNNOPT_TILE_COLUMNS) / DNNOPT_CHUNK_ELEMENTS)
 #define DNNOPT_UNROLLED(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
 
 // Waves that multiply together, and the first row of a wave's step i in the tile.
@@ -184,12 +192,15 @@ static inline uint dnnopt_two_halves(float low, float high, const int saturates)
 #define DNNOPT_B_HELD float
 #endif
 #if DNNOPT_A_CODES || DNNOPT_B_CODES
+// Four codes of a number.
+#define DNNOPT_CODES_OF(number) ((uint)((number) & 0xff) * 0x01010101u)
+#endif
+#if (DNNOPT_A_CODES || DNNOPT_B_CODES) && !DNNOPT_STEP_BYTES
 // The bits of the two halves that codes are without their zero point.
 static inline uint dnnopt_two_differences(const int low, const int high, const int zero) {
   return DNNOPT_TWO_BITS(dnnopt_bits_of_code((float)(low - zero)), dnnopt_bits_of_code((float)(high - zero)));
 }
-// Four codes of a number, and what the lower two of four codes are.
-#define DNNOPT_CODES_OF(number) ((uint)((number) & 0xff) * 0x01010101u)
+// What the lower two of four codes are.
 static inline uint dnnopt_two_codes(const uint codes, const int natural, const int zero) {
   const int low = natural ? (int)(codes & 0xffu) : (int)as_char((uchar)codes);
   const int high = natural ? (int)(codes >> 8 & 0xffu) : (int)as_char((uchar)(codes >> 8));
@@ -276,6 +287,8 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
   }
 #define DNNOPT_FETCH_A
 #define DNNOPT_KEEP_A(stage)
+#elif DNNOPT_STEP_BYTES
+// As byte_operands.cl says.
 #elif DNNOPT_A_CODES == 4
 #define DNNOPT_BEGIN_A
 #define DNNOPT_COPY_A(stage)
@@ -360,6 +373,8 @@ static inline uint dnnopt_two_codes(const uint codes, const int natural, const i
   }
 #define DNNOPT_FETCH_B
 #define DNNOPT_KEEP_B(stage)
+#elif DNNOPT_STEP_BYTES
+// As byte_operands.cl says.
 #elif DNNOPT_B_CODES == 4
 #define DNNOPT_BEGIN_B
 #define DNNOPT_COPY_B(stage)

@@ -230,14 +230,16 @@ struct step_product {
 
 /// Where neighbours of an operand lie side by side in memory.
 struct step_address {
-  int width = 0;  ///< of halves 8, 4 or 2 neighbours that begin at multiples of as many, of floats 4, 2 or 1; 0: none
+  /// Neighbours that begin at multiples of as many: of bytes 16, 8 or 4, of halves 8, 4 or 2, of floats 4, 2 or 1; 0:
+  /// none.
+  int width = 0;
   value_id stored = no_value;
   index_expr offset;       ///< of the element, in elements
   std::string statements;  ///< that name parts of `offset`
 };
 
 /// The address of an operand's element at (matrix, outer, inner), of which `running` counts neighbours below `extent`,
-/// where it is stored as `type` (float16 or float32).
+/// where it is stored as `type` (float16, float32 or a byte).
 [[nodiscard]] inline step_address address_of(kernel_builder& b, const step_operand& o, dtype type, const index_expr& z,
                                              const index_expr& outer, const index_expr& k, const index_expr& running,
                                              const index_expr& extent, std::string_view name) {
@@ -256,11 +258,10 @@ struct step_address {
   found.stored = load.id;
   found.offset = b.offset_of(load.id, load.index);
   if (!fits_int(found.offset.range())) return found;
-  const bool halves = type == dtype::float16;
-  if (!halves) found.width = 1;
-  const std::array<std::int64_t, 3> widths =
-      halves ? std::array<std::int64_t, 3>{8, 4, 2} : std::array<std::int64_t, 3>{4, 2, 1};
-  for (const std::int64_t width : widths) {
+  const std::int64_t element_bytes = is_byte(type) ? 1 : type == dtype::float16 ? 2 : 4;
+  if (element_bytes == 4) found.width = 1;
+  for (const std::int64_t bytes : {16, 8, 4}) {
+    const std::int64_t width = bytes / element_bytes;
     if (!(mod(extent, width) == index_expr(0))) continue;
     const index_expr part = b.index("part_" + std::string(name) + std::to_string(width), floordiv(extent, width));
     const auto at = [&](std::int64_t j) {
