@@ -126,6 +126,7 @@ struct quantization_classes : element_wise_classes {
 struct quantize_linear_op : quantization_classes {
   static constexpr std::string_view name = "QuantizeLinear";
   static constexpr int since = 28;
+  static constexpr bool quantizes = true;
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     const dtype named = type_attribute(*facts.attributes, "output_dtype", dtype::undefined);

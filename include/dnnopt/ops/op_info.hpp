@@ -96,6 +96,8 @@ struct op_info {
   /// Output 0 is input 0, codes, less input 2 where given, times input 1: one of these for all elements, for each entry
   /// of the dim of attribute "axis", or for each block of "block_size" entries of it.
   bool dequantizes = false;
+  /// Output 0 is the code of input 0 by scale 1 and zero point 2, where given.
+  bool quantizes = false;
   /// Output 0 is input 0 in another type.
   bool converts = false;
   /// What an element of output 0 is exactly where those of the inputs are quotients of integers
@@ -193,6 +195,7 @@ consteval op_info make_op_info() {
     if constexpr (requires { Op::normalizes_rows; }) row.normalizes_rows = Op::normalizes_rows;
     if constexpr (requires { Op::reduces_planes; }) row.reduces_planes = Op::reduces_planes;
     if constexpr (requires { Op::dequantizes; }) row.dequantizes = Op::dequantizes;
+    if constexpr (requires { Op::quantizes; }) row.quantizes = Op::quantizes;
     if constexpr (requires { Op::converts; }) row.converts = Op::converts;
     if constexpr (requires { &Op::exact; }) row.exact = &Op::exact;
     if constexpr (requires { Op::window_reduction; }) row.window_reduction = Op::window_reduction;

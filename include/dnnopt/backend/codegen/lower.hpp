@@ -87,7 +87,7 @@ inline void set_build_options(kernel_plan& plan, const lower_options& options) {
   if (options.device == nullptr || !options.device->rounded_division) return;
   const std::string& text = plan.source;
   const std::size_t prelude = text.find(kernels::prelude);
-  if (text.find("dnnopt_quotient(", prelude == std::string::npos ? 0 : prelude + kernels::prelude.size()) ==
+  if (text.find("dnnopt_quotient", prelude == std::string::npos ? 0 : prelude + kernels::prelude.size()) ==
       std::string::npos)
     return;
   if (!plan.options.empty()) plan.options += ' ';
@@ -103,6 +103,7 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
   const lowering_site site = make_lowering_site(block, options);
   // Compilers for processors hold what they broadcast of arguments through the loops of products, and spill sums for
   // it.
+  block.divides_once = !site.prefers_vectors();
   block.numbers_as_arguments = !site.prefers_vectors() && detail::has_bytes(block);
   const auto require_rank = [&](value_id v) {
     const value& one = block.g.value_at(v);

@@ -231,6 +231,8 @@ class kernel_builder : public kernel_statements {
     remember(id, index, std::move(name));
     bound_.insert(id);
   }
+  /// Whether elements of a value are known by names that were bound (bind).
+  [[nodiscard]] bool is_bound(value_id id) const { return bound_.contains(id); }
   /// From now on, node `id`, which normalizes rows, does not compute its mean and the reciprocal of its deviation: they
   /// are these C names. Where an element of it is asked for is kept for `row_asked`.
   void bind_moments(node_id id, std::string mean, std::string inverse_deviation) {

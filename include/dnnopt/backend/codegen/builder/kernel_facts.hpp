@@ -30,6 +30,9 @@ struct block_view {
   node_id anchor = no_node;       ///< the member that the others surround; no_node: the only one that needs a frame
   /// Whether scales and zero points are arguments of the kernel rather than literals of its text.
   bool numbers_as_arguments = false;
+  /// Whether quotients that become codes are taken by the inverse of their divisor, on devices where a division is many
+  /// instructions. Processors divide whole vectors by one.
+  bool divides_once = false;
 };
 
 /// The block of one kernel, and what its graph says of it in the kernel's own symbols: those of the graph that a kernel

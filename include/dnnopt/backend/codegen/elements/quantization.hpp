@@ -61,27 +61,43 @@ inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t outp
   return b.let(type.compute, fill_pattern(type.narrow, "", "", "(" + bits + ")"));
 }
 
+/// What codes of an integer type may be.
+struct code_limits {
+  explicit code_limits(dtype type) {
+    const int bits = row_of(type).packed_bits;
+    const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
+    low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
+    high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;
+  }
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  /// `value`, which is to be rounded and be a code less `zero`, within what codes may be.
+  [[nodiscard]] std::string clamped(std::string_view value, const std::string& zero) const {
+    const auto bound = [&](std::int64_t of) { return "(float)(" + std::to_string(of) + " - " + zero + ")"; };
+    return "clamp((float)(" + std::string(value) + "), " + bound(low) + ", " + bound(high) + ")";
+  }
+};
+
+/// Whether a type is one of integers of so few bits that what rounds is a sum in whose last place ones stand.
+[[nodiscard]] inline bool rounds_by_sum(dtype type) { return is_integer(type) && row_of(type).packed_bits <= 16; }
+
 /// round(value) + zero point, clamped to the output's element type.
 [[nodiscard]] inline std::string quantized(const element_site& s, std::string_view value, std::string_view zero_point) {
   const dtype type = s.b.g().facts(s.n().outputs[s.output]).type;
   if (is_small_float(type)) return converted(s, type, value);
   if (!is_integer(type)) throw s.refuse("quantizes to " + std::string(dnnopt::name_of(type)));
-  const int bits = row_of(type).packed_bits;
-  const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
-  const std::int64_t low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
-  const std::int64_t high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;
+  const code_limits limits(type);
   // Of few bits, what rounds is a sum in whose last place ones stand (1.5 * 2^23): no call of a function, which would
   // keep compilers from vectors, and ints all the way. It is floats that are clamped: of clamped ints compilers make
   // branches, and no vectors where several stand in a loop. Bounds are integers, so either order gives the same.
-  if (bits <= 16) {
+  if (rounds_by_sum(type)) {
     const std::string zero = "(int)(" + std::string(zero_point) + ")";
-    const auto bound = [&](std::int64_t of) { return "(float)(" + std::to_string(of) + " - " + zero + ")"; };
-    return s.b.let(s.compute(), "(long)(as_int(clamp((float)(" + std::string(value) + "), " + bound(low) + ", " +
-                                    bound(high) + ") + 12582912.0f) - 1262485504 + " + zero + ")");
+    return s.b.let(s.compute(),
+                   "(long)(as_int(" + limits.clamped(value, zero) + " + 12582912.0f) - 1262485504 + " + zero + ")");
   }
   return s.b.let(s.compute(), "clamp((long)rint(clamp((float)(" + std::string(value) +
                                   "), -2147483000.0f, 2147483000.0f)) + " + std::string(zero_point) + ", (long)(" +
-                                  std::to_string(low) + "), (long)" + std::to_string(high) + ")");
+                                  std::to_string(limits.low) + "), (long)" + std::to_string(limits.high) + ")");
 }
 
 /// The index of the scale (or zero point) in input `slot` that belongs to element `at`: per tensor, per axis or
@@ -106,11 +122,36 @@ inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t outp
   return own;
 }
 
+/// The quotient of a number by a scale, which is rounded to a code of `type`.
+[[nodiscard]] inline std::string quotient_of(const kernel_builder& b, dtype type, std::string_view value,
+                                             std::string_view scale) {
+  const bool once = b.block().divides_once && rounds_by_sum(type);
+  return std::string(once ? "dnnopt_quotient_of_codes" : "dnnopt_quotient") + "((float)" + std::string(value) +
+         ", (float)" + std::string(scale) + ")";
+}
+
 inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::string scale = s.read(1, scale_index(s, 1, s.index));
   const std::string zero = s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : "0";
-  return quantized(s, "dnnopt_quotient((float)" + s.read(0, s.index) + ", (float)" + scale + ")", zero);
+  const dtype type = b.g().facts(s.n().outputs[output]).type;
+  return quantized(s, quotient_of(b, type, s.read(0, s.index), scale), zero);
+}
+
+/// Codes less their zero point as a float, of a DequantizeLinear whose codes the kernel itself makes with that zero
+/// point: what is rounded, which no conversion to integers and back adds to. Empty where it is not so.
+[[nodiscard]] inline std::string rounded_difference(const element_site& s) {
+  kernel_builder& b = s.b;
+  const value_id codes = s.n().inputs[0];
+  if (!b.is_member_value(codes) || b.is_bound(codes) || !rounds_by_sum(s.type_of(0))) return {};
+  const element_site made(b, b.g().value_at(codes).producer, 0, s.index);
+  const auto zero_of = [](const element_site& site) { return site.has(2) ? site.n().inputs[2] : no_value; };
+  if (!made.n().op->quantizes || zero_of(made) != zero_of(s)) return {};
+  const std::string scale = made.read(1, scale_index(made, 1, s.index));
+  const std::string zero = made.has(2) ? "(int)(" + made.read(2, scale_index(made, 2, s.index)) + ")" : "0";
+  const std::string quotient = quotient_of(b, s.type_of(0), made.read(0, s.index), scale);
+  return b.let(compute_type::real,
+               "(" + code_limits(s.type_of(0)).clamped(quotient, zero) + " + 12582912.0f) - 12582912.0f");
 }
 
 inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t output,
@@ -119,6 +160,9 @@ inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t ou
   const kernel_builder::code_form form = b.form_of_codes(id);
   const bool scaled = form == kernel_builder::code_form::scaled;
   const std::string scale = scaled ? s.read(1, scale_index(s, 1, s.index)) : "";
+  if (form != kernel_builder::code_form::bits)
+    if (const std::string difference = rounded_difference(s); !difference.empty())
+      return scaled ? s.result(difference + " * " + scale) : difference;
   const std::string own = s.read(0, s.index);
   if (form == kernel_builder::code_form::bits) return b.let(compute_type::real, "as_float((int)(" + own + "))");
   const std::string zero = s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : "";
@@ -130,6 +174,12 @@ inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t ou
   const bool is_short = row_of(s.type_of(0)).packed_bits <= 16 && is_integer(s.type_of(0));
   return s.result(is_short ? "(float)((int)(" + own + ") - (int)(" + zero + ")) * " + scale
                            : "(float)(" + own + " - " + zero + ") * " + scale);
+}
+
+/// LookUp: the element of the table that the code's bits count.
+inline std::string emit_look_up(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  return s.read(1, {b.define_integer("g", "(int)(" + s.read(0, s.index) + ") & 255", {0, 255})});
 }
 
 inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::size_t output,
@@ -148,7 +198,7 @@ inline std::string emit_dynamic_quantize(kernel_builder& b, node_id id, std::siz
   const std::string zero =
       b.let(compute_type::integer, "(long)clamp(rint(dnnopt_quotient(-" + low + ", " + scale + ")), 0.0f, 255.0f)");
   if (output == 2) return zero;
-  return quantized(s, "dnnopt_quotient(" + s.read(0, s.index) + ", " + scale + ")", zero);
+  return quantized(s, quotient_of(b, dtype::uint8, s.read(0, s.index), scale), zero);
 }
 
 inline constexpr std::array quantization_emitters{
@@ -158,6 +208,7 @@ inline constexpr std::array quantization_emitters{
     emitter_row{"", "QuantizeLinear", emit_quantize},
     emitter_row{"", "DequantizeLinear", emit_dequantize},
     emitter_row{"", "DynamicQuantizeLinear", emit_dynamic_quantize},
+    emitter_row{"dnnopt", "LookUp", emit_look_up},
 };
 
 }  // namespace dnnopt::codegen

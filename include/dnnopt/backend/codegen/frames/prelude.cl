@@ -30,6 +30,18 @@ static inline float dnnopt_mended_quotient(float a, float b) {
 #define dnnopt_quotient(a, b) (sizeof((a) / (b)) == 4 ? dnnopt_mended_quotient(a, b) : (a) / (b))
 #endif
 
+// The quotient of many numbers by one, whose inverse is taken once: correctly rounded (Markstein's theorem) as far as it is
+// below 131072, beyond that as large. Codes of at most 16 bits are rounded of it.
+static inline float dnnopt_quotient_of_codes(float a, float b) {
+  if (!(b > 1.0e-18f && b < 1.0e18f)) return dnnopt_quotient(a, b);
+  const float limit = 131072.0f * b;
+  const float inverse = dnnopt_quotient(1.0f, b);
+  const float within = clamp(a, -limit, limit);
+  const float q = within * inverse;
+  const float once = fma(fma(-b, q, within), inverse, q);
+  return fma(fma(-b, once, within), inverse, once);
+}
+
 // a * b + c with both roundings, which no compiler makes one.
 static inline float dnnopt_rounded_product_sum(float a, float b, float c) {
 #pragma OPENCL FP_CONTRACT OFF
