@@ -153,6 +153,24 @@ void quantized_product(drawing& d) {
               d.node("DequantizeLinear", "wf", {w, d.number("fine", 0.25F), bytes("none", dnnopt::dtype::int8, {})})}));
 }
 
+void moved_codes(drawing& d) {
+  const value_id zero = d.g.add_constant("zero", dnnopt::tensor(dnnopt::dtype::uint8, {}));
+  const value_id step = d.number("step", 0.5F);
+  const value_id x = d.g.add_input("x", dnnopt::dtype::uint8, dnnopt::shape{16, 64});
+  const value_id turned = d.node("Transpose", "turned", {d.node("DequantizeLinear", "meant", {x, step, zero})});
+  d.g.add_output(d.node("QuantizeLinear", "y", {turned, step, zero}));
+}
+
+void function_of_codes(drawing& d) {
+  const value_id zero = d.g.add_constant("zero", dnnopt::tensor(dnnopt::dtype::uint8, {}));
+  const value_id step = d.number("step", 0.5F);
+  const value_id x = d.g.add_input("x", dnnopt::dtype::uint8, dnnopt::shape{16, 64});
+  const value_id meant = d.node("DequantizeLinear", "meant", {x, step, zero});
+  const value_id gate = d.node("QuantizeLinear", "gate", {d.node("Sigmoid", "s", {meant}), step, zero});
+  const value_id product = d.node("Mul", "product", {meant, d.node("DequantizeLinear", "g", {gate, step, zero})});
+  d.g.add_output(d.node("QuantizeLinear", "y", {product, step, zero}));
+}
+
 void rotated(drawing& d) {
   const value_id x = d.input("x", {1, 2, 16, 8});
   const value_id front = d.node("Slice", "front", {x, d.list("zero", {0}), d.list("middle", {4}), d.list("axis", {3})});
@@ -222,6 +240,8 @@ constexpr example examples[] = {
     {"split_transposed_convolution", transposed_convolution},
     {"share_reductions", dynamic_quantization},
     {"fold_padding", padded_convolution},
+    {"cancel_quantization", moved_codes},
+    {"look_up_codes", function_of_codes},
     {"merge_equal", equal_nodes},
     {"recognize", written_out_gelu},
     {"recognize_integer_products", quantized_product},

@@ -24,6 +24,7 @@
 #include <dnnopt/onnx/export_opset.hpp>
 #include <dnnopt/onnx/export_spread.hpp>
 #include <dnnopt/onnx/external_data.hpp>
+#include <dnnopt/ops/look_up.hpp>
 #include <dnnopt/shape.hpp>
 #include <dnnopt/tensor.hpp>
 
@@ -231,6 +232,14 @@ class exporter {
   // Writes `n` as field `field` of `out`.
   void write_node(protozero::pbf_writer& out, protozero::pbf_tag_type field, const graph& g, const node& n,
                   names_in& scope) {
+    if (n.op == &op_row<ops::look_up_op>) {
+      // ONNX's Gather takes no bytes; negative indices count from the end, as the bits of negative codes do.
+      const std::string code = name(g, n.inputs[0], scope);
+      const std::string index =
+          write_plain(out, field, "Cast", {code}, code + "_index", {{"to", static_cast<std::int64_t>(dtype::int32)}});
+      out.add_message(field, plain_node("Gather", {name(g, n.inputs[1], scope), index}, name(g, n.outputs[0], scope)));
+      return;
+    }
     std::string message;
     protozero::pbf_writer fields(message);
     const bool block = is_block(n);

@@ -5,12 +5,14 @@
 #include <array>
 #include <string_view>
 
+#include <dnnopt/passes/cancel_quantization.hpp>
 #include <dnnopt/passes/folding/fold_batch_normalization.hpp>
 #include <dnnopt/passes/folding/fold_constants.hpp>
 #include <dnnopt/passes/folding/fold_padding.hpp>
 #include <dnnopt/passes/fuse.hpp>
 #include <dnnopt/passes/fuse_published.hpp>
 #include <dnnopt/passes/inline_branches.hpp>
+#include <dnnopt/passes/look_up_codes.hpp>
 #include <dnnopt/passes/merge_equal.hpp>
 #include <dnnopt/passes/merge_siblings.hpp>
 #include <dnnopt/passes/pass.hpp>
@@ -58,6 +60,11 @@ inline constexpr std::array pass_table{
              [](graph& g, const pass_environment&) { return split_transposed_convolution{}.run(g); }},
     pass_row{share_reductions::name, [](graph& g, const pass_environment&) { return share_reductions{}.run(g); }},
     pass_row{fold_padding::name, [](graph& g, const pass_environment&) { return fold_padding{}.run(g); }},
+    pass_row{cancel_quantization::name, [](graph& g, const pass_environment&) { return cancel_quantization{}.run(g); }},
+    pass_row{look_up_codes::name,
+             [](graph& g, const pass_environment& e) {
+               return look_up_codes{e.evaluate, e.code_products ? 16 : 24}.run(g);
+             }},
     pass_row{merge_equal::name, [](graph& g, const pass_environment&) { return merge_equal{}.run(g); }, {}},
     pass_row{recognize::name,
              [](graph& g, const pass_environment& e) {
@@ -115,8 +122,8 @@ inline constexpr std::array default_passes{
     fold_constants::name, rdp::name,
     // One form for what exporters write, whole operators for what they take apart.
     remove_identity::name, fold_batch_normalization::name, split_transposed_convolution::name, share_reductions::name,
-    fold_padding::name, merge_equal::name, recognize::name, fold_constants::name, rdp::name, recognize_rotary::name,
-    recognize_attention::name, remove_dead::name, rdp::name,
+    fold_padding::name, cancel_quantization::name, look_up_codes::name, merge_equal::name, recognize::name,
+    fold_constants::name, rdp::name, recognize_rotary::name, recognize_attention::name, remove_dead::name, rdp::name,
     // Fewer operations, then fewer products.
     rewrite::name, fold_constants::name, remove_identity::name, merge_siblings::name, merge_equal::name,
     remove_dead::name, rdp::name,
