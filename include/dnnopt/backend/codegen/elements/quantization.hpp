@@ -147,6 +147,8 @@ inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t outp
   const element_site made(b, b.g().value_at(codes).producer, 0, s.index);
   const auto zero_of = [](const element_site& site) { return site.has(2) ? site.n().inputs[2] : no_value; };
   if (!made.n().op->quantizes || zero_of(made) != zero_of(s)) return {};
+  // Of zero points along an axis both have to mean the same one.
+  if (made.has(2) && scale_index(made, 2, s.index) != scale_index(s, 2, s.index)) return {};
   const std::string scale = made.read(1, scale_index(made, 1, s.index));
   const std::string zero = made.has(2) ? "(int)(" + made.read(2, scale_index(made, 2, s.index)) + ")" : "0";
   const std::string quotient = quotient_of(b, s.type_of(0), made.read(0, s.index), scale);
