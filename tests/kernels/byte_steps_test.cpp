@@ -100,7 +100,7 @@ TEST_CASE_METHOD(byte_steps, "small tiles and splits of products of codes in ste
   // Fat tiles take a processor's compiler half a minute.
   const bool fat = sizes.row_steps * sizes.column_steps > 4;
   if (sizes.operands != dtype::int8 || fat || (splits == 3 && sizes.wave_rows != 1)) return;
-  if (left_out(sizes.row_steps * sizes.column_steps > 1)) return;
+  if (left_out(splits == 1)) return;
   CAPTURE(tile, splits);
   // Both zero points, and a last tile that is not whole.
   const value_id x = dequantized({dtype::uint8, true}, {36, 300}, false);
