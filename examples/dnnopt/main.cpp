@@ -127,9 +127,10 @@ void add_common(CLI::App& command, tool::options& o) {
       ->check(one_of({"native", "vectors", "groups"}))
       ->capture_default_str();
   command
-      .add_option("--matrix-steps", o.matrix_steps,
-                  "what multiplies in matrix steps: automatic is the best for halves and for floats that works on the "
-                  "device, none, plain (halves in OpenCL C for every device, slow), or another provider's name")
+      .add_option(
+          "--matrix-steps", o.matrix_steps,
+          "what multiplies in matrix steps: automatic is the best for halves, for floats and for bytes that works "
+          "on the device, none, plain (halves in OpenCL C for every device, slow), or another provider's name")
       ->capture_default_str();
   command
       .add_option("--integer-dots", o.integer_dots,

@@ -36,7 +36,7 @@ struct compile_options {
   std::string device = "opencl";  ///< "reference", "opencl", "opencl:N" or "opencl:part of a name"
   dnnopt::precision precision = dnnopt::precision::fp32;
   kernel_form form = kernel_form::native;  ///< of the kernels; `native` is that of `opened`, or the device's own
-  /// What multiplies halves and floats in matrix steps: "automatic" is the best for either that works on the device,
+  /// What multiplies halves, floats and bytes in matrix steps: "automatic" is the best for each that the device runs,
   /// "none", or a provider of codegen::matrix_step_table, which is then not tried before kernels are built of it
   /// ("plain" works everywhere and is slow: tests of what stands around steps use it; "mma_sync_tf32" rounds operands
   /// to 11 bits). Kernels for wide vectors never take steps.

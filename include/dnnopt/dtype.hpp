@@ -105,6 +105,9 @@ inline constexpr std::array<dtype_row, 27> dtype_table{{
   return kind_of(type) == dtype_kind::signed_integer || kind_of(type) == dtype_kind::unsigned_integer;
 }
 
+/// Whether the type's elements are integers of eight bits.
+[[nodiscard]] constexpr bool is_byte(dtype type) noexcept { return type == dtype::int8 || type == dtype::uint8; }
+
 namespace detail {
 consteval bool dtype_table_is_in_order() {
   for (std::size_t i = 0; i < dtype_table.size(); ++i)

@@ -137,6 +137,16 @@ TEST_CASE("a pair of the same scale gives the codes back, whatever they are") {
                    reference::evaluate(m.main, std::vector{codes})[0]));
 }
 
+TEST_CASE("zero points that are no one constant keep their pair") {
+  coded_network n(dtype::uint8);
+  const value_id x = n.codes_input(shape{4, 6});
+  const value_id zero = n.g.add_input("zero", dtype::uint8, shape{});
+  const value_id meant = n.node("DequantizeLinear", {x, n.number(0.1F), zero});
+  graph kept =
+      propagated(n.finish(n.node("QuantizeLinear", {n.node("Transpose", {meant}), n.number(0.1F), zero})).main);
+  CHECK(cancel_quantization{}.run(kept).edits == 0);
+}
+
 TEST_CASE("codes of another scale, zero point or size, and those that others read as floats, are quantized anew") {
   const int kind = GENERATE(0, 1, 2, 3, 4);
   CAPTURE(kind);

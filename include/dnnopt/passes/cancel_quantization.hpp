@@ -46,9 +46,9 @@ struct cancel_quantization {
            &op == &op_row<ops::gather_op>;
   }
 
+  /// Whether both are one constant number each, the same one, or neither is there.
   static bool same_number(const graph& g, value_id a, value_id b) {
-    if (a == b) return true;
-    if (a == no_value || b == no_value) return false;
+    if (a == no_value || b == no_value) return a == b;
     const value_facts& first = g.facts(a);
     const value_facts& second = g.facts(b);
     return first.is_constant() && second.is_constant() && first.type == second.type && first.constant.size() == 1 &&
@@ -100,11 +100,10 @@ struct cancel_quantization {
     for (const value_id out : n.outputs) {
       quantizers.push_back(no_node);
       if (out == no_value) continue;
-      const auto& uses = g.value_at(out).uses;
-      if (uses.size() != 1 || g.is_output(out)) return false;
-      const node& reader = g.node_at(uses[0].node);
-      if (reader.inputs[0] != out || !gives_back(g, *made, reader)) return false;
-      quantizers.back() = uses[0].node;
+      if (!rewriting::has_one_reader(g, out)) return false;
+      const node_id reader = g.value_at(out).uses.front().node;
+      if (g.node_at(reader).inputs[0] != out || !gives_back(g, *made, g.node_at(reader))) return false;
+      quantizers.back() = reader;
     }
     std::vector<value_id> outputs;
     for (const node_id quantizer : quantizers) {

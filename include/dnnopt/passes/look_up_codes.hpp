@@ -2,7 +2,6 @@
 #ifndef DNNOPT_PASSES_LOOK_UP_CODES_HPP
 #define DNNOPT_PASSES_LOOK_UP_CODES_HPP
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -68,13 +67,7 @@ struct look_up_codes {
   /// A division and what rounds, next to an addition.
   static constexpr int quantizing_cost = 8;
 
-  static bool is_byte(dtype type) { return type == dtype::int8 || type == dtype::uint8; }
   static bool is_number(const value_facts& facts) { return facts.is_constant() && facts.constant.size() == 1; }
-  static tensor as_scalar(const tensor& one) {
-    tensor made(one.type(), {});
-    std::copy(one.bytes().begin(), one.bytes().end(), made.mutable_bytes().begin());
-    return made;
-  }
   static tensor all_codes(dtype type) {
     tensor made(type, {ops::look_up_op::table_size});
     std::uint8_t next = 0;
@@ -95,7 +88,7 @@ struct look_up_codes {
     values[f.code] = all_codes(g.facts(f.code).type);
     const auto value_of = [&](value_id v) -> tensor {
       if (v == no_value) return {};
-      if (is_number(g.facts(v))) return as_scalar(g.facts(v).constant);
+      if (is_number(g.facts(v))) return g.facts(v).constant.reshaped({});
       const auto made = known.find(v);
       if (made != known.end() && !values.contains(v)) return made->second.table;
       return values.at(v);

@@ -57,9 +57,7 @@ struct recognize_integer_products {
     std::int64_t axis = 1;     ///< of scales that are more than one
   };
 
-  static bool is_byte(const graph& g, value_id id) {
-    return g.facts(id).type == dtype::int8 || g.facts(id).type == dtype::uint8;
-  }
+  static bool is_byte(const graph& g, value_id id) { return dnnopt::is_byte(g.facts(id).type); }
   static std::int64_t count_of(const graph& g, value_id constant) { return g.facts(constant).constant.size(); }
 
   /// Weights that the model itself quantizes become constant.

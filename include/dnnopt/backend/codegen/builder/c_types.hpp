@@ -178,9 +178,6 @@ inline constexpr std::array bits_table{
   return nullptr;
 }
 
-/// Whether a type's elements are integers of eight bits.
-[[nodiscard]] constexpr bool is_byte(dtype type) noexcept { return type == dtype::int8 || type == dtype::uint8; }
-
 /// `pattern` with "$p", "$i" and "$v" replaced.
 [[nodiscard]] inline std::string fill_pattern(std::string_view pattern, std::string_view pointer,
                                               std::string_view index, std::string_view value) {

@@ -346,10 +346,6 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
   if (tiles) chosen.narrower = tiles->narrower;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Why the product of a site runs in steps of no type; else empty, and `type` is that of the steps: bytes where both
 /// operands are codes, halves where they are such, or floats.
 [[nodiscard]] inline std::string reject_step_types(const lowering_site& site, dtype& type) {
