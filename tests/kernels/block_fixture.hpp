@@ -105,8 +105,8 @@ struct blocks : kernel_bench {
     const std::vector<tensor> all = evaluate_all();
     std::vector<std::string> ran;
     for (const fused_block& block : g.blocks())
-      for (const std::string& version : check_block({g, block.members, block.outputs, block.anchor}, form, all))
-        ran.push_back(version);
+      for (const std::string& one : check_block({g, block.members, block.outputs, block.anchor}, form, all))
+        ran.push_back(one);
     CHECK(ran == versions);
   }
 };

@@ -382,8 +382,8 @@ TEST_CASE("convolutions of 3 x 3: tiles while weights may grow, else shifts, els
   c.device.local_memory_bytes = 256;
   CHECK(c.told(out, "convolution_shifts") == "what a block reads of the image takes more than the local memory");
   c.device = gpu_device();
-  for (const std::string_view version : {"convolution_winograd", "convolution_shifts", "convolution_panels"})
-    CHECK(c.told(out, version) == "the device does not prefer wide vectors");
+  for (const std::string_view one : {"convolution_winograd", "convolution_shifts", "convolution_panels"})
+    CHECK(c.told(out, one) == "the device does not prefer wide vectors");
   CHECK(c.choose(out, "convolution_tiles"));
 }
 

@@ -198,7 +198,7 @@ class kernel_bench {
     queue_.finish();
     // tests/oclgrind.sh counts these lines.
     if (std::getenv("DNNOPT_TEST_PRINT_VERSIONS") != nullptr)
-      for (const std::string& version : versions) std::printf("\nran dnnopt_%s\n", version.c_str());
+      for (const std::string& one : versions) std::printf("\nran dnnopt_%s\n", one.c_str());
     return versions;
   }
 

@@ -150,8 +150,8 @@ TEST_CASE("tiles of symbolic rows have versions for few, those that the same row
     const codegen::choice* taken = &*made;
     symbol_values values;
     values.bind(*c.g.expressions().find("m"), rows);
-    for (auto version = made->narrower.rbegin(); version != made->narrower.rend(); ++version)
-      if (codegen::all_hold(version->guards).evaluate(values) == 1) taken = &*version;
+    for (auto one = made->narrower.rbegin(); one != made->narrower.rend(); ++one)
+      if (codegen::all_hold(one->guards).evaluate(values) == 1) taken = &*one;
     CHECK(taken != &*made);
     CHECK(taken->sizes == wanted.sizes);
   }

@@ -81,7 +81,7 @@ TEST_CASE("kernels of networks are those of the list", "[kernels][unsimulated]")
         }
       }
       got << s.name << ", " << network << ":";
-      for (const auto& [version, count] : versions) got << ' ' << version << ' ' << count;
+      for (const auto& [name, count] : versions) got << ' ' << name << ' ' << count;
       got << '\n';
     }
   const std::string kept_in = std::string(DNNOPT_SOURCE_DIR) + "/tests/kernels/zoo_kernels.txt";

@@ -60,7 +60,7 @@ TEST_CASE("sessions of one device have the form of kernels that each asks for") 
   CHECK(std::ranges::any_of(versions_of(vectors), [](const auto& one) { return one.starts_with("matrix_panels"); }));
   CHECK(versions_of(groups).contains("matrix_tiles"));
   CHECK(versions_of(groups).contains("convolution_tiles"));
-  for (const std::string& version : versions_of(groups)) CHECK_FALSE(version.ends_with("_panels"));
+  for (const std::string& one : versions_of(groups)) CHECK_FALSE(one.ends_with("_panels"));
   for (session* s : {&vectors, &groups}) {
     const tensor got = s->run({{"x", x}})[0];
     for (std::size_t i = 0; i < want.data<float>().size(); ++i)

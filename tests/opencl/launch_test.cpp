@@ -292,21 +292,21 @@ struct recordable_driver {
 };
 recordable_driver* active_driver = nullptr;
 
-detail::recordable_queue_functions::recording CL_API_CALL fake_new(cl_command_queue queue, cl_int* status) {
+opencl::detail::recordable_queue_functions::recording CL_API_CALL fake_new(cl_command_queue queue, cl_int* status) {
   *status = active_driver->refuse ? CL_INVALID_COMMAND_QUEUE : queue != nullptr ? CL_SUCCESS : CL_INVALID_VALUE;
   if (active_driver->refuse) return nullptr;
   ++active_driver->created;
-  return reinterpret_cast<detail::recordable_queue_functions::recording>(active_driver);
+  return reinterpret_cast<opencl::detail::recordable_queue_functions::recording>(active_driver);
 }
-cl_int CL_API_CALL fake_end(detail::recordable_queue_functions::recording) {
+cl_int CL_API_CALL fake_end(opencl::detail::recordable_queue_functions::recording) {
   ++active_driver->ended;
   return CL_SUCCESS;
 }
-cl_int CL_API_CALL fake_release(detail::recordable_queue_functions::recording) {
+cl_int CL_API_CALL fake_release(opencl::detail::recordable_queue_functions::recording) {
   ++active_driver->released;
   return CL_SUCCESS;
 }
-cl_int CL_API_CALL fake_enqueue(cl_command_queue, detail::recordable_queue_functions::recording, std::size_t,
+cl_int CL_API_CALL fake_enqueue(cl_command_queue, opencl::detail::recordable_queue_functions::recording, std::size_t,
                                 const void*, std::size_t, const void*, std::size_t, const void*, std::size_t,
                                 const void*, cl_uint, const cl_event*, cl_event*) {
   ++active_driver->enqueued;
