@@ -103,6 +103,40 @@ TEST_CASE_METHOD(rounding, "quantized numbers are the reference's") {
   check(dynamic);
 }
 
+TEST_CASE_METHOD(rounding, "codes that are rounded of a product with the scale's inverse are the reference's") {
+  std::mt19937 engine(13);
+  const float inf = std::numeric_limits<float>::infinity();
+  struct code_type {
+    tensor zero;
+    int low, high;
+  };
+  for (const code_type& to :
+       {code_type{tensor::scalar<std::uint8_t>(7), -7, 248}, code_type{tensor::scalar<std::uint8_t>(255), -255, 0},
+        code_type{tensor::scalar<std::int8_t>(-128), 0, 255}, code_type{tensor::scalar<std::int8_t>(0), -128, 127},
+        code_type{tensor::scalar<std::int16_t>(-300), -32468, 33067},
+        code_type{tensor::scalar<std::uint16_t>(40000), -40000, 25535}})
+    for (const float scale : {0.1F, 0.003F, 1.0F / 3.0F, 0.25F, 3.1e-13F, 7.7e14F}) {
+      if (is_simulated() && scale != 0.1F) continue;
+      // Next to ties and to the first and last codes, far beyond them, and the smallest and largest numbers.
+      std::vector<float> numbers{inf, -inf, 3e38F, -3e38F, 1e-45F, -1e-45F, 0.0F, -0.0F};
+      std::uniform_int_distribution<int> codes(to.low - 2, to.high + 2);
+      for (int i = 0; i < 200; ++i) {
+        const int code = i < 6 ? to.low - 2 + i : i < 12 ? to.high + 2 - (i - 6) : codes(engine);
+        float next = (static_cast<float>(code) + 0.5F) * scale;
+        for (int j = 0; j < 3; ++j) next = std::nextafter(next, -inf);
+        for (int j = 0; j < 7; ++j) numbers.push_back(next = std::nextafter(next, inf));
+      }
+      CAPTURE(name_of(to.zero.type()), scale);
+      const node_case c{"QuantizeLinear", {row(numbers), tensor::scalar(scale), to.zero}, {false, true, true}, {}, 1};
+      const std::vector<tensor> want = expect(c);
+      const kernel_run got = run(c, device_form::groups, want);
+      CHECK(std::equal(want[0].bytes().begin(), want[0].bytes().end(), got.outputs[0].bytes().begin()));
+      const std::string text(plans.at(0).source);
+      CHECK(text.find("dnnopt_clamped_quotient(", text.find(kernels::prelude) + kernels::prelude.size()) !=
+            std::string::npos);
+    }
+}
+
 TEST_CASE_METHOD(rounding, "codes of products are the reference's where scales come as inputs") {
   std::mt19937 engine(11);
   const auto codes = [&](dim_list dims) {

@@ -231,6 +231,9 @@ class kernel_builder : public kernel_statements {
     remember(id, index, std::move(name));
     bound_.insert(id);
   }
+  /// A number that would tell kernels apart which are alike but for it, as an argument of the kernel where there may be
+  /// one more and numbers shall be such, else as a literal.
+  [[nodiscard]] std::string number(float value);
   /// Whether elements of a value are known by names that were bound (bind).
   [[nodiscard]] bool is_bound(value_id id) const { return bound_.contains(id); }
   /// From now on, node `id`, which normalizes rows, does not compute its mean and the reciprocal of its deviation: they

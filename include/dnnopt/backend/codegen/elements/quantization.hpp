@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,19 +82,23 @@ struct code_limits {
 /// Whether a type is one of integers of so few bits that what rounds is a sum in whose last place ones stand.
 [[nodiscard]] inline bool rounds_by_sum(dtype type) { return is_integer(type) && row_of(type).packed_bits <= 16; }
 
+/// A quotient within what codes less `zero` may be, rounded, as a code: what rounds is a sum in whose last place ones
+/// stand (1.5 * 2^23), no call of a function, which would keep compilers from vectors, and ints all the way.
+[[nodiscard]] inline std::string rounded_code(const element_site& s, std::string_view within, const std::string& zero) {
+  return s.b.let(s.compute(), "(long)(as_int(" + std::string(within) + " + 12582912.0f) - 1262485504 + " + zero + ")");
+}
+
 /// round(value) + zero point, clamped to the output's element type.
 [[nodiscard]] inline std::string quantized(const element_site& s, std::string_view value, std::string_view zero_point) {
   const dtype type = s.b.g().facts(s.n().outputs[s.output]).type;
   if (is_small_float(type)) return converted(s, type, value);
   if (!is_integer(type)) throw s.refuse("quantizes to " + std::string(dnnopt::name_of(type)));
   const code_limits limits(type);
-  // Of few bits, what rounds is a sum in whose last place ones stand (1.5 * 2^23): no call of a function, which would
-  // keep compilers from vectors, and ints all the way. It is floats that are clamped: of clamped ints compilers make
-  // branches, and no vectors where several stand in a loop. Bounds are integers, so either order gives the same.
+  // It is floats that are clamped: of clamped ints compilers make branches, and no vectors where several stand in a
+  // loop. Bounds are integers, so either order gives the same.
   if (rounds_by_sum(type)) {
     const std::string zero = "(int)(" + std::string(zero_point) + ")";
-    return s.b.let(s.compute(),
-                   "(long)(as_int(" + limits.clamped(value, zero) + " + 12582912.0f) - 1262485504 + " + zero + ")");
+    return rounded_code(s, limits.clamped(value, zero), zero);
   }
   return s.b.let(s.compute(), "clamp((long)rint(clamp((float)(" + std::string(value) +
                                   "), -2147483000.0f, 2147483000.0f)) + " + std::string(zero_point) + ", (long)(" +
@@ -130,12 +135,51 @@ struct code_limits {
          ", (float)" + std::string(scale) + ")";
 }
 
+/// The one scale of a QuantizeLinear and its one zero point, where a kernel divides by the scale's inverse and both are
+/// constants that leave it digits.
+struct known_scale {
+  float scale = 1;
+  std::int64_t zero = 0;
+};
+[[nodiscard]] inline std::optional<known_scale> known_scale_of(const element_site& s) {
+  if (!s.b.block().divides_once) return std::nullopt;
+  const tensor& scale = s.b.g().facts(s.n().inputs[1]).constant;
+  if (scale.size() != 1 || scale.type() != dtype::float32) return std::nullopt;
+  known_scale known{scale.data<float>()[0], 0};
+  if (!(known.scale > 1e-18F && known.scale < 1e18F)) return std::nullopt;
+  if (!s.has(2)) return known;
+  const tensor& zero = s.b.g().facts(s.n().inputs[2]).constant;
+  if (zero.size() != 1) return std::nullopt;
+  known.zero = static_cast<std::int64_t>(number_at(zero, 0));
+  return known;
+}
+
+/// The quotient of a QuantizeLinear's input by its scale within what codes of `type` less its zero point may be. It
+/// rounds to the integer that the correctly rounded quotient does: of what is beyond a bound, which is a product of the
+/// scale and an integer below 2^17 with one rounding, to that integer.
+[[nodiscard]] inline std::string clamped_quotient(const element_site& s, dtype type) {
+  const code_limits limits(type);
+  const std::string value = s.read(0, s.index);
+  const std::string scale = s.read(1, scale_index(s, 1, s.index));
+  if (const std::optional<known_scale> known = known_scale_of(s)) {
+    const auto bound = [&](std::int64_t code) {
+      return s.b.number(static_cast<float>(code - known->zero) * known->scale);
+    };
+    return "dnnopt_clamped_quotient((float)" + value + ", (float)" + scale + ", " + s.b.number(1 / known->scale) +
+           ", " + bound(limits.low) + ", " + bound(limits.high) + ")";
+  }
+  const std::string zero = s.has(2) ? "(int)(" + s.read(2, scale_index(s, 2, s.index)) + ")" : "0";
+  return limits.clamped(quotient_of(s.b, type, value, scale), zero);
+}
+
 inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
-  const std::string scale = s.read(1, scale_index(s, 1, s.index));
-  const std::string zero = s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : "0";
   const dtype type = b.g().facts(s.n().outputs[output]).type;
-  return quantized(s, quotient_of(b, type, s.read(0, s.index), scale), zero);
+  const auto zero = [&] { return s.has(2) ? s.read(2, scale_index(s, 2, s.index)) : std::string("0"); };
+  if (rounds_by_sum(type)) return rounded_code(s, clamped_quotient(s, type), "(int)(" + zero() + ")");
+  const std::string scale = s.read(1, scale_index(s, 1, s.index));
+  const std::string zero_point = zero();
+  return quantized(s, quotient_of(b, type, s.read(0, s.index), scale), zero_point);
 }
 
 /// Codes less their zero point as a float, of a DequantizeLinear whose codes the kernel itself makes with that zero
@@ -149,11 +193,7 @@ inline std::string emit_quantize(kernel_builder& b, node_id id, std::size_t outp
   if (!made.n().op->quantizes || zero_of(made) != zero_of(s)) return {};
   // Of zero points along an axis both have to mean the same one.
   if (made.has(2) && scale_index(made, 2, s.index) != scale_index(s, 2, s.index)) return {};
-  const std::string scale = made.read(1, scale_index(made, 1, s.index));
-  const std::string zero = made.has(2) ? "(int)(" + made.read(2, scale_index(made, 2, s.index)) + ")" : "0";
-  const std::string quotient = quotient_of(b, s.type_of(0), made.read(0, s.index), scale);
-  return b.let(compute_type::real,
-               "(" + code_limits(s.type_of(0)).clamped(quotient, zero) + " + 12582912.0f) - 12582912.0f");
+  return b.let(compute_type::real, "(" + clamped_quotient(made, s.type_of(0)) + " + 12582912.0f) - 12582912.0f");
 }
 
 inline std::string emit_dequantize(kernel_builder& b, node_id id, std::size_t output,

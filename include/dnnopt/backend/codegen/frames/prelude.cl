@@ -42,6 +42,15 @@ static inline float dnnopt_quotient_of_codes(float a, float b) {
   return fma(fma(-b, once, within), inverse, once);
 }
 
+// The same where the inverse was taken before, and between two products of the divisor, within which no step overflows: one
+// clamp serves for the quotient and for what codes may be. Codes are rounded of it.
+static inline float dnnopt_clamped_quotient(float a, float b, float inverse, float low, float high) {
+  const float within = clamp(a, low, high);
+  const float q = within * inverse;
+  const float once = fma(fma(-b, q, within), inverse, q);
+  return fma(fma(-b, once, within), inverse, once);
+}
+
 // a * b + c with both roundings, which no compiler makes one.
 static inline float dnnopt_rounded_product_sum(float a, float b, float c) {
 #pragma OPENCL FP_CONTRACT OFF

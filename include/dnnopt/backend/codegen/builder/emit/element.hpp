@@ -65,8 +65,13 @@ inline std::optional<std::string> kernel_builder::argument_for(const tensor& t) 
   constexpr float steps = 1024;
   const float value = t.data<float>()[0];
   if (!std::isfinite(value) || std::rint(value * steps) == value * steps) return std::nullopt;
-  const std::optional<std::string> name = arguments_.number(std::bit_cast<std::int32_t>(value));
-  return name ? std::optional("as_float(" + *name + ")") : std::nullopt;
+  return number(value);
+}
+
+inline std::string kernel_builder::number(float value) {
+  const std::optional<std::string> name =
+      block_.numbers_as_arguments ? arguments_.number(std::bit_cast<std::int32_t>(value)) : std::nullopt;
+  return name ? "as_float(" + *name + ")" : literal(compute_type::real, value);
 }
 
 inline std::string kernel_builder::emit_new(value_id id, std::span<const index_expr> index) {
