@@ -81,13 +81,17 @@ TEST_CASE_METHOD(byte_steps, "products of codes in steps of bytes equal the refe
   CAPTURE(name_of(a.type), a.shifted, name_of(b.type), b.shifted, inner);
   if (left_out(inner == 128)) return;
   const value_id x = dequantized(a, {18, inner}, false);
-  const value_id w = dequantized(b, {inner, 20}, true);
+  // Constant codes are turned once where lines of them divide into copies.
+  const bool constant_codes = b.shifted || inner != 128;
+  const value_id w = dequantized(b, {inner, 20}, constant_codes);
   g.add_output(add("MatMul", {x, w}));
   check_steps("matrix_steps");
+  const bool turned = constant_codes && inner == 128;
   const bool copied = inner % 4 == 0 && (!a.shifted || inner == 128);
   CHECK(defines("DNNOPT_A_COPY", copied ? (inner == 128 ? 16 : 4) : 0));
   CHECK(defines("DNNOPT_A_CODES", copied ? 0 : 1));
-  CHECK(defines("DNNOPT_B_CODES", 4));
+  CHECK(defines("DNNOPT_B_CODES", turned ? 0 : 4));
+  CHECK(defines("DNNOPT_B_COPY", turned ? 16 : 0));
   CHECK(defines("DNNOPT_A_SHIFTED", a.shifted ? 1 : 0));
   CHECK(defines("DNNOPT_B_SHIFTED", b.shifted ? 1 : 0));
 }
@@ -137,7 +141,7 @@ TEST_CASE_METHOD(byte_steps, "operands of codes are read along either index", "[
   CAPTURE(across, m);
   if (left_out(m == 18)) return;
   const value_id x = dequantized({dtype::uint8, false}, across ? dim_list{48, m} : dim_list{m, 48}, false);
-  const value_id w = dequantized({dtype::int8, false}, across ? dim_list{40, 48} : dim_list{48, 40}, true);
+  const value_id w = dequantized({dtype::int8, false}, across ? dim_list{40, 48} : dim_list{48, 40}, across);
   attribute_map turned;
   turned.set("transA", std::int64_t{across ? 1 : 0});
   turned.set("transB", std::int64_t{across ? 1 : 0});
@@ -149,6 +153,7 @@ TEST_CASE_METHOD(byte_steps, "operands of codes are read along either index", "[
 }
 
 TEST_CASE_METHOD(byte_steps, "convolutions of codes in steps of bytes equal the reference", "[matrix_steps]") {
+  // Weights that are computed are not turned, so that windows are gathered; where fours divide planes they are copied.
   const std::int64_t kernel = GENERATE(1, 3);
   const std::int64_t side = GENERATE(7, 8);
   const std::int64_t group = GENERATE(1, 2);
@@ -157,14 +162,51 @@ TEST_CASE_METHOD(byte_steps, "convolutions of codes in steps of bytes equal the 
   CAPTURE(kernel, side, group, name_of(image.type));
   if (left_out(group == 2)) return;
   const value_id x = dequantized(image, {2, 12, 5, side}, false);
-  const value_id w = dequantized({dtype::int8, false}, {10, 12 / group, kernel, kernel}, true);
-  attribute_map padded;
-  padded.set("pads", std::vector<std::int64_t>(4, kernel / 2));
-  padded.set("group", group);
-  const value_id y = add("Conv", {x, w, constant({10})}, padded);
+  const bool constant_weights = kernel == 1 && side == 8;
+  const value_id w = dequantized({dtype::int8, false}, {10, 12 / group, kernel, kernel}, constant_weights);
+  const value_id y = add("Conv", {x, w, constant({10})}, window(kernel, kernel / 2, 1, group));
   g.add_output(add("QuantizeLinear", {add("Relu", {y}), scale(4), zero(image)}));
   check_steps("convolution_steps");
   CHECK(defines("DNNOPT_B_GATHERED", kernel == 3 && 5 * side % 4 == 0 ? 1 : 0));
+}
+
+TEST_CASE_METHOD(byte_steps, "windows of codes are copied from lines of an image's channels", "[matrix_steps]") {
+  struct row {
+    dim_list x;
+    std::int64_t outputs, kernel, pad, stride, dilation, group;
+    bool shifted, computed;
+    int copy;
+  };
+  // Channels that fill copies of sixteen, eight and four, or leave one to fill up; with zero points and without;
+  // groups; windows of one element that leave places out; an image that is quantized on its way; one and three spatial
+  // dims.
+  const row r = GENERATE(
+      row{{2, 16, 5, 8}, 10, 3, 1, 1, 1, 1, true, false, 16}, row{{1, 8, 7, 6}, 5, 3, 2, 2, 2, 1, false, false, 8},
+      row{{3, 3, 9, 7}, 12, 5, 2, 2, 1, 1, true, true, 4}, row{{2, 32, 5, 4}, 10, 3, 1, 1, 1, 2, true, false, 16},
+      row{{2, 20, 6, 7}, 9, 1, 0, 2, 1, 1, true, false, 4}, row{{1, 5, 11}, 7, 4, 3, 1, 1, 1, true, false, 4},
+      row{{1, 6, 4, 3, 5}, 4, 2, 1, 1, 1, 1, false, false, 4});
+  CAPTURE(r.x, r.kernel, r.group, r.shifted);
+  if (left_out(r.x.size() != 4 || r.copy == 16 || r.computed)) return;
+  const code_kind image{dtype::uint8, r.shifted};
+  const value_id x = r.computed
+                         ? add("DequantizeLinear", {add("QuantizeLinear", {input(r.x), scale(1.0F / 64), zero(image)}),
+                                                    scale(1.0F / 64), zero(image)})
+                         : dequantized(image, r.x, false);
+  dim_list weights(r.x.size(), r.kernel);
+  weights[0] = r.outputs;
+  weights[1] = r.x[1] / r.group;
+  const value_id w = dequantized({dtype::int8, false}, weights, true);
+  const std::size_t rank = r.x.size() - 2;
+  attribute_map a;
+  a.set("pads", std::vector<std::int64_t>(2 * rank, r.pad));
+  a.set("strides", std::vector<std::int64_t>(rank, r.stride));
+  a.set("dilations", std::vector<std::int64_t>(rank, r.dilation));
+  a.set("group", r.group);
+  g.add_output(add("Conv", {x, w, constant({r.outputs})}, a));
+  check(device_form::groups, {"convolution_lines", "convolution_steps"});
+  CHECK(plans.back().step == "plain_bytes");
+  CHECK(std::string(plans.back().source).find("#define DNNOPT_B_COPY " + std::to_string(r.copy) + "\n") !=
+        std::string::npos);
 }
 
 TEST_CASE_METHOD(byte_steps, "codes that are computed with the product are multiplied as bytes too", "[matrix_steps]") {

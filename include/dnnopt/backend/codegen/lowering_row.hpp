@@ -139,6 +139,7 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "convolution_panels",
     "convolution_panels_packed",
     "convolution_tiles",
+    "convolution_lines",
     "convolution_steps",
     "convolution_texels",
     "convolution_rows",

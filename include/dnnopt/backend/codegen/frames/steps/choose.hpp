@@ -7,26 +7,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/codegen/frames/steps/byte_loads.hpp>
 #include <dnnopt/backend/codegen/frames/steps/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/steps/step_loads.hpp>
 #include <dnnopt/backend/codegen/frames/steps/step_product.hpp>
 
 namespace dnnopt::codegen {
-
-/// How an operand comes to local memory.
-struct step_loads {
-  bool inner_first = false;  ///< lines of its tile run along inner elements
-  int copy = 0;              ///< elements that are copied at once; 0: they are loaded singly
-  bool bits = false;         ///< of single loads: they give the bits of halves
-  bool saturates = false;    ///< of single loads: what is computed saturates as a half
-  bool tested = false;       ///< of copies: some are of zeros in place of padding
-  int codes = 0;             ///< codes that are loaded at once, 1 or 4, where they become halves only in local memory
-  bool gathered = false;     ///< of four codes: each is where its own index says, some perhaps in padding
-  bool shifted = false;      ///< of products of bytes: the zero point of the codes may be another than 0
-};
 
 /// The shape class of a product in steps of float16, float32 or int8.
 [[nodiscard]] inline std::string shape_of_steps(const product_extents& e, dtype operands) {
@@ -192,44 +183,6 @@ enum class step_supply : std::uint8_t {
   return {o.inner_first, 0, bits, saturates, false};
 }
 
-/// Inner elements of which bytes have products that an int32 sums: 255 * 255 each, and as much for zero points.
-inline constexpr std::int64_t most_summed_bytes = 16384;
-
-/// Whether the zero point of an operand's codes may be another than 0. Precondition: has_one_zero_point(b, o).
-[[nodiscard]] inline bool is_shifted(kernel_builder& b, const step_operand& o) {
-  const node& n = b.g().node_at(o.dequantizer);
-  if (n.inputs.size() < 3 || n.inputs[2] == no_value) return false;
-  const tensor& zero = b.g().facts(n.inputs[2]).constant;
-  const std::span<const std::byte> bytes = zero.bytes();
-  return std::any_of(bytes.begin(), bytes.end(), [](std::byte one) { return one != std::byte{0}; });
-}
-
-/// How the codes of an operand are loaded for steps of bytes, in whose tiles lines run along inner elements; `which` 0
-/// is the first. Precondition: has_one_zero_point.
-[[nodiscard]] inline step_loads choose_byte_loads(kernel_builder& b, const step_product& p, std::size_t which) {
-  const step_operand& o = p.operands[which];
-  const index_expr z = b.index("z", p.extents.batch);
-  const index_expr& extent = which == 0 ? p.extents.rows : p.extents.columns;
-  const index_expr outer = b.index(which == 0 ? "m" : "n", extent);
-  const index_expr k = b.index("k", p.extents.inner);
-  const std::string name = which == 0 ? "a" : "b";
-  step_loads found{.inner_first = o.inner_first, .codes = 1, .shifted = is_shifted(b, o)};
-  if (const std::optional<step_operand> codes = whole_codes(b, o)) {
-    const dtype held = b.g().facts(codes->id).type;
-    const int along = address_of(b, *codes, held, z, outer, k, k, p.extents.inner, name + "ck").width;
-    // What is copied is zero beyond the matrix, which no zero point else is: so that nothing is beyond it.
-    if (along > 0 && (!found.shifted || mod(p.extents.inner, 128) == index_expr(0)))
-      return {.inner_first = true, .copy = along, .shifted = found.shifted};
-    if (address_of(b, *codes, held, z, outer, k, outer, extent, name + "co").width >= 4)
-      return {.inner_first = false, .codes = 4, .shifted = found.shifted};
-  }
-  if (which == 1 && !o.inner_first && mod(extent, 4) == index_expr(0)) {
-    found.codes = 4;
-    found.gathered = true;
-  }
-  return found;
-}
-
 namespace detail {
 
 /// Why the product of a site cannot run in matrix steps of any type; empty where it may.
@@ -280,9 +233,12 @@ namespace detail {
   const step_product p = step_product_of(b, site, false);
   for (const step_operand& o : p.operands)
     if (!has_one_zero_point(b, o)) return "an operand has no codes of a byte with one zero point";
-  if (p.extents.inner.range().high > most_summed_bytes) return "more products are summed than 32 bits hold";
+  const std::optional<image_lines> lines = lines_of_image(b, site, true);
+  if ((lines ? lines->inner : p.extents.inner.range().high) > most_summed_bytes)
+    return "more products are summed than 32 bits hold";
   const step_operand& image = p.operands[1];
-  if (image.at || (site.options.steps.of_waves == nullptr && site.options.steps.of_tiles == nullptr)) return {};
+  if (image.at || lines || (site.options.steps.of_waves == nullptr && site.options.steps.of_tiles == nullptr))
+    return {};
   // Patches come code by code in either type, and blocks of them by fewer work-items (docs/measurements/
   // quantized_models.md): on an H200 halves took 0.6 to 0.85 of the time in these two cases, and 1.3 of it in others.
   if (b.is_member_value(b.g().node_at(image.dequantizer).inputs[0])) return "codes of windows are quantized here";
@@ -319,6 +275,7 @@ namespace detail {
   chosen.with("a_saturates", first.saturates ? 1 : 0).with("b_saturates", second.saturates ? 1 : 0);
   chosen.with("b_tested", second.tested ? 1 : 0);
   chosen.with("a_shifted", first.shifted ? 1 : 0).with("b_shifted", second.shifted ? 1 : 0);
+  chosen.with("a_turned", first.turned ? 1 : 0).with("b_turned", second.turned ? 1 : 0);
   const auto inner = e.inner.as_constant();
   chosen.with("whole_tiles", inner && *inner % t.inner == 0 ? 1 : 0);
   const bool stores_texels = std::any_of(site.block.outputs.begin(), site.block.outputs.end(),
@@ -373,18 +330,22 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
   const bool texels = type == dtype::float16 && copies_texels(site);
   struct candidate {
     const matrix_step* step = nullptr;
-    step_blocks blocks;
-    std::array<step_loads, 2> loads;
+    step_blocks blocks{};
+    std::array<step_loads, 2> loads{};
     bool fours = false;  ///< whether results are stored four at once
     bool joined = false;
+    std::optional<image_lines> lines{};
     double in_tiles = 0;  ///< of floats: what tiles are estimated to take
-    std::string tuning;
+    std::string tuning{};
   };
   const auto candidate_of = [&](bool joined) {
     kernel_builder b(site.block, site.options.emitters);
-    const step_product p = step_product_of(b, site, joined);
-    candidate made;
-    if (texels)
+    step_product p = step_product_of(b, site, joined);
+    candidate made{.joined = joined};
+    if (type == dtype::int8) made.lines = choose_lines(b, site, p, made.loads);
+    if (made.lines)
+      p.extents.inner = made.lines->inner;
+    else if (texels)
       made.loads = {step_loads{false, texel_width, false, false, false},
                     step_loads{true, texel_width, false, false, true}};
     else if (type == dtype::int8)
@@ -410,13 +371,12 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
       made.step = step;
     }
     made.fours = mod(p.extents.columns, 4) == index_expr(0);
-    made.joined = joined;
     if (floats) made.in_tiles = detail::estimate_float_tiles(site, p.extents);
     made.tuning = shape_of_steps(p.extents, type);
     return made;
   };
   kernel_builder b(site.block, site.options.emitters);
-  const product_extents e = step_product_of(b, site, false).extents;
+  product_extents e = step_product_of(b, site, false).extents;
   if (!fits_int((e.rows * e.columns).range()) && e.rows.is_constant() && e.columns.is_constant())
     return "the result has more elements than 32 bits count";
   candidate best = candidate_of(false);
@@ -432,9 +392,10 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
   constexpr double clearly = 0.85;
   if (floats && !best.blocks.tuned && !is_plain(*best.step) && best.blocks.cost > clearly * in_tiles)
     return "tiles are not expected to take clearly longer";
+  if (best.lines) e.inner = best.lines->inner;
   choice chosen = detail::choice_of_steps(site, e, best.blocks, best.loads, *best.step, best.fours);
   if (texels) chosen.taken = {{0, operand_form::texels}, {1, operand_form::texels}};
-  chosen.with("joined_images", best.joined ? 1 : 0);
+  chosen.with("joined_images", best.joined ? 1 : 0).with("image_lines", best.lines ? 1 : 0);
   chosen.tuning = best.tuning;
   if (floats) detail::add_float_tiles_for_few(site, e, chosen);
   return chosen;

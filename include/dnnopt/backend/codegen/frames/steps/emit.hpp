@@ -76,6 +76,39 @@ inline void define_step_address(kernel_builder& b, const step_product& p, std::s
     b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", *advance);
 }
 
+/// Defines dnnopt_address_a(z, m, k) or dnnopt_address_b(z, k, n), where elements lie of an operand whose codes are
+/// turned once.
+inline void define_turned_address(lowered_node& result, kernel_builder& b, const lowering_site& site,
+                                  const step_product& p, std::size_t which, bool joined, std::int64_t tile_inner) {
+  const std::size_t number = turn_codes(result, site, which, joined);
+  const index_expr outer = b.index(which == 0 ? "m" : "n", which == 0 ? p.extents.rows : p.extents.columns);
+  const index_expr offset = outer * p.extents.inner + b.index("k", p.extents.inner);
+  define_step_function(b, "__global const dnnopt_element*", "dnnopt_address", which,
+                       "  return (__global const dnnopt_element*)" + b.scratch(number, dtype::int8, false) + " + " +
+                           index_source(offset) + ";\n");
+  b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", index_expr(tile_inner));
+}
+
+/// Defines dnnopt_address_a(z, m, k) and dnnopt_address_b(z, k, n) of a convolution whose image is brought to lines,
+/// and adds the kernel that does.
+inline void define_line_addresses(lowered_node& result, kernel_builder& b, const lowering_site& site,
+                                  const step_product& p, const image_lines& lines, bool joined,
+                                  std::int64_t tile_inner) {
+  const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
+  const index_expr z = b.index("z", p.extents.batch);
+  const index_expr k = b.index("k", lines.inner);
+  const auto define = [&](std::size_t which, std::size_t number, const index_expr& place) {
+    define_step_function(b, "__global const dnnopt_element*", "dnnopt_address", which,
+                         "  return (__global const dnnopt_element*)" + b.scratch(number, dtype::int8, false) + " + " +
+                             index_source(place) + ";\n");
+  };
+  const std::size_t image = add_image_lines(result, site);
+  define(1, image, place_in_lines(b, c, lines, z, k, b.index("n", p.extents.columns), joined));
+  const std::size_t weights = turn_weights_for_lines(result, site, lines);
+  define(0, weights, (mod(z, c.group) * c.outputs + b.index("m", p.extents.rows)) * lines.inner + k);
+  b.define("DNNOPT_A_ADVANCE", index_expr(tile_inner));
+}
+
 /// Defines dnnopt_address_b(z, k, n) and dnnopt_within_b(z, k, n), where four channels of a patch lie in the texels of
 /// an image and whether they are no padding, and dnnopt_address_a(z, m, k), where four weights lie, which are packed
 /// once in the order of the image's inner elements.
@@ -113,16 +146,6 @@ inline void define_texel_addresses(lowered_node& result, kernel_builder& b, cons
          "(__global const half*)" + b.scratch_texels(packed.scratch, packed.storage, false) + " + " +
              index_source(offset));
   advances(offset, "DNNOPT_A_ADVANCE");
-}
-
-/// The one zero point of an operand's codes, as an int.
-[[nodiscard]] inline std::string zero_code_of(kernel_builder& b, const step_operand& o) {
-  const std::vector<value_id>& from = b.g().node_at(o.dequantizer).inputs;
-  if (from.size() < 3 || from[2] == no_value) return "0";
-  b.begin();
-  const std::string code = b.emit(from[2], std::vector<index_expr>(b.dims(from[2]).size(), index_expr(0)));
-  (void)b.take();
-  return "((int)" + code + ")";
 }
 
 /// Defines dnnopt_codes_a(z, m, k) or dnnopt_codes_b(z, k, n), where codes of an operand lie.
@@ -189,6 +212,24 @@ inline void define_step_load(kernel_builder& b, const step_product& p, std::size
   b.load_halves_as_bits(false);
 }
 
+/// Defines how an operand that is neither in texels nor in lines is loaded, as chosen.
+inline void define_step_operand(lowered_node& result, kernel_builder& b, const lowering_site& site,
+                                const step_product& p, std::size_t which, const choice& chosen, dtype type) {
+  const auto of = [&](const char* first, const char* second) { return chosen[which == 0 ? first : second]; };
+  const bool inner_first = of("a_inner_first", "b_inner_first") != 0;
+  const std::int64_t codes = of("a_codes", "b_codes");
+  if (of("a_turned", "b_turned") != 0)
+    define_turned_address(result, b, site, p, which, chosen["joined_images"] != 0, chosen["tile_inner"]);
+  else if (of("a_copy", "b_copy") > 0)
+    define_step_address(b, p, which, type, inner_first, chosen["tile_inner"]);
+  else if (which == 1 && chosen["b_gathered"] != 0)
+    define_gathered_codes(b, p);
+  else if (codes > 1)
+    define_step_codes(b, p, which, inner_first);
+  else
+    define_step_load(b, p, which, of("a_bits", "b_bits") != 0, codes != 0);
+}
+
 /// Defines the store of a product's results, one by one or four along a direction, and returns the extents.
 inline product_extents define_step_store(kernel_builder& b, const lowering_site& site, const choice& chosen) {
   const step_product p = step_product_of(b, site, chosen["joined_images"] != 0);
@@ -227,29 +268,25 @@ inline product_extents define_step_store(kernel_builder& b, const lowering_site&
   const std::int64_t splits = chosen["splits"];
   kernel_builder b(site.block, site.options.emitters);
   const bool joined = chosen["joined_images"] != 0;
-  const step_product p = step_product_of(b, site, joined);
-  const product_extents& e = p.extents;
+  step_product p = step_product_of(b, site, joined);
   lowered_node result;
   const bool texels = chosen.form_of(0) == operand_form::texels;
+  const bool lined = chosen["image_lines"] != 0;
+  if (lined) {
+    const image_lines lines = lines_of_image(b, site, chosen["a_shifted"] != 0 || chosen["b_shifted"] != 0).value();
+    p.extents.inner = lines.inner;
+    detail::define_line_addresses(result, b, site, p, lines, joined, t.inner);
+  }
+  const product_extents& e = p.extents;
   if (texels)
     detail::define_texel_addresses(result, b, site, p, joined, t.inner);
   else if (step.operands == dtype::float16 && detail::reads_sooner_as_texels(b, site, p, chosen["b_copy"] > 0))
     result.sooner_as_texels.push_back(site.anchor_node().inputs[0]);
   for (std::size_t which = 0; which < 2 && !texels; ++which) {
     const step_operand& operand = p.operands[which];
-    if (chosen[which == 0 ? "a_copy" : "b_copy"] > 0)
-      detail::define_step_address(b, p, which, step.operands,
-                                  chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0, t.inner);
-    else if (which == 1 && chosen["b_gathered"] != 0)
-      detail::define_gathered_codes(b, p);
-    else if (chosen[which == 0 ? "a_codes" : "b_codes"] > 1)
-      detail::define_step_codes(b, p, which, chosen[which == 0 ? "a_inner_first" : "b_inner_first"] != 0);
-    else
-      detail::define_step_load(b, p, which, chosen[which == 0 ? "a_bits" : "b_bits"] != 0,
-                               chosen[which == 0 ? "a_codes" : "b_codes"] != 0);
+    if (!lined) detail::define_step_operand(result, b, site, p, which, chosen, step.operands);
     if (chosen[which == 0 ? "a_codes" : "b_codes"] == 0 && step.operands != dtype::int8) continue;
-    b.define(which == 0 ? "DNNOPT_A_ZERO_CODE" : "DNNOPT_B_ZERO_CODE",
-             std::string_view(detail::zero_code_of(b, operand)));
+    b.define(which == 0 ? "DNNOPT_A_ZERO_CODE" : "DNNOPT_B_ZERO_CODE", std::string_view(zero_code_of(b, operand)));
     const dtype type = b.g().facts(b.g().node_at(operand.dequantizer).inputs[0]).type;
     b.define(which == 0 ? "DNNOPT_A_NATURAL" : "DNNOPT_B_NATURAL", type == dtype::uint8 ? 1 : 0);
   }

@@ -288,6 +288,16 @@ struct step_address {
   return zero.is_constant() && is_one_byte_all_over(zero.constant);
 }
 
+/// The one zero point of an operand's codes, as an int.
+[[nodiscard]] inline std::string zero_code_of(kernel_builder& b, const step_operand& o) {
+  const std::vector<value_id>& from = b.g().node_at(o.dequantizer).inputs;
+  if (from.size() < 3 || from[2] == no_value) return "0";
+  b.begin();
+  const std::string code = b.emit(from[2], std::vector<index_expr>(b.dims(from[2]).size(), index_expr(0)));
+  (void)b.take();
+  return "((int)" + code + ")";
+}
+
 /// The codes of such an operand where each element's place is known, so that several are loaded at once; else nothing.
 [[nodiscard]] inline std::optional<step_operand> whole_codes(kernel_builder& b, const step_operand& o) {
   if (!has_one_zero_point(b, o) || !o.at) return std::nullopt;
