@@ -151,6 +151,11 @@ static inline float dnnopt_settled(DNNOPT_PARAMETERS, const int z, const int m, 
   const int n = column_begin + column;                                      \
   (void)from;
 
+// Whether four results are within the matrix. Where all tiles are whole there is no test, which would keep the loads of one
+// four from being on the way with those of the next.
+#define DNNOPT_INSIDE_M ((DNNOPT_M) % DNNOPT_TILE_ROWS == 0 || m < DNNOPT_M)
+#define DNNOPT_INSIDE_N ((DNNOPT_N) % DNNOPT_TILE_COLUMNS == 0 || n < DNNOPT_N)
+
 // How many fours a work-item finishes before it stores them. A store between loads of what may be the same memory keeps a
 // compiler from having more than one of these on the way.
 #define DNNOPT_FOURS (DNNOPT_KEPT_STEPS < 2 ? 2 : 4)
@@ -277,22 +282,22 @@ __kernel __attribute__((reqd_work_group_size(DNNOPT_ITEMS, 1, 1))) void dnnopt_k
       DNNOPT_UNROLLED(f, DNNOPT_FOURS) {
         DNNOPT_FOUR_AT((some * DNNOPT_FOURS + f) * 32 + lane)
         const float4 results = DNNOPT_SETTLED4(m, n, from);
-        if (m < DNNOPT_M && n < DNNOPT_N) finished[f] = dnnopt_epilogue4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), results);
+        if (DNNOPT_INSIDE_M && DNNOPT_INSIDE_N) finished[f] = dnnopt_epilogue4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), results);
       }
       DNNOPT_UNROLLED(f, DNNOPT_FOURS) {
         DNNOPT_FOUR_AT((some * DNNOPT_FOURS + f) * 32 + lane)
-        if (m < DNNOPT_M && n < DNNOPT_N) dnnopt_put4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), finished[f]);
+        if (DNNOPT_INSIDE_M && DNNOPT_INSIDE_N) dnnopt_put4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), finished[f]);
       }
     }
 #else
     DNNOPT_UNROLLED(q, 2 * DNNOPT_KEPT_STEPS) {
       DNNOPT_FOUR_AT(q * 32 + lane)
       const float4 results = DNNOPT_SETTLED4(m, n, from);
-      if (m < DNNOPT_M) {
+      if (DNNOPT_INSIDE_M) {
 #if DNNOPT_SPLITS == 1 && DNNOPT_STORE_ALONG
-        if (n < DNNOPT_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), results);
+        if (DNNOPT_INSIDE_N) dnnopt_store4(DNNOPT_ARGUMENTS, z, DNNOPT_PLACE_OF_FOUR(m, n), results);
 #elif DNNOPT_SPLITS > 1
-        if (n < DNNOPT_N) dnnopt_store_partial4(DNNOPT_ARGUMENTS, split, z, m, n / 4, results);
+        if (DNNOPT_INSIDE_N) dnnopt_store_partial4(DNNOPT_ARGUMENTS, split, z, m, n / 4, results);
 #else
         if (n < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n, results.x);
         if (n + 1 < DNNOPT_N) dnnopt_store(DNNOPT_ARGUMENTS, z, m, n + 1, results.y);
