@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -169,6 +170,10 @@ TEST_CASE("results that are quantized are stored four at once, also over the cod
                std::pair{kernel_form::groups, "none"}, std::pair{kernel_form::vectors, "none"});
   // Rows that are whole fours, planes that are, and neither.
   const auto [height, width] = GENERATE(std::pair{3, 8}, std::pair{4, 6}, std::pair{5, 7});
+  // A processor's compiler takes seconds for each kernel in plain steps: these with one kind of zero point for each
+  // type.
+  const bool slow = std::string_view(provider).starts_with("plain");
+  if (slow && (zeros != (type == dtype::int8) || width != (kernel == 3 ? 8 : 7))) return;
   CAPTURE(name_of(type), zeros, kernel, static_cast<int>(form), provider, height, width);
   // Powers of two, so that sums and quotients are exact and a tie is one everywhere.
   constexpr float scale = 1.0F / 32;

@@ -113,7 +113,7 @@ void check_random_flow(const std::shared_ptr<opened_device>& device, unsigned us
 }  // namespace
 
 TEST_CASE("random nested control flow is right on the device", "[control_flow]") {
-  check_random_flow(shared_device(), 200);
+  check_random_flow(shared_device(), 80);
 }
 
 TEST_CASE("arenas of addresses serve control flow where a driver lets no object follow an address", "[control_flow]") {
