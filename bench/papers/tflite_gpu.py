@@ -68,6 +68,15 @@ def table_3(t):
             plan = t.optimize(name, "--passes", passes)
             records = [dict(r, size=r["size"] // 2) for r in plan["usage_records"]]
             out.row(name, *TABLE_3[name], passes, *(planned(t, records, s) for s in strategies))
+    print("\nAllocated by a session in fp32, MiB, with each tensor in its object, objects by the paper's managers and by ours, and")
+    print("one arena; whether its outputs are those of the reference backend:\n")
+    strategies = ["objects_naive", "objects_equality", "objects_greedy_in_order", "objects_greedy_by_size_improved", "objects_min_cost_flow", "objects_search", "default"]
+    out = live_table(["network", *(s.removeprefix("objects_") for s in strategies), "right"])
+    for name in t.models(TABLE_3):
+        runs = [t.bench(name, "--memory-strategy", s, repeats=1) for s in strategies]
+        checked = [t.result("verify", t.weighted(name), *t.on_device(), "--memory-strategy", s) for s in strategies]
+        out.row(name, *(r if isinstance(r, str) else r["intermediate_device_bytes"] / 2**20 for r in runs),
+                ", ".join(s for s, c in zip(strategies, checked) if isinstance(c, str) or not c["passed"]) or "all")
 
 
 def table_5(t):

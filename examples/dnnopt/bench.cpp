@@ -273,6 +273,10 @@ int bench(const options& o) {
   result["arena_bytes"] = session.executor() == nullptr ? 0 : session.executor()->memory().arena_bytes;
   result["arena_lower_bound_bytes"] =
       session.executor() == nullptr ? 0 : session.executor()->memory().lower_bound_bytes;
+  if (session.executor() != nullptr) {
+    result["memory_strategy"] = session.executor()->memory().strategy;
+    result["shared_objects"] = session.executor()->memory().plan.objects.size();
+  }
   result["intermediate_device_bytes"] = intermediate_device_bytes(session);
   result["weight_bytes"] = session.executor() == nullptr ? 0 : session.executor()->weight_bytes();
   result["peak_device_bytes"] = session.context() == nullptr ? 0 : session.context()->memory().figures().peak_bytes;
@@ -363,8 +367,7 @@ int profile(const options& o) {
   say(o,
       (all ? dnnopt::profile::to_table(report)
            : dnnopt::profile::to_summary(report) + "--tables all prints operators, transfers, types and the clock\n") +
-          smaller_work_groups_of(session, checked) + control_flow +
-          (control_flow.empty() ? "" : "kernels of these bodies have no rows above: they are not timed\n"));
+          smaller_work_groups_of(session, checked) + control_flow);
   if (o.roofline) say(o, "\n" + dnnopt::profile::to_table(dnnopt::profile::roofline_of(report)));
   keep_plans(o, *compiling.memory.store);
   if (!o.json_target.empty()) {

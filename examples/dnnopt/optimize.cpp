@@ -292,6 +292,8 @@ int optimize(const options& o) {
   result["naive_bytes"] = memory.naive_bytes;
   result["arena_bytes"] = memory.arena_bytes;
   result["arena_lower_bound_bytes"] = memory.lower_bound_bytes;
+  result["memory_strategy"] = memory.strategy;
+  result["shared_objects"] = memory.plan.objects.size();
   result["storage"] = {{"narrowed_intermediates", storage.narrowed_intermediates},
                        {"narrowed_constants", storage.narrowed_constants},
                        {"product_kernels", storage.product_kernels},

@@ -33,8 +33,8 @@ int plan_memory(const options& o) {
   } else {
     std::string known;
     for (const auto& [strategy_of, name] : dnnopt::memory::offset_strategies) known += " " + std::string(name);
-    throw dnnopt::error(dnnopt::errc::usage, "no strategy '" + o.strategy + "'; there are:" + known +
-                                                 " and, for shared objects, names that begin with objects_");
+    for (const std::string_view name : dnnopt::memory::object_strategy_names) known += " " + std::string(name);
+    throw dnnopt::error(dnnopt::errc::usage, "no strategy '" + o.strategy + "'; there are:" + known);
   }
   const bool fits = o.capacity == 0 || result["bytes"].get<std::int64_t>() <= o.capacity;
   say(o, result["strategy"].get<std::string>() + ": " + result["bytes"].dump() + " bytes for " +

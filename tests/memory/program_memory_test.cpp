@@ -8,9 +8,13 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -472,6 +476,52 @@ TEST_CASE("a strategy is named by the application; an unknown name is refused", 
   check_memory(s);
   options.memory.strategy = "best_guess";
   CHECK_THROWS_WITH(compile(m, options), Catch::Contains("best_guess") && Catch::Contains("greedy_by_size"));
+}
+
+TEST_CASE("tensors lie in shared objects by every strategy, each a buffer of its own", "[memory]") {
+  network n;
+  const model m = branches(n);
+  const std::vector<tensor> inputs{random_input({1, 8, 16, 16}, 1), random_input({1, 8, 16, 16}, 2)};
+  std::size_t naive = 0;
+  for (const std::string_view name : memory::object_strategy_names) {
+    INFO(name);
+    compile_options options = plain();
+    options.memory.strategy = name;
+    const session s = check_runs(m, options, inputs);
+    const run_memory& held = s.executor()->memory();
+    CHECK(held.strategy == name);
+    CHECK(held.plan.objects.size() > 1);
+    CHECK(memory::find_crossing(held.usages, held.plan) == std::nullopt);
+    if (name == "objects_naive") naive = held.arena_bytes;
+    CHECK(held.arena_bytes <= naive);
+    if (name == "objects_search") CHECK(held.arena_bytes < naive);
+  }
+}
+
+TEST_CASE("shared objects serve several shapes, each as large as the largest of them needs", "[memory]") {
+  network n;
+  const model m = residual(n, n.g.expressions().symbol("rows"));
+  compile_options options = plain();
+  options.memory.strategy = "objects_greedy_by_size";
+  session s = compile(m, options);
+  compile_options reference = options;
+  reference.device = "reference";
+  session expected = compile(m, reference);
+  std::vector<std::size_t> largest;
+  for (const bool poisoned : {false, true})
+    for (const std::int64_t rows : {5, 64, 1, 40, 64, 7}) {
+      INFO(rows << " rows");
+      s.executor()->poison_freed(poisoned);
+      const tensor given = random_input({rows, 64}, 3);
+      CHECK(largest_difference(s.run({{"x", given}})[0], expected.run({{"x", given}})[0]) < 1e-4);
+      const std::vector<std::size_t> sizes = s.executor()->memory().object_bytes();
+      largest.resize(std::max(largest.size(), sizes.size()));
+      for (std::size_t i = 0; i < sizes.size(); ++i) largest[i] = std::max(largest[i], sizes[i]);
+      const auto live = s.context()->memory().figures().live_bytes;
+      CHECK(live - s.executor()->weight_bytes() - s.executor()->caller_bytes() ==
+            std::accumulate(largest.begin(), largest.end(), std::size_t{0}));
+    }
+  CHECK(largest.size() > 1);
 }
 
 TEST_CASE("random networks: every plan holds and poisoned memory changes nothing", "[memory][property]") {

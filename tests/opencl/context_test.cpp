@@ -221,21 +221,27 @@ TEST_CASE("an arena cuts equal parts once and outlives no share") {
   const std::uint64_t before = where.memory().figures().live_bytes;
   const std::vector<float> values = counting(step);
   {
-    opencl::arena cut(where.memory().allocate(4 * step));
-    queue.upload(cut.whole(), bytes_of(values));
+    std::vector<device_buffer> objects;
+    for (const std::size_t bytes : {4 * step, step}) objects.push_back(where.memory().allocate(bytes));
+    opencl::arena cut(std::move(objects));
+    CHECK(cut.bytes() == 5 * step);
+    queue.upload(cut.objects()[0], bytes_of(values));
     // Overlapping, and released here in the order of their creation, which some drivers do not survive.
     std::vector<device_buffer> shares;
-    for (std::size_t i = 0; i < 4; ++i) shares.push_back(cut.part(i % 3 * step, 4 * step - i * step));
-    const device_buffer twice = cut.part(0, 4 * step);
+    for (std::size_t i = 0; i < 4; ++i) shares.push_back(cut.part(0, i % 3 * step, 4 * step - i * step));
+    const device_buffer twice = cut.part(0, 0, 4 * step);
     CHECK(cut.part_count() == 4);
     CHECK(twice.handle() == shares[0].handle());
     CHECK(shares[1].handle() != shares[0].handle());
-    CHECK(code_of([&] { (void)cut.part(1, step); }) == code(errc::invalid_argument));
-    CHECK(cut.part_count() == 4);
+    shares.push_back(cut.part(1, 0, step));
+    CHECK(cut.part_count() == 5);
+    CHECK(shares[4].handle() != shares[0].handle());
+    CHECK(code_of([&] { (void)cut.part(0, 1, step); }) == code(errc::invalid_argument));
+    CHECK(cut.part_count() == 5);
     std::vector<float> back(step / 4);
     queue.download(shares[2], writable_bytes_of(back));
     for (std::size_t i = 0; i < back.size(); ++i) CHECK(back[i] == values[step / 2 + i]);
-    CHECK(where.memory().figures().live_bytes == before + 4 * step);
+    CHECK(where.memory().figures().live_bytes == before + 5 * step);
     shares.clear();
   }
   CHECK(where.memory().figures().live_bytes == before);
@@ -255,7 +261,7 @@ TEST_CASE("addressed memory: parts are addresses, transfers and kernels work on 
   {
     const device_buffer whole =
         where.memory().allocate(4 * step, "a", memory_access::read_write, memory_placement::addressed);
-    CHECK(where.memory().figures().live_bytes == before + 4 * step);
+    CHECK(where.memory().figures().live_bytes == before + 5 * step);
     CHECK_FALSE(whole.empty());
     CHECK(whole.handle() == nullptr);
     const std::vector<float> values = counting(step);

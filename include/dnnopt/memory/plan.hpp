@@ -82,6 +82,17 @@ inline constexpr std::pair<offset_strategy, std::string_view> offset_strategies[
   return std::nullopt;
 }
 
+/// The names of all strategies for shared objects.
+inline constexpr std::string_view object_strategy_names[] = {to_string(object_strategy::naive),
+                                                             to_string(object_strategy::equality),
+                                                             to_string(object_strategy::greedy_in_order),
+                                                             to_string(object_strategy::greedy_by_size),
+                                                             to_string(object_strategy::greedy_by_size_improved),
+                                                             to_string(object_strategy::greedy_by_breadth),
+                                                             to_string(object_strategy::best),
+                                                             "objects_search",
+                                                             "objects_min_cost_flow"};
+
 /// Shares objects by the name of a strategy: those of find_object_strategy and "objects_search"; nothing for an unknown
 /// name. ("objects_min_cost_flow" is plan_objects_by_flow, whose header needs Boost.) Errors: those of validate.
 [[nodiscard]] inline std::optional<object_plan> plan_objects_named(std::span<const buffer_usage> usages,

@@ -40,14 +40,16 @@ struct buffer_usage {
   return alignment <= 1 ? value : (value + alignment - 1) / alignment * alignment;
 }
 
-/// Offsets of every buffer in one arena, in the order of the records.
+/// Offsets of every buffer in one arena, in the order of the records, or in shared objects that are counted as if they
+/// lay one after the other.
 struct offset_plan {
   std::vector<std::int64_t> offsets;
-  std::int64_t bytes = 0;        ///< size of the arena: the largest offset + size
-  std::int64_t lower_bound = 0;  ///< no arena can be smaller
-  bool proved = false;           ///< whether no smaller plan exists
-  double seconds = 0.0;          ///< wall time spent planning
-  std::string strategy;          ///< name of the strategy that was asked for
+  std::int64_t bytes = 0;               ///< size of the arena: the largest offset + size
+  std::int64_t lower_bound = 0;         ///< no arena can be smaller
+  bool proved = false;                  ///< whether no smaller plan exists
+  double seconds = 0.0;                 ///< wall time spent planning
+  std::string strategy;                 ///< name of the strategy that was asked for
+  std::vector<std::int64_t> objects{};  ///< where each shared object begins, increasing from 0; empty: one arena
 };
 
 /// Objects (whole allocations) shared by buffers that are never alive together, in the order of the records.

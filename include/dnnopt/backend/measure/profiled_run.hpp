@@ -4,7 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,13 +24,20 @@
 
 namespace dnnopt {
 
-/// What stays the same of kernel `k` of a step, or of its host operator.
-[[nodiscard]] inline profile::launch_info describe_launch(const program& p, const placed_node& step, std::size_t k) {
+/// The name of a node, or its operator's where it has none.
+[[nodiscard]] inline std::string name_or_operator(const node& n) {
+  return n.name.empty() ? std::string(n.op->name) : n.name;
+}
+
+/// What stays the same of kernel `k` of a step, or of its host operator. `within` stands before its name: the bodies of
+/// control flow that it is in.
+[[nodiscard]] inline profile::launch_info describe_launch(const program& p, const placed_node& step, std::size_t k,
+                                                          const std::string& within = {}) {
   const std::string part = step.lowered.kernels.empty() ? std::string() : codegen::part_of_node(step.lowered, k);
   const graph& g = *p.g;
   const node& n = g.node_at(step.id);
   profile::launch_info info;
-  info.name = (n.name.empty() ? std::string(n.op->name) : n.name) + part;
+  info.name = within + name_or_operator(n) + part;
   bool moves_only = true;
   for (std::size_t i = 0; i < step.members.size(); ++i) {
     const node& member = g.node_at(step.members[i]);
@@ -61,17 +72,11 @@ namespace dnnopt {
 ///     observer.end();
 class profiled_run final : public run_observer {
  public:
-  /// Describes every launch of the program to the profiler once.
+  /// Describes every launch of the program to the profiler once; those of bodies of control flow when they are first
+  /// entered.
   profiled_run(profile::profiler& into, const program& p,
                profile::event_collection how = profile::event_collection::blocking)
-      : into_(&into), timer_(into, how) {
-    launches_.resize(p.steps.size());
-    for (std::size_t s = 0; s < p.steps.size(); ++s) {
-      const placed_node& step = p.steps[s];
-      if (is_on_host(step.where)) launches_[s].push_back(into.describe(describe_launch(p, step, 0)));
-      for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k)
-        launches_[s].push_back(into.describe(describe_launch(p, step, k)));
-    }
+      : into_(&into), timer_(into, how), whole_(*this, p, {}) {
     upload_ = into.describe(plain("upload"));
     download_ = into.describe(plain("download"));
     copy_ = into.describe(plain("copy to a bound output"));
@@ -107,7 +112,10 @@ class profiled_run final : public run_observer {
   [[nodiscard]] bool observes() const override { return recorder_.taken(); }
   [[nodiscard]] opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
                                            std::uint64_t bytes) override {
-    return timer_.watch(recorder_, profile::event_kind::kernel, launches_[s][k], bytes, flops);
+    return whole_.kernel(s, k, flops, bytes);
+  }
+  [[nodiscard]] run_observer* body(const node& by, std::string_view key, const program& executed) override {
+    return whole_.body(by, key, executed);
   }
   [[nodiscard]] opencl::event_sink* transfer(direction way) override {
     switch (way) {
@@ -121,12 +129,52 @@ class profiled_run final : public run_observer {
     return nullptr;
   }
   [[nodiscard]] std::int64_t now() const override { return profile::host_now_ns(); }
-  void host_operator(std::size_t s, std::int64_t begin) override {
-    interval(profile::event_kind::host_operator, launches_[s][0], begin);
-  }
+  void host_operator(std::size_t s, std::int64_t begin) override { whole_.host_operator(s, begin); }
   void waited(std::int64_t begin) override { interval(profile::event_kind::wait, wait_, begin); }
 
  private:
+  /// The launches of one program: the model's, or that of a body.
+  class program_run final : public run_observer {
+   public:
+    program_run(profiled_run& owner, const program& p, std::string within)
+        : owner_(&owner), within_(std::move(within)), g_(p.g) {
+      launches_.resize(p.steps.size());
+      for (std::size_t s = 0; s < p.steps.size(); ++s) {
+        const placed_node& step = p.steps[s];
+        const auto describe = [&](std::size_t k) {
+          launches_[s].push_back(owner.into_->describe(describe_launch(p, step, k, within_)));
+        };
+        if (is_on_host(step.where)) describe(0);
+        for (std::size_t k = 0; k < step.lowered.kernels.size(); ++k) describe(k);
+      }
+    }
+
+    [[nodiscard]] opencl::event_sink* kernel(std::size_t s, std::size_t k, std::uint64_t flops,
+                                             std::uint64_t bytes) override {
+      return owner_->timer_.watch(owner_->recorder_, profile::event_kind::kernel, launches_[s][k], bytes, flops);
+    }
+    [[nodiscard]] opencl::event_sink* transfer(direction way) override { return owner_->transfer(way); }
+    [[nodiscard]] std::int64_t now() const override { return owner_->now(); }
+    void host_operator(std::size_t s, std::int64_t begin) override {
+      owner_->interval(profile::event_kind::host_operator, launches_[s][0], begin);
+    }
+    void waited(std::int64_t begin) override { owner_->waited(begin); }
+    [[nodiscard]] run_observer* body(const node& by, std::string_view key, const program& executed) override {
+      std::unique_ptr<program_run>& seen = bodies_[{&by, std::string(key), executed.g.get()}];
+      if (!seen)
+        seen = std::make_unique<program_run>(*owner_, executed,
+                                             within_ + name_or_operator(by) + "." + std::string(key) + "/");
+      return seen.get();
+    }
+
+   private:
+    profiled_run* owner_;
+    std::string within_;
+    std::shared_ptr<const graph> g_;  // keeps its address from being another's
+    std::vector<std::vector<std::uint32_t>> launches_;
+    std::map<std::tuple<const node*, std::string, const graph*>, std::unique_ptr<program_run>> bodies_;
+  };
+
   static profile::launch_info plain(const char* name) {
     profile::launch_info info;
     info.name = name;
@@ -149,7 +197,7 @@ class profiled_run final : public run_observer {
   profile::run_recorder recorder_;
   profile::kernel_injector* injector_ = nullptr;
   opencl::command_queue* arrivals_ = nullptr;
-  std::vector<std::vector<std::uint32_t>> launches_;
+  program_run whole_;
   std::uint32_t upload_ = 0;
   std::uint32_t download_ = 0;
   std::uint32_t copy_ = 0;

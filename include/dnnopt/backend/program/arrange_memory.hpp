@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <dnnopt/backend/program/memory_limit.hpp>
@@ -14,8 +16,24 @@
 #include <dnnopt/backend/program/parts.hpp>
 #include <dnnopt/backend/program/run_memory.hpp>
 #include <dnnopt/backend/program/schedule.hpp>
+#include <dnnopt/memory/objects/min_cost_flow.hpp>
+#include <dnnopt/memory/objects/object_offsets.hpp>
+#include <dnnopt/memory/plan.hpp>
 
 namespace dnnopt {
+
+/// The planner that shares whole objects by the strategy of a name (plan_objects_named, "objects_min_cost_flow"), or
+/// nothing.
+[[nodiscard]] inline offset_planner object_planner_of(const std::string& name) {
+  if (name == "objects_min_cost_flow")
+    return [](std::span<const memory::buffer_usage> usages) {
+      return memory::offsets_in_objects(usages, memory::plan_objects_by_flow(usages));
+    };
+  if (!memory::plan_objects_named({}, name)) return nullptr;
+  return [name](std::span<const memory::buffer_usage> usages) {
+    return memory::offsets_in_objects(usages, memory::plan_objects_named(usages, name).value());
+  };
+}
 
 /// The planner that the options name. Errors: usage for an unknown name, with all names.
 [[nodiscard]] inline offset_planner planner_of(const memory_options& options) {
@@ -25,9 +43,12 @@ namespace dnnopt {
     planner = planner_at_run_time();
   } else if (const auto strategy = memory::find_offset_strategy(options.strategy)) {
     planner = planner_of(*strategy, options.budget);
+  } else if (offset_planner objects = object_planner_of(options.strategy)) {
+    planner = std::move(objects);
   } else {
     std::string names = "default";
     for (const auto& [strategy_of, name] : memory::offset_strategies) names += ", " + std::string(name);
+    for (const std::string_view name : memory::object_strategy_names) names += ", " + std::string(name);
     throw error(errc::usage, "no memory strategy '" + options.strategy + "'; there are " + names);
   }
   return options.store && options.strategy == "default" ? remembering(std::move(planner), options.store) : planner;
@@ -40,6 +61,7 @@ namespace dnnopt {
 inline memory_report arrange_memory(program& p, std::size_t alignment, const memory_options& options,
                                     std::int64_t limit = 0) {
   memory_report report;
+  p.image_strategy = memory::image_strategy_of(options.strategy);
   symbol_values sizes;
   for (std::uint32_t symbol = 0; symbol < p.g->expressions().symbol_count(); ++symbol) sizes.bind(symbol, 24);
   if (options.write_in_place) report.parts = place_parts(p, sizes, alignment);

@@ -17,7 +17,9 @@ class plan_store;
 /// How intermediate tensors are ordered and placed.
 struct memory_options {
   /// "default": exact within the budget where all sizes are known before a run, quick for shapes that come up at run
-  /// time; or the name of one of memory::offset_strategies for both.
+  /// time; or the name of one of memory::offset_strategies or memory::object_strategy_names for both. By the latter
+  /// tensors lie in shared objects, each a memory object of its own, and images are shared by the strategy of that name
+  /// where there is one (image_strategy_of).
   std::string strategy = "default";
   double budget = 0.25;        ///< seconds for order and exact plan together; with a limit that is not met yet, 10
   bool reorder = true;         ///< search for an execution order of less memory than the graph's own

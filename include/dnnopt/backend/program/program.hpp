@@ -14,6 +14,7 @@
 
 #include <dnnopt/backend/codegen/builder/kernel_plan.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/memory/objects/shared_images.hpp>
 
 namespace dnnopt {
 
@@ -71,6 +72,8 @@ struct program {
   std::map<value_id, value_part> parts;
   /// A body of control flow: whoever enters it hands memory for its inputs and takes that of its outputs.
   bool is_body = false;
+  /// How tensors in images share them.
+  memory::image_strategy image_strategy = memory::image_strategy::best;
   std::size_t crossings = 0;  ///< changes from device to host operators or back along the order
 
   /// The device commands of one inference in which no dim that only a run tells is 0.

@@ -16,6 +16,7 @@
 
 #include <dnnopt/backend/program/storages.hpp>
 #include <dnnopt/memory/bounds.hpp>
+#include <dnnopt/memory/objects/object_offsets.hpp>
 #include <dnnopt/memory/plan.hpp>
 #include <dnnopt/memory/plan_check.hpp>
 #include <dnnopt/memory/plan_store.hpp>
@@ -29,7 +30,7 @@ struct planned_value {
   std::size_t step = 0;     ///< of scratch
   std::size_t scratch = 0;  ///< which scratch buffer of the step
   std::size_t record = 0;   ///< index into run_memory::usages: values of one record share memory
-  std::size_t offset = 0;   ///< bytes from the start of the arena
+  std::size_t offset = 0;   ///< bytes from the start of the arena, or of the first of its objects
   std::size_t bytes = 0;
   std::int64_t first_step = 0;  ///< the step that writes it
   std::int64_t last_step = 0;   ///< the last step that reads it
@@ -88,6 +89,17 @@ struct run_memory {
   std::string strategy;
   bool proved = false;  ///< no plan of this order needs fewer bytes
   double seconds = 0;
+
+  /// Bytes of the arena, or of each shared object.
+  [[nodiscard]] std::vector<std::size_t> object_bytes() const {
+    const std::vector<std::int64_t> sizes = memory::sizes_of_objects(plan);
+    return {sizes.begin(), sizes.end()};
+  }
+  /// The object that an offset lies in, and where in it.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(std::size_t offset) const {
+    const auto [object, within] = memory::place_in_objects(plan, static_cast<std::int64_t>(offset));
+    return {object, static_cast<std::size_t>(within)};
+  }
 
   /// The records and the plan of `planned`, for drawing and checking.
   std::vector<memory::buffer_usage> usages;

@@ -1,7 +1,9 @@
-// Owns the arena of intermediate tensors: one buffer on the device and the sub-buffers that cut it.
+// Owns the memory of intermediate tensors: an arena, which is one buffer on the device, or several buffers that are
+// shared objects, and the sub-buffers that cut them.
 #ifndef DNNOPT_BACKEND_RUN_ARENA_HPP
 #define DNNOPT_BACKEND_RUN_ARENA_HPP
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <utility>
@@ -23,7 +25,8 @@ namespace dnnopt::opencl {
              : memory_placement::device;
 }
 
-/// One buffer and its parts, which may overlap. Equal parts are one sub-buffer. Move-only.
+/// One buffer, or one for each shared object, and the parts of each, which may overlap. Equal parts are one sub-buffer.
+/// Move-only.
 ///
 /// Parts end in the reverse order of their creation, with the arena: NVIDIA's OpenCL driver (seen with the one of an
 /// H200) ends in a segmentation fault inside clReleaseMemObject when overlapping sub-buffers of one buffer are released
@@ -32,30 +35,39 @@ namespace dnnopt::opencl {
 class arena {
  public:
   arena() = default;
-  explicit arena(device_buffer whole) : whole_(std::move(whole)) {}
+  explicit arena(std::vector<device_buffer> objects) : objects_(std::move(objects)) {}
   arena(arena&&) noexcept = default;
   arena& operator=(arena&& other) noexcept {
     clear();
-    whole_ = std::move(other.whole_);
+    objects_ = std::move(other.objects_);
     parts_ = std::move(other.parts_);
     known_ = std::move(other.known_);
     return *this;
   }
   ~arena() { clear(); }
 
-  [[nodiscard]] const device_buffer& whole() const noexcept { return whole_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return whole_.bytes(); }
-  [[nodiscard]] bool empty() const noexcept { return whole_.empty(); }
+  [[nodiscard]] const std::vector<device_buffer>& objects() const noexcept { return objects_; }
+  /// Of an object; 0 of one that is not there.
+  [[nodiscard]] std::size_t bytes_of(std::size_t object) const noexcept {
+    return object < objects_.size() ? objects_[object].bytes() : 0;
+  }
+  /// Of all objects.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t sum = 0;
+    for (const device_buffer& object : objects_) sum += object.bytes();
+    return sum;
+  }
+  [[nodiscard]] bool empty() const noexcept { return objects_.empty(); }
   /// Number of sub-buffers.
   [[nodiscard]] std::size_t part_count() const noexcept { return parts_.size(); }
 
-  /// A share of the part [offset, offset + bytes). Errors: those of device_buffer::sub_buffer. Complexity: O(log
-  /// parts).
-  [[nodiscard]] device_buffer part(std::size_t offset, std::size_t bytes) {
-    const auto [at, is_new] = known_.try_emplace({offset, bytes}, parts_.size());
+  /// A share of the part [offset, offset + bytes) of an object. Errors: those of device_buffer::sub_buffer. Complexity:
+  /// O(log parts).
+  [[nodiscard]] device_buffer part(std::size_t object, std::size_t offset, std::size_t bytes) {
+    const auto [at, is_new] = known_.try_emplace({object, offset, bytes}, parts_.size());
     if (is_new) {
       try {
-        parts_.push_back(whole_.sub_buffer(offset, bytes));
+        parts_.push_back(objects_.at(object).sub_buffer(offset, bytes));
       } catch (const error&) {
         known_.erase(at);
         throw;
@@ -73,12 +85,12 @@ class arena {
  private:
   void clear() noexcept {
     clear_parts();
-    whole_ = device_buffer();
+    objects_.clear();
   }
 
-  device_buffer whole_;
+  std::vector<device_buffer> objects_;
   std::vector<device_buffer> parts_;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> known_;  // by offset and bytes
+  std::map<std::array<std::size_t, 3>, std::size_t> known_;  // by object, offset and bytes
 };
 
 }  // namespace dnnopt::opencl

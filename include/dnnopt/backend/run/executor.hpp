@@ -132,7 +132,8 @@ class opencl_executor {
   /// symbols are outside. Everything goes to `queue` and may be under way when this returns; `pending` keeps what it
   /// uses, and outlives the outputs. Precondition: the program is_body. Errors: as run.
   [[nodiscard]] std::vector<handed_value> run_body(std::span<const handed_value> inputs, const symbol_values& outer,
-                                                   opencl::command_queue& queue, pending_memory& pending);
+                                                   opencl::command_queue& queue, pending_memory& pending,
+                                                   run_observer* observer);
   /// Operators on the host in the last run_body, those of bodies inside included.
   [[nodiscard]] std::size_t host_ops_of_body() const noexcept { return host_ops_in_bodies_; }
   /// The bodies of control flow: what was made for them, and how often they were entered.
@@ -255,11 +256,7 @@ class opencl_executor {
 
   void find_device_values();
 
-  void make_images() {
-    image_memory_ = plan_image_memory(*program_);
-    for (const opencl::image_shape& one : image_memory_.objects)
-      images_.push_back(where_->memory().allocate_image(one, "an image of intermediate tensors"));
-  }
+  void make_images();
 
   /// Arguments that name memory which another one replaced are set again, and the session's own is given back where
   /// the caller's stands in for it.
@@ -284,6 +281,8 @@ class opencl_executor {
   /// What is on the device already, without the arena that a larger one would replace, and the new binding's share.
   void refuse_beyond_limit(const run_memory& memory) const;
 
+  /// Bytes of the arena, or of each shared object, that serve a binding and those before it.
+  [[nodiscard]] std::vector<std::size_t> arena_sizes(const run_memory& memory) const;
   /// Gives a binding its regions of the arena, which all bindings share: it is as large as the largest of them needs.
   void enter(instance& made, opencl::command_queue& queue);
 

@@ -26,7 +26,7 @@ struct image_memory {
 };
 
 /// Plans the images of a program in the order of its steps: tensors never alive together share an object that covers
-/// both, of one kind and texel type (memory/objects/shared_images.hpp, the best of its strategies), and that ends where
+/// both, of one kind and texel type (memory/objects/shared_images.hpp, by program::image_strategy), and that ends where
 /// kernels rely on finding its border (pointer_argument::ends_rows).
 /// O(images * objects) beyond O(V + E).
 [[nodiscard]] inline image_memory plan_image_memory(const program& p) {
@@ -66,7 +66,7 @@ struct image_memory {
   for (const auto& [kind, tensors] : groups) {
     std::vector<usage> usages;
     for (const auto& [v, use] : tensors) usages.push_back(use);
-    const memory::image_plan<2> plan = memory::plan_images<2>(usages, memory::image_strategy::best);
+    const memory::image_plan<2> plan = memory::plan_images<2>(usages, p.image_strategy);
     const std::size_t first = result.objects.size();
     for (const memory::extents<2>& size : plan.object_sizes) {
       result.objects.push_back(shape_for(tensors.front().first, size[0], size[1]));

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <dnnopt/backend/opencl/command_queue.hpp>
+#include <dnnopt/backend/program/program.hpp>
 
 namespace dnnopt {
 
@@ -41,6 +43,14 @@ class run_observer {
   /// A transfer is enqueued next; its event goes to the sink, or to nobody unless told.
   [[nodiscard]] virtual opencl::event_sink* transfer(direction way) {
     static_cast<void>(way);
+    return nullptr;
+  }
+  /// Node `by` of what is run enters its body `key`, of which `executed` is the program: what sees the body until it is
+  /// left. The body's commands go to the queue of the run. Where null is returned nobody does.
+  [[nodiscard]] virtual run_observer* body(const node& by, std::string_view key, const program& executed) {
+    static_cast<void>(by);
+    static_cast<void>(key);
+    static_cast<void>(executed);
     return nullptr;
   }
   /// The host clock in nanoseconds, for the begin of an interval; whoever takes intervals gives it.

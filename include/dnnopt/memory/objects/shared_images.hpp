@@ -9,6 +9,7 @@
 #include <list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,19 @@ enum class image_strategy {
   greedy_by_size,   ///< tensors by decreasing number of elements, each into the covering object of fewest elements
   best              ///< the fewest elements of all of the above
 };
+
+/// The strategy for images that a strategy for shared objects of one dimension corresponds to, by the latter's name;
+/// the best of all where there is none of that kind.
+[[nodiscard]] constexpr image_strategy image_strategy_of(std::string_view name) noexcept {
+  constexpr std::pair<object_strategy, image_strategy> alike[] = {
+      {object_strategy::naive, image_strategy::naive},
+      {object_strategy::equality, image_strategy::equality},
+      {object_strategy::greedy_in_order, image_strategy::greedy_in_order},
+      {object_strategy::greedy_by_size, image_strategy::greedy_by_size}};
+  for (const auto& [objects, images] : alike)
+    if (to_string(objects) == name) return images;
+  return image_strategy::best;
+}
 
 /// Number of elements of extents.
 template <std::size_t Rank>

@@ -8,7 +8,7 @@ namespace dnnopt {
 
 inline std::vector<handed_value> opencl_executor::run_body(std::span<const handed_value> inputs,
                                                            const symbol_values& outer, opencl::command_queue& queue,
-                                                           pending_memory& pending) {
+                                                           pending_memory& pending, run_observer* observer) {
   const graph& g = *program_->g;
   parts_ = {};
   symbol_values symbols;
@@ -28,7 +28,7 @@ inline std::vector<handed_value> opencl_executor::run_body(std::span<const hande
   }
   instance& made = instance_for(symbols);
   enter(made, queue);
-  run_state state = begin_run(made, queue, symbols, nullptr, pending);
+  run_state state = begin_run(made, queue, symbols, observer, pending);
   const finish_on_error guard(queue);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const value_id in = g.inputs()[i];
@@ -217,7 +217,10 @@ inline std::vector<handed_value> opencl_executor::enter_body(run_state& state, n
   std::vector<handed_value> inputs;
   for (const std::size_t a : made.arguments) inputs.push_back(arguments[a]);
   const opencl::command_counts before = state.queue.counts();
-  std::vector<handed_value> results = made.executor->run_body(inputs, state.symbols, state.queue, state.pending);
+  run_observer* const observer =
+      state.observer == nullptr ? nullptr : state.observer->body(n, key, made.executor->executed());
+  std::vector<handed_value> results =
+      made.executor->run_body(inputs, state.symbols, state.queue, state.pending, observer);
   ++body.figures.entered;
   body.figures.kernels += static_cast<std::uint64_t>((state.queue.counts() - before).device_commands());
   body.figures.host_ops += made.executor->host_ops_of_body();

@@ -14,6 +14,12 @@ inline void opencl_executor::find_device_values() {
         if (argument.held != no_value) device_values_[program_->roots[argument.held]] = true;
 }
 
+inline void opencl_executor::make_images() {
+  image_memory_ = plan_image_memory(*program_);
+  for (const opencl::image_shape& one : image_memory_.objects)
+    images_.push_back(where_->memory().allocate_image(one, "an image of intermediate tensors"));
+}
+
 inline void opencl_executor::exchange_memory() {
   const std::set<value_id> changed = bound_.take_changed();
   if (changed.empty()) return;
@@ -115,19 +121,34 @@ inline void opencl_executor::refuse_beyond_limit(const run_memory& memory) const
     const std::size_t held = callers_.empty() ? 0 : callers_[separate.held].bytes();
     share.caller += std::max(separate.bytes, held) - held;
   }
-  const std::size_t arena = std::max(memory.arena_bytes, arena_.bytes());
+  std::uint64_t arena = 0;
+  for (const std::size_t bytes : arena_sizes(memory)) arena += bytes;
   if (share.weights + share.caller + arena > limit) refuse_memory(*program_, memory, share, limit);
 }
 
+inline std::vector<std::size_t> opencl_executor::arena_sizes(const run_memory& memory) const {
+  const std::vector<std::size_t> needed = memory.object_bytes();
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < std::max(needed.size(), arena_.objects().size()); ++i) {
+    const std::size_t before = arena_.bytes_of(i);
+    sizes.push_back(i < needed.size() && needed[i] > before ? grown(needed[i], before) : before);
+  }
+  return sizes;
+}
+
 inline void opencl_executor::enter(instance& made, opencl::command_queue& queue) {
-  if (made.memory.arena_bytes > arena_.bytes()) {
+  const std::vector<std::size_t> sizes = arena_sizes(made.memory);
+  if (!std::equal(sizes.begin(), sizes.end(), arena_.objects().begin(), arena_.objects().end(),
+                  [](std::size_t bytes, const opencl::device_buffer& object) { return bytes == object.bytes(); })) {
     // Commands of the turns before may be under way.
     if (program_->is_body && !arena_.empty()) queue.finish(wait_);
     for (instance& other : instances_) leave_arena(other);
-    const std::size_t bytes = grown(made.memory.arena_bytes, arena_.bytes());
     arena_ = {};
-    arena_ = opencl::arena(where_->memory().allocate(bytes, "the arena of intermediate tensors",
-                                                     opencl::memory_access::read_write, placement_of_arena_));
+    std::vector<opencl::device_buffer> objects;
+    for (const std::size_t bytes : sizes)
+      objects.push_back(where_->memory().allocate(bytes, "the arena of intermediate tensors",
+                                                  opencl::memory_access::read_write, placement_of_arena_));
+    arena_ = opencl::arena(std::move(objects));
   }
   // Bindings that came and went leave their regions behind.
   if (!made.cut && arena_.part_count() > kept_regions) {
@@ -136,16 +157,18 @@ inline void opencl_executor::enter(instance& made, opencl::command_queue& queue)
   }
   if (!made.cut) {
     for (const planned_value& planned : made.memory.planned) {
+      const auto [object, offset] = made.memory.place_of(planned.offset);
       if (planned.held == no_value)
-        made.scratch[planned.step].at(planned.scratch) = arena_.part(planned.offset, planned.bytes);
+        made.scratch[planned.step].at(planned.scratch) = arena_.part(object, offset, planned.bytes);
       else if (made.memory.homes[planned.held] == planned.held)
-        made.buffers[planned.held] = arena_.part(planned.offset, planned.bytes);
+        made.buffers[planned.held] = arena_.part(object, offset, planned.bytes);
     }
     made.cut = true;
   }
   const bool overwritten = poison_ || entered_ != &made;
   entered_ = &made;
-  if (poison_ && !arena_.empty()) queue.fill(arena_.whole(), poison, 0, arena_.bytes());
+  if (poison_)
+    for (const opencl::device_buffer& object : arena_.objects()) queue.fill(object, poison, 0, object.bytes());
   if (!overwritten) return;
   bool stale = !made.memory.whole_run.empty();
   for (const value_id v : made.memory.whole_run) made.materialized[v] = false;
@@ -179,8 +202,8 @@ inline void opencl_executor::poison_after(run_state& state, std::size_t s) {
   for (std::size_t r = 0; r < memory.usages.size(); ++r) {
     const memory::buffer_usage& usage = memory.usages[r];
     if (usage.upper != static_cast<std::int64_t>(s) + 1 || is_whole_run(memory, r)) continue;
-    state.queue.fill(arena_.whole(), poison, static_cast<std::size_t>(memory.plan.offsets[r]),
-                     static_cast<std::size_t>(usage.size));
+    const auto [object, offset] = memory.place_of(static_cast<std::size_t>(memory.plan.offsets[r]));
+    state.queue.fill(arena_.objects().at(object), poison, offset, static_cast<std::size_t>(usage.size));
   }
 }
 
