@@ -65,6 +65,13 @@ struct dnnopt_outputs {
   std::vector<std::vector<const char*>> texts;  ///< of string tensors, by position; empty for others
 };
 
+struct dnnopt_buffer {
+  cl::Context context;
+  cl::CommandQueue queue;
+  cl::Buffer memory;
+  std::size_t bytes = 0;
+};
+
 namespace {
 
 thread_local std::string last_error;
@@ -112,6 +119,31 @@ void tell(const dnnopt_options* options, const std::vector<dnnopt::warning>& war
   if (options == nullptr || options->log == nullptr) return;
   for (std::size_t i = first; i < warnings.size(); ++i)
     options->log(options->user, std::string(dnnopt::name_of(warnings[i].code)).c_str(), warnings[i].text.c_str());
+}
+
+// --- memory on the device ---
+
+dnnopt_buffer buffer_in(const dnnopt::session& session, std::size_t bytes) {
+  if (session.context() == nullptr)
+    throw dnnopt::error(dnnopt::errc::unsupported, "the reference backend has no device memory");
+  cl_int failed = CL_SUCCESS;
+  dnnopt_buffer made;
+  made.bytes = bytes;
+  made.context = cl::Context(session.context()->handle(), true);
+  made.queue = cl::CommandQueue(made.context, cl::Device(session.context()->where().handle(), true),
+                                cl_command_queue_properties{0}, &failed);
+  dnnopt::opencl::check(failed, "clCreateCommandQueue");
+  made.memory = cl::Buffer(made.context, CL_MEM_READ_WRITE, bytes, nullptr, &failed);
+  dnnopt::opencl::check(failed, "clCreateBuffer");
+  return made;
+}
+
+void copy_with(const dnnopt_buffer& buffer, const void* from, void* to, std::size_t bytes) {
+  if (from != nullptr)
+    dnnopt::opencl::check(buffer.queue.enqueueWriteBuffer(buffer.memory, CL_TRUE, 0, bytes, from),
+                          "clEnqueueWriteBuffer");
+  if (to != nullptr)
+    dnnopt::opencl::check(buffer.queue.enqueueReadBuffer(buffer.memory, CL_TRUE, 0, bytes, to), "clEnqueueReadBuffer");
 }
 
 // --- options ---
@@ -505,6 +537,42 @@ dnnopt_status dnnopt_outputs_get(const dnnopt_outputs* outputs, size_t index, dn
   });
 }
 void dnnopt_outputs_release(dnnopt_outputs* outputs) { delete outputs; }
+
+dnnopt_status dnnopt_buffer_copy(dnnopt_session* session, dnnopt_buffer** buffer, const void* from, void* to,
+                                 size_t bytes) {
+  return guarded([&] {
+    need(session, "session");
+    need(buffer, "buffer");
+    if (bytes == 0) refuse("a buffer of no bytes");
+    if (*buffer == nullptr) {
+      auto made = std::make_unique<dnnopt_buffer>(buffer_in(session->held, bytes));
+      copy_with(*made, from, to, bytes);
+      *buffer = made.release();
+      return;
+    }
+    if (bytes > (*buffer)->bytes)
+      refuse(std::to_string(bytes) + " bytes of a buffer that has " + std::to_string((*buffer)->bytes));
+    copy_with(**buffer, from, to, bytes);
+  });
+}
+void dnnopt_buffer_release(dnnopt_buffer* buffer) { delete buffer; }
+dnnopt_status dnnopt_session_bind(dnnopt_session* session, const char* name, dnnopt_buffer* buffer, const int64_t* dims,
+                                  int32_t rank) {
+  return guarded([&] {
+    need(session, "session");
+    need(name, "name");
+    if (buffer == nullptr) {
+      (void)session->held.unbind(name);
+      return;
+    }
+    std::optional<dnnopt::dim_list> stated;
+    if (dims != nullptr) {
+      if (rank < 0) refuse("'" + std::string(name) + "' has rank " + std::to_string(rank));
+      stated.emplace(dims, dims + rank);
+    }
+    (void)session->held.bind(name, buffer->memory, std::move(stated));
+  });
+}
 
 dnnopt_status dnnopt_session_report(const dnnopt_session* session, char** json) {
   return guarded([&] {

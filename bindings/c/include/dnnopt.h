@@ -186,7 +186,7 @@ typedef struct dnnopt_tensor {
 
 typedef struct dnnopt_outputs dnnopt_outputs;
 
-/* One inference. Every input must be given, by name, in any order; they are read in place and not kept. `names` are the
+/* One inference. Every input that is not bound must be given, by name, in any order; they are read in place and not kept. `names` are the
  * outputs that are wanted, in the order in which `outputs` has them; NULL with 0 names is all of them in the model's
  * order. Errors: those of compiling where inputs decide the structure; DNNOPT_MISSING_INPUT, DNNOPT_TYPE_MISMATCH,
  * DNNOPT_SHAPE_MISMATCH; DNNOPT_INVALID_ARGUMENT for an unknown output or bytes that do not fit the dims. */
@@ -197,6 +197,31 @@ DNNOPT_API size_t dnnopt_outputs_count(const dnnopt_outputs* outputs);
 DNNOPT_API dnnopt_status dnnopt_outputs_get(const dnnopt_outputs* outputs, size_t index, dnnopt_tensor* tensor);
 /* NULL is allowed. */
 DNNOPT_API void dnnopt_outputs_release(dnnopt_outputs* outputs);
+
+/* ---- memory on the device ------------------------------------------------------------------------------------------ */
+
+/* Memory of the device that a session and its clones run on, which may be bound to their inputs and outputs, so that
+ * what one run gives the next one takes without passing through the host. */
+typedef struct dnnopt_buffer dnnopt_buffer;
+
+/* Copies `bytes` bytes from `from` to the buffer, then from the buffer to `to`, each from its beginning; NULL for either
+ * leaves that copy out. Where *buffer is NULL one of `bytes` bytes is made first, in the context of `session`; what is
+ * in it is undefined until something is written. Errors: DNNOPT_UNSUPPORTED where the session runs on the reference
+ * backend; DNNOPT_INVALID_ARGUMENT for more bytes than the buffer has, or for none; what OpenCL says. */
+DNNOPT_API dnnopt_status dnnopt_buffer_copy(dnnopt_session* session, dnnopt_buffer** buffer, const void* from, void* to,
+                                            size_t bytes);
+/* What it is bound to keeps the memory. NULL is allowed. */
+DNNOPT_API void dnnopt_buffer_release(dnnopt_buffer* buffer);
+/* From the next run on the input or output `name` is this buffer, dense and row-major in the model's own type: a bound
+ * input is not given to dnnopt_session_run, and a bound output is not among what it gives. `dims` are the `rank` dims
+ * that an input with dims which a run tells has in it; NULL for other inputs and for outputs. The same buffer must not
+ * be bound to an output and to anything else. `buffer` NULL gives `name` the session's own memory again. Errors:
+ * DNNOPT_MISSING_INPUT, there is no such input or output; DNNOPT_INVALID_ARGUMENT, the buffer is too small or one of
+ * another context; DNNOPT_SHAPE_MISMATCH; DNNOPT_UNSUPPORTED on the reference backend. */
+DNNOPT_API dnnopt_status dnnopt_session_bind(dnnopt_session* session, const char* name, dnnopt_buffer* buffer,
+                                             const int64_t* dims, int32_t rank);
+
+/* ---- reports ------------------------------------------------------------------------------------------------------- */
 
 /* What compiling did, and where each node of the last run's program runs, as JSON: device, kernels, host_ops, builds,
  * pass_seconds, build_seconds, warnings[{code,node,text}], placements[{node,op,where,reason}]. */

@@ -92,6 +92,58 @@ static void test_ports(const dnnopt_session* session) {
   CHECK(dnnopt_session_dim_name(session, DNNOPT_INPUTS, 0, 1) == NULL);
 }
 
+/* x stays in one buffer, and y goes to another: what the second run reads is what the first one gave. */
+static void test_buffers(dnnopt_session* session, int on_device) {
+  const float x[4] = {1, 2, 3, 4};
+  float y[4] = {0, 0, 0, 0};
+  const int64_t dims[2] = {2, 2};
+  const int64_t wrong[2] = {2, 3};
+  const char* words[1] = {"one"};
+  const int64_t count[1] = {1};
+  const char* const rest[1] = {"t"};
+  dnnopt_tensor text;
+  dnnopt_buffer* state[2] = {NULL, NULL};
+  dnnopt_outputs* outputs = NULL;
+  int run = 0;
+  text.name = "s";
+  text.type = DNNOPT_STRING;
+  text.rank = 1;
+  text.dims = count;
+  text.data = words;
+  text.bytes = sizeof words;
+  if (!on_device) {
+    CHECK(dnnopt_buffer_copy(session, &state[0], x, NULL, sizeof x) == DNNOPT_UNSUPPORTED);
+    CHECK(state[0] == NULL);
+    return;
+  }
+  CHECK(dnnopt_buffer_copy(session, NULL, x, NULL, sizeof x) == DNNOPT_INVALID_ARGUMENT);
+  CHECK(dnnopt_buffer_copy(session, &state[0], x, NULL, 0) == DNNOPT_INVALID_ARGUMENT);
+  CHECK(dnnopt_buffer_copy(session, &state[0], x, NULL, sizeof x) == DNNOPT_OK);
+  CHECK(dnnopt_buffer_copy(session, &state[1], NULL, NULL, sizeof x) == DNNOPT_OK);
+  CHECK(dnnopt_buffer_copy(session, &state[0], NULL, y, sizeof x + 1) == DNNOPT_INVALID_ARGUMENT);
+  CHECK(dnnopt_session_bind(session, "nothing", state[0], dims, 2) == DNNOPT_MISSING_INPUT);
+  CHECK(dnnopt_session_bind(session, "x", state[0], wrong, 2) == DNNOPT_SHAPE_MISMATCH);
+  for (run = 0; run < 2; ++run) {
+    CHECK(dnnopt_session_bind(session, "x", state[run % 2], dims, 2) == DNNOPT_OK);
+    CHECK(dnnopt_session_bind(session, "y", state[1 - run % 2], NULL, 0) == DNNOPT_OK);
+    CHECK(dnnopt_session_run(session, &text, 1, rest, 1, &outputs) == DNNOPT_OK);
+    CHECK(dnnopt_outputs_count(outputs) == 1);
+    dnnopt_outputs_release(outputs);
+    outputs = NULL;
+  }
+  CHECK(dnnopt_buffer_copy(session, &state[0], NULL, y, sizeof y) == DNNOPT_OK);
+  CHECK(y[0] == 3 && y[1] == 6 && y[2] == 5 && y[3] == 8);
+  /* All that is not bound. */
+  CHECK(dnnopt_session_run(session, &text, 1, NULL, 0, &outputs) == DNNOPT_OK);
+  CHECK(dnnopt_outputs_count(outputs) == 2);
+  dnnopt_outputs_release(outputs);
+  CHECK(dnnopt_session_bind(session, "x", NULL, NULL, 0) == DNNOPT_OK);
+  CHECK(dnnopt_session_bind(session, "y", NULL, NULL, 0) == DNNOPT_OK);
+  dnnopt_buffer_release(state[0]);
+  dnnopt_buffer_release(state[1]);
+  dnnopt_buffer_release(NULL);
+}
+
 static void test_run(dnnopt_session* session) {
   float x[4] = {1, 2, 3, 4};
   const int64_t dims[2] = {2, 2};
@@ -198,6 +250,7 @@ static void test_device(const char* device, int has_kernels) {
   if (session == NULL) return;
   test_ports(session);
   test_run(session);
+  test_buffers(session, has_kernels);
   test_clone(session);
   CHECK(dnnopt_session_report(session, &text) == DNNOPT_OK);
   CHECK(text != NULL && strstr(text, "\"placements\"") != NULL);

@@ -9,8 +9,9 @@ What differs: ``device`` in the options chooses where a model runs, not ``provid
 """
 from __future__ import annotations
 
+from ._binding import IOBinding, OrtValue
 from ._library import Error
 from ._session import InferenceSession, NodeArg, SessionOptions, devices, optimize, version
 
 __version__ = version()
-__all__ = ["Error", "InferenceSession", "NodeArg", "SessionOptions", "devices", "optimize", "__version__"]
+__all__ = ["Error", "IOBinding", "InferenceSession", "NodeArg", "OrtValue", "SessionOptions", "devices", "optimize", "__version__"]

@@ -17,25 +17,13 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from ._binding import IOBinding, OrtValue, array_of, bind
 from ._library import LOG_CALLBACK, Error, check, library, text_of
+from ._types import INVALID_ARGUMENT, NUMBERS, NUMPY, STRING, TYPES, UNSUPPORTED
 
 _log = logging.getLogger("dnnopt")
 
-# By ONNX's number of an element type: ONNX Runtime's name, and NumPy's type where it has one.
-_TYPES: dict[int, tuple[str, Any]] = {
-    1: ("tensor(float)", np.float32), 2: ("tensor(uint8)", np.uint8), 3: ("tensor(int8)", np.int8),
-    4: ("tensor(uint16)", np.uint16), 5: ("tensor(int16)", np.int16), 6: ("tensor(int32)", np.int32),
-    7: ("tensor(int64)", np.int64), 8: ("tensor(string)", np.object_), 9: ("tensor(bool)", np.bool_),
-    10: ("tensor(float16)", np.float16), 11: ("tensor(double)", np.float64), 12: ("tensor(uint32)", np.uint32),
-    13: ("tensor(uint64)", np.uint64), 14: ("tensor(complex64)", np.complex64),
-    15: ("tensor(complex128)", np.complex128), 16: ("tensor(bfloat16)", None),
-}
-_NUMPY = {number: np.dtype(kind) for number, (_, kind) in _TYPES.items() if kind is not None}
-_NUMBERS = {kind: number for number, kind in _NUMPY.items()}
-_STRING = 8
 _dims_of = functools.lru_cache(maxsize=None)(lambda rank: struct.Struct(f"{rank}q"))
-_INVALID_ARGUMENT = 101
-_UNSUPPORTED = 407
 _TENSOR = struct.Struct("@PiiPPN")  # dnnopt_tensor
 
 
@@ -172,7 +160,7 @@ def _ports(session: c_void_p, side: int) -> list[NodeArg]:
             name = library.session_dim_name(session, side, i, k)
             shape.append(library.session_dim(session, side, i, k) if name is None else name.decode())
         number = library.session_type(session, side, i)
-        kind = _TYPES.get(number, (f"type {number}", None))[0]
+        kind = TYPES.get(number, (f"type {number}", None))[0]
         result.append(NodeArg(library.session_name(session, side, i).decode(), shape if rank >= 0 else None, kind))
     return result
 
@@ -224,6 +212,7 @@ class InferenceSession:
         self._block = ctypes.create_string_buffer(_TENSOR.size * len(self._inputs))
         self._got = ctypes.create_string_buffer(_TENSOR.size)
         self._begun: Optional[ThreadPoolExecutor] = None
+        self._bound: dict[str, tuple[Any, bool]] = {}  # what IOBinding left bound: its buffer, and whether of an output
 
     def clone(self) -> InferenceSession:
         """Another session of the same model on the same device, so that threads run at the same time: one copy of the
@@ -251,6 +240,41 @@ class InferenceSession:
         input_feed: arrays by name, of the model's element types. Contiguous ones are read in place.
         Returns arrays over the library's own memory: nothing is copied, and they stay valid without the session.
         """
+        if self._bound:
+            self._bind({}, set())
+        return self._run(output_names, input_feed)
+
+    def io_binding(self) -> IOBinding:
+        """An empty binding of memory to inputs and outputs."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+        """One inference on what is bound. ``iobinding.get_outputs()`` has what it gave."""
+        iobinding._run()
+
+    def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, OrtValue],
+                            run_options: Any = None) -> list[OrtValue]:
+        """One inference on values; what it gives lies on the host."""
+        binding = IOBinding(self)
+        for name, value in input_dict_ort_values.items():
+            binding.bind_ortvalue_input(name, value)
+        for name in output_names or [one.name for one in self._outputs]:
+            binding.bind_output(name)
+        binding._run()
+        return binding.get_outputs()
+
+    def _bind(self, values: Mapping[str, OrtValue], outputs: set[str]) -> None:
+        """Binds values on the device, and unbinds what else was bound."""
+        with self._lock:
+            for name in [name for name in self._bound if name not in values]:
+                bind(self._session.value, self._session, name, None, False)
+                del self._bound[name]
+            for name, value in values.items():
+                if self._bound.get(name) != (value, name in outputs):
+                    bind(self._session.value, self._session, name, value, name in outputs)
+                    self._bound[name] = (value, name in outputs)
+
+    def _run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any]) -> list[np.ndarray]:
         names = [name.encode() for name in output_names] if output_names else []
         wanted = (ctypes.c_char_p * len(names))(*names) if names else None
         outputs = _Outputs()
@@ -262,7 +286,7 @@ class InferenceSession:
             if status != 0:
                 check(status)
             got = self._got
-            for i in range(len(names) or len(self._outputs)):
+            for i in range(len(names) or library.outputs_count(handle)):
                 library.outputs_get(handle, i, got)
                 result.append(self._array(_TENSOR.unpack(got), outputs))
         return result
@@ -317,12 +341,12 @@ class InferenceSession:
         kept: list[Any] = []
         for i, (name, given) in enumerate(feed.items()):
             # Of rank 0 ascontiguousarray makes rank 1.
-            array = np.asarray(given, order="C")
-            number = _NUMBERS.get(array.dtype)
+            array = np.asarray(array_of(given), order="C")
+            number = NUMBERS.get(array.dtype)
             if number is None and array.dtype.kind in "US":
-                number = _STRING
+                number = STRING
             if number is None:
-                raise Error(_INVALID_ARGUMENT,
+                raise Error(INVALID_ARGUMENT,
                             f"input '{name}' has an element type that dnnopt does not know: {array.dtype}")
             shape = array.shape
             dims = self._dims.get(shape)
@@ -336,7 +360,7 @@ class InferenceSession:
             if address is None:  # the library says that there is no such input
                 text = ctypes.create_string_buffer(name.encode())
                 address = ctypes.addressof(text)
-            if number == _STRING:
+            if number == STRING:
                 texts = [one if isinstance(one, bytes) else str(one).encode() for one in array.reshape(-1).tolist()]
                 pointers = (ctypes.c_char_p * len(texts))(*texts)
                 data, size = ctypes.addressof(pointers), ctypes.sizeof(pointers)
@@ -351,14 +375,14 @@ class InferenceSession:
         """An array over an output: the fields of its dnnopt_tensor, and what holds the memory."""
         name, number, rank, dims, data, size = got
         shape = _dims_of(rank).unpack(ctypes.string_at(dims, 8 * rank)) if rank else ()
-        if number == _STRING:
+        if number == STRING:
             count = size // ctypes.sizeof(ctypes.c_char_p)
             texts = (ctypes.c_char_p * count).from_address(data) if count else []
             return np.array([text.decode() for text in texts], dtype=np.object_).reshape(shape)
-        kind = _NUMPY.get(number)
+        kind = NUMPY.get(number)
         if kind is None:
-            what = _TYPES.get(number, ("of an unknown type",))[0]
-            raise Error(_UNSUPPORTED, f"output '{ctypes.string_at(name).decode()}' is {what}, which NumPy lacks")
+            what = TYPES.get(number, ("of an unknown type",))[0]
+            raise Error(UNSUPPORTED, f"output '{ctypes.string_at(name).decode()}' is {what}, which NumPy lacks")
         if size == 0:
             return np.empty(shape, kind)
         buffer_type = self._buffers.get(size)

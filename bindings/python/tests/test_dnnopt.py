@@ -73,6 +73,150 @@ class Options(unittest.TestCase):
         self.assertIn("device", str(caught[0].message))
 
 
+class Binding(unittest.TestCase):
+    """Values in place of inputs and outputs, as in ONNX Runtime's documentation."""
+
+    def setUp(self):
+        self.session = dnnopt.InferenceSession(SMALL)
+
+    def test_outputs_come_to_the_host(self):
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_cpu_input("s", WORDS)
+        binding.bind_output("y")
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X + [1, 2])
+        value = binding.get_outputs()[0]
+        self.assertEqual((value.shape(), value.data_type(), value.device_name()), ([2, 2], "tensor(float)", "cpu"))
+
+    def test_a_state_stays_on_the_device(self):
+        before = dnnopt.OrtValue.ortvalue_from_numpy(X, "opencl", 0)
+        after = dnnopt.OrtValue.ortvalue_from_shape_and_type([2, 2], np.float32, "opencl", 0)
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("s", WORDS)
+        for _ in range(3):
+            binding.bind_ortvalue_input("x", before)
+            binding.bind_ortvalue_output("y", after)
+            self.session.run_with_iobinding(binding)
+            before, after = after, before
+        np.testing.assert_array_equal(before.numpy(), X + [3, 6])
+        self.assertEqual(before.device_name(), "opencl")
+        # A plain run has its own memory again.
+        np.testing.assert_array_equal(self.session.run(["y"], {"x": X, "s": WORDS})[0], X + [1, 2])
+        np.testing.assert_array_equal(before.numpy(), X + [3, 6])
+
+    def test_an_output_beside_one_on_the_device(self):
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_cpu_input("s", WORDS)
+        binding.bind_output("z")
+        binding.bind_output("y", "opencl", 0, np.float32, [2, 2])
+        self.session.run_with_iobinding(binding)
+        self.assertEqual([value.device_name() for value in binding.get_outputs()], ["cpu", "opencl"])
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu(), [X, X + [1, 2]])
+
+    def test_an_output_whose_dims_a_run_tells_comes_to_the_host(self):
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_cpu_input("s", WORDS)
+        binding.bind_output("y", "opencl")
+        self.session.run_with_iobinding(binding)
+        self.assertEqual(binding.get_outputs()[0].device_name(), "cpu")
+
+    def test_memory_by_its_address(self):
+        image, scores = X.copy(), np.zeros((2, 2), np.float32)
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("s", WORDS)
+        binding.bind_input("x", "cpu", 0, np.float32, image.shape, image.ctypes.data)
+        binding.bind_output("y", "cpu", 0, np.float32, scores.shape, scores.ctypes.data)
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(scores, X + [1, 2])
+        image[:] = 0
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(scores, [[1, 2], [1, 2]])
+        with self.assertRaises(dnnopt.Error):
+            binding.bind_input("x", "cuda", 0, np.float32, image.shape, image.ctypes.data)
+
+    def test_values_without_a_binding(self):
+        values = {"x": dnnopt.OrtValue.ortvalue_from_numpy(X), "s": dnnopt.OrtValue.ortvalue_from_numpy(WORDS)}
+        got = self.session.run_with_ort_values(["y", "z"], values)
+        np.testing.assert_array_equal(got[0].numpy(), X + [1, 2])
+        np.testing.assert_array_equal(np.asarray(got[1]), X)
+
+    def test_update_in_place(self):
+        for place in ("cpu", "opencl"):
+            value = dnnopt.OrtValue.ortvalue_from_numpy(X.copy(), place)
+            binding = self.session.io_binding()
+            binding.bind_ortvalue_input("x", value)
+            binding.bind_cpu_input("s", WORDS)
+            binding.bind_output("z")
+            for factor in (1, 3):
+                value.update_inplace(factor * X)
+                self.session.run_with_iobinding(binding)
+                np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], factor * X)
+            with self.assertRaises(dnnopt.Error):
+                value.update_inplace(np.zeros((3, 2), np.float32))
+
+    def test_clones_share_values(self):
+        value = dnnopt.OrtValue.ortvalue_from_numpy(X, "opencl")
+        for session in (self.session, self.session.clone()):
+            binding = session.io_binding()
+            binding.bind_ortvalue_input("x", value)
+            binding.bind_cpu_input("s", WORDS)
+            binding.bind_output("y")
+            session.run_with_iobinding(binding)
+            np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X + [1, 2])
+
+    def test_what_is_wrong_is_refused(self):
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("s", WORDS)
+        binding.bind_ortvalue_input("q", dnnopt.OrtValue.ortvalue_from_numpy(X, "opencl"))
+        with self.assertRaises(dnnopt.Error) as caught:
+            self.session.run_with_iobinding(binding)
+        self.assertEqual(caught.exception.code, 408)
+        binding.clear_binding_inputs()
+        binding.bind_cpu_input("s", WORDS)
+        binding.bind_ortvalue_input("x", dnnopt.OrtValue.ortvalue_from_numpy(X, "opencl"))
+        binding.bind_output("y", "opencl", 0, np.float32, [1, 2])  # too small for two rows
+        with self.assertRaises(dnnopt.Error) as caught:
+            self.session.run_with_iobinding(binding)
+        self.assertEqual(caught.exception.code, 101)
+        with self.assertRaises(dnnopt.Error):
+            dnnopt.OrtValue.ortvalue_from_shape_and_type([2], np.float32, "opencl").numpy()
+
+    def test_the_host_has_no_memory_of_a_device(self):
+        session = dnnopt.InferenceSession(SMALL, HOST)
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_cpu_input("s", WORDS)
+        binding.bind_output("y")
+        session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X + [1, 2])
+        binding.bind_ortvalue_input("x", dnnopt.OrtValue.ortvalue_from_numpy(X, "opencl"))
+        with self.assertRaises(dnnopt.Error) as caught:
+            session.run_with_iobinding(binding)
+        self.assertEqual(caught.exception.code, 407)
+
+    def test_dlpack_in_and_out(self):
+        class Lender:  # knows DLPack and nothing of NumPy
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self, **how):
+                return self.array.__dlpack__(**how)
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        given = X.copy()
+        taken = dnnopt.OrtValue.ortvalue_from_numpy(Lender(given))
+        self.assertTrue(np.shares_memory(taken.numpy(), given))
+        got = self.session.run(["y"], {"x": Lender(given), "s": WORDS})[0]
+        np.testing.assert_array_equal(got, X + [1, 2])
+        self.assertTrue(np.shares_memory(np.from_dlpack(got), got))
+        np.testing.assert_array_equal(np.from_dlpack(taken), X)
+
+
 class Loading(unittest.TestCase):
     def test_from_bytes(self):
         session = dnnopt.InferenceSession(SMALL.read_bytes(), HOST)
