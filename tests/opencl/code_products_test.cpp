@@ -18,11 +18,13 @@
 #include "../support/largest_difference.hpp"
 #include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
+#include "../support/unoptimized_kernels.hpp"
 
 using namespace dnnopt;
 using dnnopt::testing::largest_difference;
 using dnnopt::testing::network;
 using dnnopt::testing::shared_device;
+using dnnopt::testing::unoptimized_kernels;
 
 namespace {
 
@@ -102,6 +104,7 @@ void check(const model& m, const std::vector<std::pair<std::string, tensor>>& in
 }  // namespace
 
 TEST_CASE("a product of dequantized operands multiplies their codes in steps of halves") {
+  const unoptimized_kernels quickly;
   const dtype type = GENERATE(dtype::int8, dtype::uint8);
   const bool zeros = GENERATE(false, true);
   const bool each = GENERATE(false, true);
@@ -126,6 +129,7 @@ TEST_CASE("a product of dequantized operands multiplies their codes in steps of 
 }
 
 TEST_CASE("a convolution of dequantized operands multiplies their codes in steps of halves") {
+  const unoptimized_kernels quickly;
   const precision stored = GENERATE(precision::fp32, precision::fp16);
   const std::int64_t kernel = GENERATE(1, 3);
   const bool zeros = GENERATE(false, true);
@@ -162,6 +166,7 @@ TEST_CASE("where scales change along the sum, or one operand is of floats, codes
 }
 
 TEST_CASE("results that are quantized are stored four at once, also over the codes that they are added to") {
+  const unoptimized_kernels quickly;
   const dtype type = GENERATE(dtype::int8, dtype::uint8);
   const bool zeros = GENERATE(false, true);
   const std::int64_t kernel = GENERATE(1, 3);

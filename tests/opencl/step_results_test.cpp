@@ -16,11 +16,13 @@
 
 #include "../support/shared_device.hpp"
 #include "../support/small_network.hpp"
+#include "../support/unoptimized_kernels.hpp"
 
 using namespace dnnopt;
 using dnnopt::testing::network;
 using dnnopt::testing::ramp;
 using dnnopt::testing::shared_device;
+using dnnopt::testing::unoptimized_kernels;
 
 namespace {
 
@@ -59,6 +61,7 @@ std::size_t kernels_with(const session& s, const std::string& text) {
 }  // namespace
 
 TEST_CASE("fours of results in steps are finished before any is stored over what they read", "[matrix_steps]") {
+  const unoptimized_kernels quickly;
   const precision stored = GENERATE(precision::fp32, precision::fp16);
   // Tiles that end within the matrix, one that does not, and a single row.
   const auto [rows, columns] = GENERATE(std::pair{19, 72}, std::pair{130, 36}, std::pair{1, 8});
