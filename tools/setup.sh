@@ -19,8 +19,9 @@ packages=(
   # tests: the second compiler, formatting, ONNX's own node tests, faults in kernels
   git clang clang-format libonnx-testdata oclgrind
 )
-# Tests that need these are left out where they cannot be had: what --json writes, against its schemas.
-optional=(python3-jsonschema)
+# Tests and examples that need these are left out where they cannot be had: what --json writes, against its schemas; the
+# example that reads pictures.
+optional=(python3-jsonschema libstb-dev)
 
 missing=()
 lacking() {
