@@ -143,8 +143,8 @@ TEST_CASE("windows over planes: rows of a block, and planes of a work-item") {
     const std::int64_t extent = GENERATE(224, 15);
     const value_id out = c.add("MaxPool", {c.input({1, 64, extent, extent})}, pooled);
     CHECK(c.told(out, "window_planes") ==
-          (extent == 224 ? "window_planes rows=7 blocks=1 planes=1 unroll=4, 17988 bytes of local memory"
-                         : "window_planes rows=7 blocks=1 planes=1 unroll=4, 1764 bytes of local memory"));
+          (extent == 224 ? "window_planes flat=0 rows=7 blocks=1 planes=1 unroll=4, 17988 bytes of local memory"
+                         : "window_planes flat=1 rows=7 blocks=1 planes=1 unroll=4, 3048 bytes of local memory"));
     c.device = gpu_device();
     CHECK(c.told(out, "window_planes") == "the device does not prefer wide vectors");
   }

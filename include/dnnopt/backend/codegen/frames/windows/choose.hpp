@@ -157,8 +157,8 @@ struct window_blocks {
   if (std::string why = reject_planes(site); !why.empty()) return why;
   const node& n = site.anchor_node();
   kernel_builder b(site.block, site.options.emitters);
-  const convolution_shape c =
-      planes_of(element_site(b, site.anchor, 0, {}), find_window_operator(n.op->domain, n.op->name)->family);
+  const window_family family = find_window_operator(n.op->domain, n.op->name)->family;
+  const convolution_shape c = planes_of(element_site(b, site.anchor, 0, {}), family);
   if (!has_known_planes(c)) return choose_window_blocks(site, c);
   const bool total = plane_total_in(site.block).has_value();
   const window_axis& height = c.axes[1];
@@ -169,7 +169,17 @@ struct window_blocks {
   const std::int64_t out_rows = height.output.constant();
   const std::int64_t units = site.compute_units();
   const std::int64_t planes = (c.batch * c.group * c.outputs).as_constant().value_or(64);
-  const auto bytes = [&](std::int64_t rows) { return 4 * pitch * ((rows + halo) * phases + rows); };
+  // Rows that end in single elements are loaded and finished as one run (docs/measurements/kernels.md); strided windows
+  // read more than they write. Means count what each window covers.
+  constexpr std::int64_t vector = 8;
+  const std::int64_t in_width = width.input.constant();
+  const std::int64_t out_width = width.output.constant();
+  const bool flat =
+      family != window_family::sum && (in_width % vector != 0 || (width.stride == 1 && out_width % vector != 0));
+  const auto bytes = [&](std::int64_t rows) {
+    const std::int64_t runs = ((rows + halo) * height.stride) * in_width + rows * out_width;
+    return 4 * (pitch * ((rows + halo) * phases + rows) + (flat ? runs : 0));
+  };
   std::int64_t rows = out_rows;
   // Whoever reduces planes computes them whole, block after block.
   while (rows > 1 &&
@@ -193,9 +203,10 @@ struct window_blocks {
     unroll = (*values)[2];
   }
   // Vectors read and write beyond the last lane: `unroll` of 16 each, the reads as far right as a window reaches.
-  const std::int64_t beyond = 4 * (2 * 16 * unroll + pitch - width.output.constant());
+  const std::int64_t beyond = 4 * (2 * 16 * unroll + pitch - out_width + (flat ? 32 : 0));
   made.local_bytes = static_cast<std::uint64_t>(bytes(rows) + beyond);
   if (made.local_bytes > site.local_memory()) return "one row of windows takes more than the local memory";
+  made.with("flat", flat ? 1 : 0);
   made.with("rows", rows).with("blocks", total ? blocks_of(out_rows, rows) : 1);
   made.with("planes", per_item).with("unroll", unroll);
   return made;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,21 @@
 #include <dnnopt/backend/codegen/frames/windows/parameters.hpp>
 
 namespace dnnopt::codegen {
+
+namespace detail {
+
+/// The index of element `name` of plane z of a value whose planes are `dims` without the first two; `channel` within
+/// its image.
+[[nodiscard]] inline std::vector<index_expr> element_of_plane(kernel_builder& b, const convolution_shape& c,
+                                                              const index_expr& z, const index_expr& channel,
+                                                              const shape& dims, std::string_view name) {
+  const shape plane(dims.begin() + 2, dims.end());
+  std::vector<index_expr> at{floordiv(z, c.group), channel};
+  for (const index_expr& one : b.index_at(plane, b.index(name, element_count(plane)))) at.push_back(one);
+  return at;
+}
+
+}  // namespace detail
 
 [[nodiscard]] inline lowered_node emit_window_planes(const lowering_site& site, const choice& chosen) {
   const node& n = site.anchor_node();
@@ -27,15 +43,23 @@ namespace dnnopt::codegen {
   b.define("DNNOPT_Z", c.batch * c.group);
   b.define("DNNOPT_M", c.outputs);
   define_windows(b, window_planes_frame, c);
-  define_image_load(b, s, c);
+  const bool flat = chosen.find("flat").value_or(0) != 0;
   const index_expr z = b.index("z", c.batch * c.group);
   const index_expr m = b.index("m", c.outputs);
   const index_expr channel = mod(z, c.group) * c.outputs + m;
+  if (flat)
+    b.define_load("dnnopt_load_flat", n.inputs[0], detail::element_of_plane(b, c, z, mod(z, c.group), s.dims(0), "i"),
+                  std::vector<std::string>{"z", "i"});
+  else
+    define_image_load(b, s, c);
   if (family == window_family::weighted_sum) define_plane_weights(b, s, c);
   const std::optional<plane_total> total = plane_total_in(site.block);
-  const std::vector<index_expr> at = plane_element(b, s, c, z, channel);
+  const std::vector<index_expr> at =
+      flat ? detail::element_of_plane(b, c, z, channel, s.out_dims(), "o") : plane_element(b, s, c, z, channel);
   b.define_store(
-      "dnnopt_store", n.outputs[0], at, std::vector<std::string>{"z", "m", "od", "oh", "ow"}, compute_type::real,
+      flat ? "dnnopt_store_flat" : "dnnopt_store", n.outputs[0], at,
+      flat ? std::vector<std::string>{"z", "m", "o"} : std::vector<std::string>{"z", "m", "od", "oh", "ow"},
+      compute_type::real,
       [&] {
         if (family == window_family::weighted_sum) return biased(b, s, channel);
         if (family == window_family::greatest) return std::string("value");

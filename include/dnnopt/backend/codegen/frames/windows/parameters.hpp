@@ -35,6 +35,7 @@ inline constexpr std::array window_planes_parameters{
     chosen_number("DNNOPT_BLOCKS", 1, no_bound, "blocks that a work-item computes one after the other"),
     tuned_number("DNNOPT_PLANES", 1, no_bound, "planes of a work-item"),
     tuned_number("DNNOPT_UNROLL", 1, 6, "vectors of 16 that are computed side by side"),
+    chosen_number("DNNOPT_FLAT", 0, 1, "whether rows are loaded and finished as one run of elements").otherwise("0"),
     chosen_number("DNNOPT_SPAN", 0, no_bound, "columns of a block at most where a run tells the extents")
         .otherwise("0"),
     chosen_number("DNNOPT_CAPACITY", 1, no_bound, "elements that are staged at most, where a run tells the extents")

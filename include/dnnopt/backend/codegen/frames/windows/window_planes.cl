@@ -8,7 +8,8 @@ R"CLC(
 // are computed and left out when storing.
 //
 // Hooks: dnnopt_load_x(z, c, d, h, w), dnnopt_load_weight(z, m, c, d, h, w) and dnnopt_store(z, m, d, h, w, result); c
-// and d are 0. DNNOPT_FAMILY: 0 weighted sum, 1 greatest, 2 sum.
+// and d are 0. Where DNNOPT_FLAT is 1, dnnopt_load_flat(z, i) and dnnopt_store_flat(z, m, i, result) stand in for the
+// first and the last, where i counts the elements of a plane. DNNOPT_FAMILY: 0 weighted sum, 1 greatest, 2 sum.
 
 #ifndef DNNOPT_FAMILY
 #define DNNOPT_FAMILY 0
@@ -62,6 +63,11 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 #ifndef DNNOPT_COLUMNS
 #define DNNOPT_COLUMNS DNNOPT_OW
 #endif
+// 1: rows whose elements are no multiple of a vector are loaded, and their results finished, as one run of elements, so
+// that no row ends in single ones. Whole rows alone are.
+#ifndef DNNOPT_FLAT
+#define DNNOPT_FLAT 0
+#endif
 // Planes are reduced as well: dnnopt_store returns what is taken, and dnnopt_store_total(z, m, value) ends a plane.
 #ifndef DNNOPT_TOTALS
 #define DNNOPT_TOTALS 0
@@ -98,6 +104,8 @@ static inline void dnnopt_store(DNNOPT_PARAMETERS, const int z, const int m, con
 // Behind a phase there is room for what the last vector of its last row writes, so that no row ends in single elements.
 // Where extents are known, those are copied without a loop.
 #define DNNOPT_BEHIND (DNNOPT_SPAN ? 16 : 0)
+// Rows of the image that a block reads.
+#define DNNOPT_FLAT_ROWS ((DNNOPT_ROWS - 1 + DNNOPT_BELOW) * DNNOPT_SH + DNNOPT_PHASES_H)
 #if DNNOPT_FAMILY == 1
 #define DNNOPT_PADDING (-INFINITY)
 #else
@@ -108,6 +116,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
   // The last vectors begin at the last lane at most, as far right as a window reaches.
   __local float staged[DNNOPT_STAGED + DNNOPT_LANES + DNNOPT_BESIDE];
   __local float result[DNNOPT_RESULTS + DNNOPT_LANES];
+#if DNNOPT_FLAT
+  // Rows without gaps, of the image and of results; a vector reads or writes beyond the last.
+  __local float image[DNNOPT_FLAT_ROWS * DNNOPT_IW + 16];
+  __local float finished[DNNOPT_ROWS * DNNOPT_OW + 16];
+#endif
   const int block_rows = DNNOPT_ROWS;
   const int block_columns = DNNOPT_COLUMNS;
   const int blocks = DNNOPT_BLOCKS;
@@ -140,6 +153,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
     const int left = DNNOPT_PW - column_begin * DNNOPT_SW;
     const int right = DNNOPT_IW + left;
     const int in_rows = rows + DNNOPT_BELOW;
+#if DNNOPT_FLAT
+    const int image_begin = max(row_begin * DNNOPT_SH - DNNOPT_PH, 0);
+    const int image_end = min((row_begin + in_rows - 1) * DNNOPT_SH + DNNOPT_PHASES_H - DNNOPT_PH, DNNOPT_IH);
+    for (int i = image_begin * DNNOPT_IW; i < image_end * DNNOPT_IW; ++i) image[i - image_begin * DNNOPT_IW] = dnnopt_load_flat(DNNOPT_ARGUMENTS, z, i);
+#endif
     for (int ph = 0; ph < DNNOPT_PHASES_H; ++ph)
       for (int i = 0; i < in_rows; ++i) {
         const int h = (row_begin + i) * DNNOPT_SH + ph - DNNOPT_PH;
@@ -153,15 +171,24 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         const int first = clamp(left, 0, pitch);
         const int last = clamp(right, first, pitch);
         for (int j = 0; j < first; ++j) to[j] = DNNOPT_PADDING;
+#if DNNOPT_FLAT
+        // What vectors write beyond a row is overwritten by the next one, or lies behind the last.
+        for (int j = first; j < last; j += 16) vstore16(vload16(0, image + (h - image_begin) * DNNOPT_IW + j - left), 0, to + j);
+#else
         for (int j = first; j < last; ++j) to[j] = dnnopt_load_x(DNNOPT_ARGUMENTS, z, 0, 0, h, j - left);
+#endif
         for (int j = last; j < pitch; ++j) to[j] = DNNOPT_PADDING;
 #else
-        float line[DNNOPT_LINE];
+        float line[DNNOPT_LINE + DNNOPT_FLAT * 16];
         const int line_end = pitch * DNNOPT_SW + 32;
         const int first = clamp(left, 0, line_end);
         const int last = clamp(right, first, line_end);
         for (int j = 0; j < first; ++j) line[j] = DNNOPT_PADDING;
+#if DNNOPT_FLAT
+        for (int j = first; j < last; j += 16) vstore16(vload16(0, image + (h - image_begin) * DNNOPT_IW + j - left), 0, line + j);
+#else
         for (int j = first; j < last; ++j) line[j] = dnnopt_load_x(DNNOPT_ARGUMENTS, z, 0, 0, h, j - left);
+#endif
         for (int j = last; j < line_end; ++j) line[j] = DNNOPT_PADDING;
 #if DNNOPT_SW == 2
         // What the last vectors write beyond the row is overwritten by the next row or lies behind the plane.
@@ -207,6 +234,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
       }
       _Pragma("unroll") for (int u = 0; u < DNNOPT_UNROLL; ++u) vstore16(sum[u], u, result + lane);
     }
+#if DNNOPT_FLAT
+    for (int r = 0; r < rows; ++r)
+      for (int j = 0; j < DNNOPT_OW; j += 16) vstore16(vload16(0, result + r * pitch + j), 0, finished + r * DNNOPT_OW + j);
+#if DNNOPT_TOTALS
+    for (int i = 0; i < rows * DNNOPT_OW; i += 16)
+      for (int l = 0; l < min(16, rows * DNNOPT_OW - i); ++l) {
+        const float x = dnnopt_store_flat(DNNOPT_ARGUMENTS, z, m, row_begin * DNNOPT_OW + i + l, finished[i + l]);
+        lanes[l] = DNNOPT_TAKE(lanes[l], x);
+      }
+#else
+    for (int i = 0; i < rows * DNNOPT_OW; ++i) dnnopt_store_flat(DNNOPT_ARGUMENTS, z, m, row_begin * DNNOPT_OW + i, finished[i]);
+#endif
+#else
     for (int r = 0; r < rows; ++r)
 #if DNNOPT_TOTALS
       for (int j = 0; j < columns; j += 16)
@@ -216,6 +256,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void dnnopt_kernel(DNNOP
         }
 #else
       for (int j = 0; j < columns; ++j) dnnopt_store(DNNOPT_ARGUMENTS, z, m, 0, row_begin + r, column_begin + j, result[r * pitch + j]);
+#endif
 #endif
     }
 #if DNNOPT_TOTALS
