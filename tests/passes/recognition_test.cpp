@@ -253,6 +253,24 @@ TEST_CASE("products of one input become one product") {
   CHECK(b.count("Split") == 1);
 }
 
+TEST_CASE("products of two inputs share a bias that is joined with absent ones of other columns") {
+  builder b;
+  const value_id shared = b.constant({4}, 51);
+  for (const bool turned : {false, true}) {
+    const value_id x = b.input(turned ? "y" : "x", {2, 8});
+    const auto plain = [&](std::int64_t n) { b.g.add_output(b.node("MatMul", {x, b.constant({8, n}, 53)})); };
+    plain(turned ? 5 : 3);
+    b.g.add_output(b.node("Add", {b.node("MatMul", {x, b.constant({8, 4}, 55)}), shared}));
+    // As many columns in all for both inputs, and for a third one more.
+    plain(turned ? 3 : 5);
+  }
+  const value_id z = b.input("z", {2, 8});
+  b.g.add_output(b.node("Add", {b.node("MatMul", {z, b.constant({8, 4}, 57)}), shared}));
+  b.g.add_output(b.node("MatMul", {z, b.constant({8, 6}, 59)}));
+  CHECK(run_and_compare(b, merge_siblings{}) == 5);
+  CHECK(b.count("MatMul") == 3);
+}
+
 TEST_CASE("Gemms of one input become one where they transpose alike") {
   builder b;
   const value_id x = b.input("x", {2, 8});

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -71,7 +72,8 @@ struct merge_siblings {
     std::int64_t count = 0;   ///< output channels
     std::string key;          ///< equal for branches that can be one
   };
-  using joined_tensors = std::map<std::vector<value_id>, value_id>;  ///< by the parts and the axis
+  /// By the parts, their counts (those of absent ones nothing else tells) and the axis.
+  using joined_tensors = std::map<std::tuple<std::vector<value_id>, std::vector<std::int64_t>, std::size_t>, value_id>;
 
   static std::string text_of(const attribute_map& attributes) {
     std::vector<std::string> rows;
@@ -198,8 +200,7 @@ struct merge_siblings {
   /// Constants joined along `axis`, once for each list. Where one is absent, zeros of its count stand in.
   static value_id join(graph& g, const std::vector<value_id>& parts, const std::vector<std::int64_t>& counts,
                        std::size_t axis, dtype type, joined_tensors& known) {
-    std::vector<value_id> key = parts;
-    key.push_back(static_cast<value_id>(axis));
+    const joined_tensors::key_type key{parts, counts, axis};
     if (const auto found = known.find(key); found != known.end()) return found->second;
     dim_list dims{0};
     value_id named = no_value;
@@ -228,7 +229,7 @@ struct merge_siblings {
     }
     const value_id made =
         g.add_constant(rewriting::fresh_value_name(g, g.value_at(named).name + ".joined"), std::move(whole));
-    known.emplace(std::move(key), made);
+    known.emplace(key, made);
     return made;
   }
 
