@@ -26,6 +26,7 @@
 #include <dnnopt/backend/opencl/device.hpp>
 #include <dnnopt/device_info_json.hpp>
 #include <dnnopt/dnnopt.hpp>
+#include <dnnopt/half_io.hpp>
 #include <dnnopt/onnx/export.hpp>
 #include <dnnopt/profile/report/report_json.hpp>
 #include <dnnopt/reference/parse_value.hpp>
@@ -34,6 +35,7 @@ struct dnnopt_options {
   dnnopt::compile_options compiling;
   std::vector<std::string> overridden_inputs;
   std::map<std::string, std::string> values;  ///< of inputs by name; a model tells their types
+  bool exchanges_halves = false;
   dnnopt_log_callback log = nullptr;
   void* user = nullptr;
 };
@@ -196,6 +198,14 @@ constexpr option_row option_table[] = {
     {"memory_objects",
      [](dnnopt_options& o, std::string_view name, const std::string& v) {
        o.compiling.memory_objects = named(name, v, dnnopt::find_memory_objects);
+     }},
+    {"memory_strategy",
+     [](dnnopt_options& o, std::string_view, const std::string& v) { o.compiling.memory.strategy = v; }},
+    {"io_types",
+     [](dnnopt_options& o, std::string_view name, const std::string& v) {
+       if (v != "model" && v != "float16")
+         refuse("option " + std::string(name) + ": '" + v + "' is none of model, float16");
+       o.exchanges_halves = v == "float16";
      }},
     {"memory_limit",
      [](dnnopt_options& o, std::string_view name, const std::string& v) {
@@ -446,8 +456,17 @@ dnnopt_status dnnopt_session_create(const dnnopt_model* model, const dnnopt_opti
   return guarded([&] {
     need(model, "model");
     need(session, "session");
-    auto made = std::make_unique<dnnopt_session>(
-        dnnopt_session{dnnopt::compile(model->held, compiling_of(options, model->held)), {}});
+    const auto compiled = [&](const dnnopt::model& m) {
+      return std::make_unique<dnnopt_session>(dnnopt_session{dnnopt::compile(m, compiling_of(options, m)), {}});
+    };
+    std::unique_ptr<dnnopt_session> made;
+    if (options != nullptr && options->exchanges_halves) {
+      dnnopt::model halves = model->held;
+      dnnopt::exchange_halves(halves);
+      made = compiled(halves);
+    } else {
+      made = compiled(model->held);
+    }
     tell(options, made->held.report().warnings, model->held.warnings.size());
     const dnnopt::graph& g = made->held.optimized();
     for (const dnnopt::value_id id : g.inputs()) made->ports[DNNOPT_INPUTS].push_back(port_of(g.value_at(id)));

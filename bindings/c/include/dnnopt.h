@@ -90,6 +90,8 @@ DNNOPT_API void dnnopt_options_release(dnnopt_options* options);
  *                     optimized ones, which a thread compiles, take over between two runs
  *   passes            "default", "none", "epilogue", or names separated by commas
  *   memory_objects    "automatic", "buffers", "packed" or "images": what holds weights
+ *   memory_strategy   "default", or what places intermediate tensors: a planner's name, as `dnnopt plan-memory` knows it
+ *   io_types          "model" or "float16": whether float32 inputs and outputs are given and returned as float16
  *   memory_limit      bytes of device memory; 0 is no limit
  *   program_folder    where compiled programs are kept; "" keeps them in memory alone
  *   dim:NAME          the value of a symbolic dim

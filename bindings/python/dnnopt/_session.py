@@ -50,6 +50,8 @@ class SessionOptions:
     first_start: ``"optimized"`` or ``"quick"``: what kernels that are in no cache are compiled as. Quick ones serve the
     first runs, until optimized ones, which a thread compiles, take over.
     passes: ``"default"``, ``"none"``, ``"epilogue"``, or names separated by commas.
+    memory_strategy: ``"default"``, or the name of a planner of intermediate tensors, as ``dnnopt plan-memory`` knows it.
+    io_types: ``"model"`` or ``"float16"``: whether float32 inputs and outputs are given and returned as float16.
     memory_limit: bytes of device memory.
     program_folder: where compiled programs are kept; ``""`` keeps them in memory.
     dims: values of symbolic dims by name. shapes: shapes of inputs by name. ranges: what symbolic dims may be, by name:
@@ -66,6 +68,8 @@ class SessionOptions:
     first_start: Optional[str] = None
     passes: Optional[str] = None
     memory_objects: Optional[str] = None
+    memory_strategy: Optional[str] = None
+    io_types: Optional[str] = None
     memory_limit: Optional[int] = None
     program_folder: Optional[Union[str, os.PathLike[str]]] = None
     dims: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -76,8 +80,8 @@ class SessionOptions:
 
     def _pairs(self) -> list[tuple[str, str]]:
         """As names and texts of dnnopt_options_set."""
-        plain = ("device", "precision", "form", "wait", "first_start", "passes", "memory_objects", "memory_limit",
-                 "program_folder")
+        plain = ("device", "precision", "form", "wait", "first_start", "passes", "memory_objects", "memory_strategy",
+                 "io_types", "memory_limit", "program_folder")
         pairs = [(name, str(getattr(self, name))) for name in plain if getattr(self, name) is not None]
         if self.require_device is not None:
             pairs.append(("require_device", str(int(self.require_device))))

@@ -55,6 +55,22 @@ class Options(unittest.TestCase):
             dnnopt.InferenceSession(SMALL, {"device": "reference", "values": {"q": 1}})
         self.assertEqual(caught.exception.code, 408)
 
+    def test_halves_are_exchanged(self):
+        for options in (HOST, {}):
+            session = dnnopt.InferenceSession(SMALL, {**options, "io_types": "float16"})
+            self.assertEqual([one.type for one in session.get_inputs()], ["tensor(float16)", "tensor(string)"])
+            got = session.run(["y"], {"x": X.astype(np.float16), "s": WORDS})[0]
+            self.assertEqual(got.dtype, np.float16)
+            np.testing.assert_array_equal(got, X + [1, 2])
+        with self.assertRaisesRegex(dnnopt.Error, "float8"):
+            dnnopt.InferenceSession(SMALL, {"io_types": "float8"})
+
+    def test_a_strategy_of_memory(self):
+        session = dnnopt.InferenceSession(SMALL, {"memory_strategy": "objects_greedy_by_size"})
+        np.testing.assert_array_equal(session.run(["y"], {"x": X, "s": WORDS})[0], X + [1, 2])
+        with self.assertRaisesRegex(dnnopt.Error, "best_guess"):
+            dnnopt.InferenceSession(SMALL, {"memory_strategy": "best_guess"})
+
     def test_ranges_are_held(self):
         session = dnnopt.InferenceSession(SMALL, {"device": "reference", "ranges": {"batch": (1, 4)}})
         session.run(None, {"x": X, "s": WORDS})
