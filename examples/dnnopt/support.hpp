@@ -309,6 +309,13 @@ class text_table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+/// A number with three digits, so that small ones are not printed as 0.
+[[nodiscard]] inline std::string short_number(double number) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3g", number);
+  return text;
+}
+
 /// A number with `digits` decimals.
 [[nodiscard]] inline std::string fixed(double number, int digits) {
   char text[64];

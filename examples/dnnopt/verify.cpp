@@ -240,8 +240,8 @@ int verify(const options& o) {
     const std::string bad = first_bad_node(m, compiling, inputs);
     if (!bad.empty()) result["first_bad_node"] = bad;
   }
-  say(o, std::string(passed ? "passed" : "FAILED") + form_text(o) + ": largest error " + std::to_string(absolute) +
-             ", " + std::to_string(relative) + " of the largest magnitude" + text_of(steps) + text_of(parts) +
+  say(o, std::string(passed ? "passed" : "FAILED") + form_text(o) + ": largest error " + short_number(absolute) + ", " +
+             short_number(relative) + " of the largest magnitude" + text_of(steps) + text_of(parts) +
              (passed ? "" : ", first node that differs: " + result["first_bad_node"].dump()) + "\n");
   write_json(o, result);
   keep_programs(o, session);
