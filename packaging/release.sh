@@ -11,6 +11,7 @@ fail() {
 }
 git -C "$repository" rev-parse -q --verify "refs/tags/$tag^{commit}" >/dev/null || fail "there is no tag $tag"
 [ ! -e "$2" ] || fail "$2 exists"
+mkdir -p "$(dirname "$2")"
 result=$(realpath "$2")
 
 # Everything is made from what the tag holds, not from the working tree, and comes to its place once it is whole.

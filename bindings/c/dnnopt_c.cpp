@@ -244,6 +244,14 @@ void set_option(dnnopt_options& options, std::string_view name, const std::strin
 
 // --- models and sessions ---
 
+/// The model with inputs and outputs in halves, where the options ask for that.
+std::optional<dnnopt::model> in_halves(const dnnopt_options* options, const dnnopt::model& model) {
+  if (options == nullptr || !options->exchanges_halves) return std::nullopt;
+  dnnopt::model halves = model;
+  dnnopt::exchange_halves(halves);
+  return halves;
+}
+
 dnnopt::load_options loading_of(const dnnopt_options* options) {
   dnnopt::load_options loading;
   if (options != nullptr) loading.overridden_inputs = options->overridden_inputs;
@@ -445,7 +453,9 @@ dnnopt_status dnnopt_model_optimize(const dnnopt_model* model, const dnnopt_opti
     need(model, "model");
     need(path, "path");
     dnnopt::compile_report report;
-    const dnnopt::graph optimized = dnnopt::optimize(model->held, compiling_of(options, model->held), report);
+    const std::optional<dnnopt::model> halves = in_halves(options, model->held);
+    const dnnopt::model& given = halves ? *halves : model->held;
+    const dnnopt::graph optimized = dnnopt::optimize(given, compiling_of(options, given), report);
     tell(options, report.warnings, model->held.warnings.size());
     dnnopt::export_onnx(optimized, path);
   });
@@ -456,17 +466,10 @@ dnnopt_status dnnopt_session_create(const dnnopt_model* model, const dnnopt_opti
   return guarded([&] {
     need(model, "model");
     need(session, "session");
-    const auto compiled = [&](const dnnopt::model& m) {
-      return std::make_unique<dnnopt_session>(dnnopt_session{dnnopt::compile(m, compiling_of(options, m)), {}});
-    };
-    std::unique_ptr<dnnopt_session> made;
-    if (options != nullptr && options->exchanges_halves) {
-      dnnopt::model halves = model->held;
-      dnnopt::exchange_halves(halves);
-      made = compiled(halves);
-    } else {
-      made = compiled(model->held);
-    }
+    const std::optional<dnnopt::model> halves = in_halves(options, model->held);
+    const dnnopt::model& given = halves ? *halves : model->held;
+    auto made =
+        std::make_unique<dnnopt_session>(dnnopt_session{dnnopt::compile(given, compiling_of(options, given)), {}});
     tell(options, made->held.report().warnings, model->held.warnings.size());
     const dnnopt::graph& g = made->held.optimized();
     for (const dnnopt::value_id id : g.inputs()) made->ports[DNNOPT_INPUTS].push_back(port_of(g.value_at(id)));

@@ -188,10 +188,10 @@ typedef struct dnnopt_tensor {
 
 typedef struct dnnopt_outputs dnnopt_outputs;
 
-/* One inference. Every input that is not bound must be given, by name, in any order; they are read in place and not kept. `names` are the
- * outputs that are wanted, in the order in which `outputs` has them; NULL with 0 names is all of them in the model's
- * order. Errors: those of compiling where inputs decide the structure; DNNOPT_MISSING_INPUT, DNNOPT_TYPE_MISMATCH,
- * DNNOPT_SHAPE_MISMATCH; DNNOPT_INVALID_ARGUMENT for an unknown output or bytes that do not fit the dims. */
+/* One inference. Every input that is not bound must be given, by name, in any order; they are read in place and not
+ * kept. `names` are the outputs that are wanted, in the order in which `outputs` has them; NULL with 0 names is all of
+ * them in the model's order. Errors: those of compiling where inputs decide the structure; DNNOPT_MISSING_INPUT,
+ * DNNOPT_TYPE_MISMATCH, DNNOPT_SHAPE_MISMATCH; DNNOPT_INVALID_ARGUMENT for an unknown output or bytes that do not fit the dims. */
 DNNOPT_API dnnopt_status dnnopt_session_run(dnnopt_session* session, const dnnopt_tensor* inputs, size_t input_count,
                                             const char* const* names, size_t name_count, dnnopt_outputs** outputs);
 DNNOPT_API size_t dnnopt_outputs_count(const dnnopt_outputs* outputs);

@@ -62,6 +62,10 @@ class Options(unittest.TestCase):
             got = session.run(["y"], {"x": X.astype(np.float16), "s": WORDS})[0]
             self.assertEqual(got.dtype, np.float16)
             np.testing.assert_array_equal(got, X + [1, 2])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "halves.onnx"
+            dnnopt.optimize(SMALL, path, {"io_types": "float16"})
+            self.assertEqual(dnnopt.InferenceSession(path, HOST).get_inputs()[0].type, "tensor(float16)")
         with self.assertRaisesRegex(dnnopt.Error, "float8"):
             dnnopt.InferenceSession(SMALL, {"io_types": "float8"})
 

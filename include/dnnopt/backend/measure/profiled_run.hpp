@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -160,7 +159,7 @@ class profiled_run final : public run_observer {
     }
     void waited(std::int64_t begin) override { owner_->waited(begin); }
     [[nodiscard]] run_observer* body(const node& by, std::string_view key, const program& executed) override {
-      std::unique_ptr<program_run>& seen = bodies_[{&by, std::string(key), executed.g.get()}];
+      std::unique_ptr<program_run>& seen = bodies_[{&by, executed.g.get()}];
       if (!seen)
         seen = std::make_unique<program_run>(*owner_, executed,
                                              within_ + name_or_operator(by) + "." + std::string(key) + "/");
@@ -172,7 +171,7 @@ class profiled_run final : public run_observer {
     std::string within_;
     std::shared_ptr<const graph> g_;  // keeps its address from being another's
     std::vector<std::vector<std::uint32_t>> launches_;
-    std::map<std::tuple<const node*, std::string, const graph*>, std::unique_ptr<program_run>> bodies_;
+    std::map<std::pair<const node*, const graph*>, std::unique_ptr<program_run>> bodies_;
   };
 
   static profile::launch_info plain(const char* name) {

@@ -7,9 +7,11 @@
 #include <string_view>
 
 #include <dnnopt/backend/opencl/command_queue.hpp>
-#include <dnnopt/backend/program/program.hpp>
 
 namespace dnnopt {
+
+struct node;
+struct program;
 
 /// Sees one run. Functions are called on the executing thread, in order.
 class run_observer {

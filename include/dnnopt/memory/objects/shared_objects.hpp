@@ -389,16 +389,6 @@ class dying_objects {
   return plan;
 }
 
-/// Offsets of an object plan in one arena: objects one after another, in order of their index.
-[[nodiscard]] inline std::vector<std::int64_t> offsets_of_objects(const object_plan& plan) {
-  std::vector<std::int64_t> starts(plan.object_sizes.size(), 0);
-  std::exclusive_scan(plan.object_sizes.begin(), plan.object_sizes.end(), starts.begin(), std::int64_t{0});
-  std::vector<std::int64_t> offsets;
-  offsets.reserve(plan.object_ids.size());
-  for (const std::size_t id : plan.object_ids) offsets.push_back(starts[id]);
-  return offsets;
-}
-
 }  // namespace dnnopt::memory
 
 #endif  // DNNOPT_MEMORY_OBJECTS_SHARED_OBJECTS_HPP

@@ -137,8 +137,10 @@ inline std::vector<std::size_t> opencl_executor::arena_sizes(const run_memory& m
 }
 
 inline void opencl_executor::enter(instance& made, opencl::command_queue& queue) {
-  const std::vector<std::size_t> sizes = arena_sizes(made.memory);
-  if (!std::equal(sizes.begin(), sizes.end(), arena_.objects().begin(), arena_.objects().end(),
+  // Who has regions of the arena found it large enough, and it does not shrink.
+  const std::vector<std::size_t> sizes = made.cut ? std::vector<std::size_t>() : arena_sizes(made.memory);
+  if (!made.cut &&
+      !std::equal(sizes.begin(), sizes.end(), arena_.objects().begin(), arena_.objects().end(),
                   [](std::size_t bytes, const opencl::device_buffer& object) { return bytes == object.bytes(); })) {
     // Commands of the turns before may be under way.
     if (program_->is_body && !arena_.empty()) queue.finish(wait_);
