@@ -265,6 +265,48 @@ TEST_CASE("conditions on sizes that data decide outlive the nodes that decided t
   }
 }
 
+TEST_CASE("a position along a dim that a run finds empty is refused", "[guard][opencl]") {
+  for (const char* device : {"reference", "opencl"}) {
+    CAPTURE(device);
+    network n;
+    const model m = n.finish(n.node("ArgMax", {symbolic(n, "x", {"rows", "columns"})}));
+    CHECK(refusal(m, device, {{"x", ramp({3, 2})}}).empty());
+    CHECK(refusal(m, device, {{"x", ramp({0, 0})}}).empty());
+    CHECK_FALSE(refusal(m, device, {{"x", ramp({0, 2})}}).empty());
+    network late;  // as many rows as x has elements other than 0
+    const value_id x = symbolic(late, "x", {"length"});
+    attribute_map flat;
+    flat.set("keepdims", std::int64_t{0});
+    const value_id places = late.node("Squeeze", {late.node("NonZero", {x}), first_axis(late)});
+    const model counted = late.finish(late.node("ArgMax", {as_float(late, places)}, flat));
+    CHECK(refusal(counted, device, {{"x", tensor::of<float>({3}, std::vector<float>{0, 2, 3})}}).empty());
+    CHECK_FALSE(refusal(counted, device, {{"x", tensor::of<float>({3}, std::vector<float>{0, 0, 0})}}).empty());
+  }
+}
+
+TEST_CASE("a dim that a run finds to be 0 does not stand where Reshape's 0 copies another", "[guard][opencl]") {
+  const auto turned = [](std::int64_t allow) {
+    network n;
+    const value_id x = symbolic(n, "x", {"rows", "columns"});
+    const auto size = [&](std::int64_t axis) {
+      attribute_map dim;
+      dim.set("start", axis);
+      dim.set("end", axis + 1);
+      return n.node("Shape", {x}, dim);
+    };
+    attribute_map zero;
+    zero.set("allowzero", allow);
+    return n.finish(n.node("Reshape", {x, n.concat({size(1), size(0)}, 0)}, zero));
+  };
+  for (const char* device : {"reference", "opencl"}) {
+    CAPTURE(device);
+    CHECK(refusal(turned(0), device, {{"x", ramp({3, 2})}}).empty());
+    CHECK(refusal(turned(0), device, {{"x", ramp({0, 0})}}).empty());
+    CHECK(refusal(turned(0), device, {{"x", ramp({0, 2})}}).find("Reshape") != std::string::npos);
+    CHECK(refusal(turned(1), device, {{"x", ramp({0, 2})}}).empty());
+  }
+}
+
 TEST_CASE("an axis whose length a run finds unchanged is not interpolated", "[guard][opencl]") {
   // tf_half_pixel_for_nn is the one mode whose coordinate of an unchanged length is another element's.
   network n;

@@ -210,6 +210,16 @@ TEST_CASE("a divisor that may be 0 counts as 1 where a value is wanted always") 
   CHECK(divided_by_one_at_least(floordiv(n, m)) == floordiv(n, m));
 }
 
+TEST_CASE("a quotient by what may be 0 is bounded by the divisors that divide") {
+  expr_context context;
+  const index_expr n = context.symbol("n", {0, 50});
+  const index_expr m = context.symbol("m", {0, 200});
+  CHECK(floordiv(m, n).range() == expr_range{0, 200});
+  CHECK(mod(m, n).range() == expr_range{0, 49});
+  CHECK(floordiv(floordiv(m, n), n + 1).range().low == 0);
+  CHECK_FALSE(always_has_value(floordiv(m, n)));
+}
+
 TEST_CASE("digits of an index recombine") {
   expr_context context;
   const index_expr i = context.symbol("i", {0, 239});

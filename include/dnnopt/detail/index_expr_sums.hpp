@@ -224,7 +224,9 @@ DNNOPT_BODY index_expr expr_context::make_binary(expr_op op, const index_expr& a
   node.left_constant = a.is_constant() ? a.constant() : 0;
   node.right_constant = b.is_constant() ? b.constant() : 0;
   const expr_range x = a.range();
-  const expr_range y = b.range();
+  expr_range y = b.range();
+  // A division by 0 has no value, so that the others alone bound it.
+  if ((op == expr_op::floordiv || op == expr_op::mod) && y.low == 0 && y.high > 0) y.low = 1;
   if (op == expr_op::min) {
     node.range = {std::min(x.low, y.low), std::min(x.high, y.high)};
   } else if (op == expr_op::max) {

@@ -184,10 +184,13 @@ struct arg_classes {
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = dtype::int64;
-    if (const shape* dims = facts.dims(0))
-      outputs[0].dims =
-          reduced_shape(*dims, reduced_dims(std::vector{facts.attributes->get_int("axis", 0)}, dims->size(), false),
-                        facts.attributes->get_int("keepdims", 1) != 0);
+    const shape* dims = facts.dims(0);
+    if (dims == nullptr) return;
+    const std::int64_t axis = facts.attributes->get_int("axis", 0);
+    const std::vector<bool> reduced = reduced_dims(std::vector{axis}, dims->size(), false);
+    outputs[0].dims = reduced_shape(*dims, reduced, facts.attributes->get_int("keepdims", 1) != 0);
+    facts.require(guard_relation::at_least, (*dims)[normalize_axis(axis, dims->size())],
+                  min(element_count(*outputs[0].dims), 1), "a dim of which ArgMax or ArgMin takes a position, and one");
   }
 };
 struct arg_max_op : arg_classes {

@@ -184,6 +184,7 @@ struct reshape_op {
       } else {
         if (wanted[k].range().high < -1)
           throw error(errc::shape_mismatch, "Reshape: dim " + std::to_string(k) + " is " + to_string(wanted[k]));
+        if (!allow_zero && from != nullptr) require_no_late_copy(facts, *from, k, wanted[k]);
         dims.push_back(wanted[k]);
       }
     }
@@ -201,6 +202,14 @@ struct reshape_op {
     facts.require(guard_relation::equal, element_count(*from), element_count(dims),
                   "elements before and after Reshape");
     return dims;
+  }
+
+  // A dim that only a run finds to be 0 would copy dim `k` of the input: it may where that is 0 as well.
+  static void require_no_late_copy(const node_facts& facts, const shape& from, std::size_t k,
+                                   const index_expr& wanted) {
+    if (wanted.range().low > 0 || (k < from.size() && wanted == from[k])) return;
+    facts.require(guard_relation::at_least, wanted, k < from.size() ? min(from[k], 1) : index_expr(1),
+                  "a dim that Reshape asks for, where 0 would copy one of its input");
   }
 
   // Dims that both sides have cancel first, which stays exact where a symbolic dim may be zero.
