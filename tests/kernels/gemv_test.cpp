@@ -116,6 +116,13 @@ TEST_CASE_METHOD(coded_products, "codes are multiplied whatever the extents, and
   // A scale for each inner element, or for some that are no whole words, is dequantized before.
   check_product(device_form::groups, 1, dtype::int8, {12, 9}, {0, 0, true}, false, "matrix_tiles");
   check_product(device_form::groups, 1, dtype::int8, {12, 9}, {0, 3, true}, false, "matrix_tiles");
+  // So is what has scales for blocks of columns, which differ from inner element to inner element.
+  check_product(device_form::groups, 1, dtype::int8, {12, 16}, {1, 8, true}, false, "matrix_tiles");
+  check_product(device_form::groups, 3, dtype::uint4, {16, 24}, {0, 8, false}, true, "matrix_tiles");
+  check_product(device_form::vectors, 3, dtype::int8, {12, 16}, {1, 8, true}, false, "matrix_panels_packed");
+  check_product(device_form::vectors, 2, dtype::uint8, {8, 40}, {0, 4, true}, true, "matrix_panels_packed");
+  // One inner element has one.
+  check_product(device_form::vectors, 2, dtype::int8, {1, 16}, {1, 4, true}, false, "matrix_panels_codes");
 }
 
 TEST_CASE_METHOD(coded_products, "few rows by reals are one kernel, more are not") {

@@ -296,20 +296,27 @@ inline void grow_product_of_codes(random_graph& r) {
   r.add("DequantizeLinear", {y, scale, zero});
 }
 
-/// MatMulNBits as the importer writes it: codes [K, N] with scales and zero points for blocks along K.
+/// MatMulNBits as the importer writes it: codes [K, N] with scales and zero points for blocks along K; or for blocks
+/// along N, which no quantizer writes. Every other matrix is too large to be folded.
 inline void grow_product_by_blocks(random_graph& r) {
   const auto x = rows_of_numbers(r, 2);
   if (!x || last_dim(*x) < 2) return;
   const std::int64_t inner = last_dim(*x);
-  const std::int64_t columns = r.extent();
-  const std::int64_t block = r.pick(2, static_cast<int>(std::min<std::int64_t>(inner, 8)));
-  const std::int64_t blocks = (inner + block - 1) / block;
+  constexpr std::int64_t folded = 4096;  // elements, of which fold_constants makes floats on every device
+  const bool large = r.coin();
+  const std::int64_t columns = r.extent() + (large ? folded / inner : 0);
+  const std::int64_t axis = r.pick(0, 2) == 0 ? 1 : 0;
+  const std::int64_t extent = axis == 0 ? inner : columns;
+  const std::int64_t block = r.pick(1, static_cast<int>(std::min<std::int64_t>(extent, 8)));
+  dnnopt::dim_list scales{inner, columns};
+  scales[static_cast<std::size_t>(axis)] = (extent + block - 1) / block;
   std::vector<value_id> inputs{r.hold(codes(r, dtype::uint8, {inner, columns}, 0, r.coin() ? 15 : 255)),
-                               r.hold(r.reals({blocks, columns}, 0.005F, 0.05F)),
-                               r.hold(codes(r, dtype::uint8, {blocks, columns}, 6, 10))};
-  const drawn w = r.add_inner("DequantizeLinear", inputs, {{"axis", std::int64_t{0}}, {"block_size", block}});
+                               r.hold(r.reals(scales, 0.005F, 0.05F)), r.hold(codes(r, dtype::uint8, scales, 6, 10))};
+  const drawn w = r.add_inner("DequantizeLinear", inputs, {{"axis", axis}, {"block_size", block}});
   const drawn made = r.add_inner("MatMul", {x->id, w.id});
-  if (r.coin())
+  if (large)
+    r.add("MatMul", {made.id, r.constant({columns, r.extent()})});
+  else if (r.coin())
     r.add("Add", {made.id, r.constant({columns})});
   else
     r.add("Identity", {made.id});

@@ -186,10 +186,13 @@ struct clip_op : element_wise_classes {
     auto elements = facts.elements(0);
     const auto low = facts.elements(1);
     const auto high = facts.elements(2);
-    if (!elements || (facts.has(1) && !low) || (facts.has(2) && !high)) return;
+    const auto unknown = [&](std::size_t i, const auto& bound) {
+      return facts.has(i) && (!bound || bound->size() != 1);
+    };
+    if (!elements || unknown(1, low) || unknown(2, high)) return;
     for (index_expr& element : *elements) {
-      if (low) element = max(element, low->at(0));
-      if (high) element = min(element, high->at(0));
+      if (low) element = max(element, low->front());
+      if (high) element = min(element, high->front());
     }
     outputs[0].elements = std::move(elements);
   }
@@ -210,7 +213,7 @@ struct dropout_op : element_wise_classes {
   static bool is_inference(const node_facts& facts) {
     if (!facts.has(2)) return true;
     const auto training = facts.integers(2);
-    return training && training->at(0) == 0;
+    return training && training->size() == 1 && training->front() == 0;
   }
   // In training an element is dropped by chance, which no scalar expression says.
   static mapping_type mapping_of(const node_facts& facts, std::size_t, std::size_t) {

@@ -94,6 +94,8 @@ struct instance_normalization_op : aggregating_classes {
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     aggregating_classes::infer(facts, outputs);
+    if (const shape* dims = facts.dims(0); dims != nullptr && dims->size() < 2)
+      throw error(errc::shape_mismatch, "InstanceNormalization of " + to_string(*dims) + ", which has no channels");
     require_channels(facts, 1, 3);
   }
 };

@@ -102,17 +102,24 @@ struct max_unpool_op : pooling_classes {
     outputs[0].type = facts.type(0);
     const shape* data = facts.dims(0);
     if (data == nullptr) return;
+    const auto kernel = facts.attributes->require<std::vector<std::int64_t>>("kernel_shape");
+    if (data->size() < 3 || kernel.size() + 2 != data->size())
+      throw error(errc::shape_mismatch,
+                  "MaxUnpool of " + to_string(*data) + " by a window of " + std::to_string(kernel.size()) + " dims");
+    // Also where the output is given, for it says how windows lay in what was pooled.
+    const std::vector<window_axis> axes = transposed_windows(*facts.attributes, std::span(*data).subspan(2), kernel);
     if (facts.has(2)) {
       const auto wanted = facts.elements(2);
+      if (wanted && wanted->size() != data->size())
+        throw error(errc::shape_mismatch,
+                    "MaxUnpool of " + to_string(*data) + " to " + std::to_string(wanted->size()) + " dims");
       shape dims;
       for (std::size_t i = 0; i < data->size(); ++i) dims.push_back(wanted ? wanted->at(i) : facts.data_dim(0, i));
       outputs[0].dims = std::move(dims);
       return;
     }
-    const auto kernel = facts.attributes->require<std::vector<std::int64_t>>("kernel_shape");
     shape dims{(*data)[0], (*data)[1]};
-    for (const window_axis& axis : transposed_windows(*facts.attributes, std::span(*data).subspan(2), kernel))
-      dims.push_back(axis.output);
+    for (const window_axis& axis : axes) dims.push_back(axis.output);
     outputs[0].dims = std::move(dims);
   }
 };
@@ -121,14 +128,18 @@ struct max_unpool_op : pooling_classes {
 struct region_pool_classes : pooling_classes {
   static constexpr int since = 22;
 
+  /// `columns` numbers describe a region.
   static void infer_patches(const node_facts& facts, std::span<value_facts> outputs,
-                            const std::vector<std::int64_t>& patch) {
+                            const std::vector<std::int64_t>& patch, std::int64_t columns) {
     outputs[0].type = facts.type(0);
+    if (patch.size() != 2)
+      throw error(errc::bad_attribute, "a patch of " + std::to_string(patch.size()) + " dims, not 2");
     const shape* data = facts.dims(0);
     const shape* regions = facts.dims(1);
     if (data == nullptr || regions == nullptr) return;
-    if (data->size() < 2 || regions->empty())
+    if (data->size() != 4 || regions->size() != 2)
       throw error(errc::shape_mismatch, "regions " + to_string(*regions) + " of " + to_string(*data));
+    facts.require(guard_relation::equal, (*regions)[1], columns, "numbers of a region and what describes one");
     shape dims{(*regions)[0], (*data)[1]};
     dims.insert(dims.end(), patch.begin(), patch.end());
     outputs[0].dims = std::move(dims);
@@ -139,7 +150,7 @@ struct max_roi_pool_op : region_pool_classes {
   static constexpr op_arity arity{2, 2};
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
-    infer_patches(facts, outputs, facts.attributes->require<std::vector<std::int64_t>>("pooled_shape"));
+    infer_patches(facts, outputs, facts.attributes->require<std::vector<std::int64_t>>("pooled_shape"), 5);
   }
 };
 struct roi_align_op : region_pool_classes {
@@ -148,7 +159,14 @@ struct roi_align_op : region_pool_classes {
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     infer_patches(facts, outputs,
-                  {facts.attributes->get_int("output_height", 1), facts.attributes->get_int("output_width", 1)});
+                  {facts.attributes->get_int("output_height", 1), facts.attributes->get_int("output_width", 1)}, 4);
+    const shape* regions = facts.dims(1);
+    const shape* entries = facts.dims(2);
+    if (regions == nullptr || entries == nullptr) return;
+    if (entries->size() != 1)
+      throw error(errc::shape_mismatch,
+                  "RoiAlign: batch indices " + to_string(*entries) + " for regions " + to_string(*regions));
+    facts.require(guard_relation::equal, (*entries)[0], (*regions)[0], "batch indices and regions of RoiAlign");
   }
 };
 

@@ -329,6 +329,8 @@ struct affine_grid_op {
       result.emplace_back(static_cast<std::int64_t>(size->size()) - 2);
       set_dims(outputs, 0, std::move(result));
     } else if (const auto length = length_of(facts, 1)) {
+      if (*length != 4 && *length != 5)
+        throw error(errc::shape_mismatch, "AffineGrid: size has " + std::to_string(*length) + " elements");
       shape result = data_dims(facts, 0, *length);
       result.back() = static_cast<std::int64_t>(*length) - 2;
       set_dims(outputs, 0, std::move(result));

@@ -79,7 +79,8 @@ struct scatter_nd_op : scatter_traits {
     const shape* dims = facts.dims(0);
     const shape* indices = facts.dims(1);
     const shape* updates = facts.dims(2);
-    if (dims == nullptr || indices == nullptr || updates == nullptr || indices->empty()) return;
+    if (indices != nullptr && indices->empty()) throw error(errc::shape_mismatch, "ScatterND: indices have rank 0");
+    if (dims == nullptr || indices == nullptr || updates == nullptr) return;
     const auto tuple = indices->back().as_constant();
     if (!tuple) return;
     const std::size_t leading = indices->size() - 1;

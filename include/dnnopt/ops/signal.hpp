@@ -80,6 +80,8 @@ struct stft_op {
     if (dims == nullptr) return;
     if (dims->size() != 2 && dims->size() != 3)
       throw error(errc::shape_mismatch, "STFT: the signal " + to_string(*dims) + " does not have rank 2 or 3");
+    if (dims->size() == 3 && (dims->back() == index_expr(0) || dims->back().range().low > 2))
+      throw error(errc::shape_mismatch, "STFT: the signal " + to_string(*dims) + " has neither one part nor two");
     std::optional<index_expr> frame = facts.has(3) ? scalar_of(facts, 3) : std::nullopt;
     if (!facts.has(3) && facts.dims(2) != nullptr && facts.dims(2)->size() == 1) frame = facts.dims(2)->front();
     const auto step = scalar_of(facts, 1);

@@ -108,9 +108,9 @@ inline void set_dims(std::span<value_facts> outputs, std::size_t i, shape dims) 
 [[nodiscard]] inline index_expr element_of(view_builder& builder, const node_facts& facts, std::size_t i, std::size_t k,
                                            expr_range range = {-unbounded, unbounded}) {
   if (const auto known = facts.elements(i); known && k < known->size()) return (*known)[k];
-  const std::vector<index_expr> at{static_cast<std::int64_t>(k)};
-  return builder.load(
-      i, std::span<const index_expr>(at).first(facts.dims(i) != nullptr && facts.dims(i)->empty() ? 0 : 1), range);
+  std::vector<index_expr> at(facts.dims(i) == nullptr ? 1 : facts.dims(i)->size(), index_expr(0));
+  if (!at.empty()) at.back() = static_cast<std::int64_t>(k);
+  return builder.load(i, at, range);
 }
 
 /// Follows one output element of a view to a known element of an input.

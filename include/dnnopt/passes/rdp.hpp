@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,8 +144,14 @@ class rdp {
     try {
       n.op->infer(*facts, outputs);
       if (n.op->flow != flow_form::none) follow_bodies(g, id, *facts, outputs, warnings);
+      for (const value_facts& output : outputs)
+        if (output.dims && std::any_of(output.dims->begin(), output.dims->end(),
+                                       [](const index_expr& dim) { return dim.is_constant() && dim.constant() < 0; }))
+          throw error(errc::shape_mismatch, "its result would be " + to_string(*output.dims));
     } catch (const error& e) {
       throw error(e.code(), detail::describe(n) + ": " + strip(e.what()));
+    } catch (const std::out_of_range&) {
+      throw error(errc::shape_mismatch, detail::describe(n) + ": it reads an element that an operand does not have");
     }
     if (n.op->converts && !outputs[0].elements) outputs[0].elements = exact_sizes(g).elements_of(id, outputs[0].type);
     return outputs;

@@ -43,14 +43,22 @@ namespace dnnopt::reference {
 template <class C>
 class broadcast_reader {
  public:
-  /// Precondition: `source` broadcasts to `dims`; it must outlive the reader.
+  /// `source` must outlive the reader. Errors: shape_mismatch where it does not broadcast to `dims`.
   broadcast_reader(const tensor& source, const dim_list& dims)
       : data_(source.bytes().data()), load_(loader<C>(source.type())) {
+    // Dims of 1 in front of more than there are say nothing.
+    std::size_t first = 0;
+    while (source.rank() - first > dims.size() && source.dims()[first] == 1) ++first;
+    const auto refuse = [&] {
+      throw error(errc::shape_mismatch, to_string(source.dims()) + " does not broadcast to " + to_string(dims));
+    };
+    if (source.rank() - first > dims.size()) refuse();
     // Runs of dims that are all read or all repeated count as one dim.
-    const std::size_t offset = dims.size() - source.rank();
+    const std::size_t offset = dims.size() - (source.rank() - first);
     std::int64_t stride = 1;
     for (std::size_t i = dims.size(); i-- > 0;) {
-      const std::int64_t own = i < offset ? 1 : source.dims()[i - offset];
+      const std::int64_t own = i < offset ? 1 : source.dims()[first + i - offset];
+      if (own != 1 && own != dims[i]) refuse();
       const std::int64_t step = own == 1 ? 0 : stride;
       stride *= own;
       if (dims[i] == 1) continue;

@@ -123,8 +123,17 @@ inline void conv(const attribute_map& attributes, inputs x, outputs y) {
                   [&](std::int64_t c, double v) { return v + bias[static_cast<std::size_t>(c)]; });
 }
 
+/// Errors: shape_mismatch where input `input` has neither one element nor one per output channel of weights `w`.
+inline void require_per_output_channel(const tensor& w, inputs x, std::size_t input) {
+  if (w.rank() == 0) throw error(errc::shape_mismatch, "weights of a convolution have rank 0");
+  if (has_input(x, input) && x[input].size() != 1 && x[input].size() != w.dims()[0])
+    throw error(errc::shape_mismatch,
+                "a parameter " + to_string(x[input].dims()) + " of weights " + to_string(w.dims()));
+}
+
 /// Weights less a zero point that is a scalar or one per output channel.
 [[nodiscard]] inline tensor weights_less_zero(const tensor& w, inputs x, std::size_t input) {
+  require_per_output_channel(w, x, input);
   tensor zero = tensor::scalar<float>(0.0F);
   if (has_input(x, input)) {
     dim_list dims(w.rank(), 1);
@@ -143,6 +152,7 @@ inline void conv_integer(const attribute_map& attributes, inputs x, outputs y) {
                   [](std::int64_t, double v) { return v; });
 }
 inline void qlinear_conv(const attribute_map& attributes, inputs x, outputs y) {
+  require_per_output_channel(x[3], x, 4);
   const std::vector<double> bias = bias_of(x, 8, x[3].dims()[0]);
   const double zero = scalar_or(x, 7, 0.0);
   const auto [low, high] = conversion::limits_of(x[7].type());

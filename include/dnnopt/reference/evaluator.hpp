@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -170,6 +171,9 @@ class evaluator final : public body_runner {
       const std::size_t after = text.find("] ");
       throw error(e.code(), "node '" + n.name + "' (" + std::string(n.op->name) +
                                 "): " + std::string(after == std::string_view::npos ? text : text.substr(after + 2)));
+    } catch (const std::out_of_range&) {
+      throw error(errc::invalid_argument, "node '" + n.name + "' (" + std::string(n.op->name) +
+                                              "): it reads an element that an operand does not have");
     }
   }
 

@@ -93,6 +93,7 @@ inline void stft(const attribute_map& attributes, std::span<const tensor> inputs
   const tensor& x = inputs[0];
   if (x.rank() != 2 && x.rank() != 3) throw error(errc::shape_mismatch, "STFT of rank " + std::to_string(x.rank()));
   const std::int64_t parts = x.rank() == 3 ? x.dims()[2] : 1;
+  if (parts != 1 && parts != 2) throw error(errc::shape_mismatch, "STFT of " + to_string(x.dims()));
   const std::int64_t batch = x.dims()[0];
   const std::int64_t length = x.dims()[1];
   const bool one_sided = attributes.get_int("onesided", 1) != 0;

@@ -161,11 +161,17 @@ class kernel_facts {
     return min(at, dim - 1);
   }
   /// The index of an operand that is broadcast to dims `whole` (aligned at the last one), where the result stands at
-  /// `at`.
+  /// `at`. What it has more dims than that is 1 (a bound of Clip). Errors: shape_mismatch.
   [[nodiscard]] static std::vector<index_expr> broadcast_index(const shape& dims, const shape& whole,
                                                                std::span<const index_expr> at) {
     std::vector<index_expr> own;
     for (std::size_t k = 0; k < dims.size(); ++k) {
+      if (k + whole.size() < dims.size()) {
+        if (!(dims[k] == index_expr(1)))
+          throw error(errc::shape_mismatch, to_string(dims) + " does not broadcast to " + to_string(whole));
+        own.emplace_back(0);
+        continue;
+      }
       const std::size_t w = whole.size() - dims.size() + k;
       own.push_back(broadcast_index(dims[k], whole[w], at[w]));
     }

@@ -111,19 +111,26 @@ inline std::string emit_label_loss(kernel_builder& b, node_id id, std::size_t ou
   return s.result(reduction == "mean" ? sum + " / " + weights : sum);
 }
 
+/// The one number that input `i` holds. Errors: unsupported where it is not known, or is not one.
+[[nodiscard]] inline std::int64_t known_number(const element_site& s, std::size_t i, std::string_view what) {
+  const auto known = s.integers(i);
+  if (!known || known->size() != 1) throw s.refuse(std::string(what) + " is no one known number");
+  return known->front();
+}
+
 /// DFT by its sum. Source: ONNX operator documentation, DFT.
 inline std::string emit_dft(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const shape& x = s.dims(0);
   std::int64_t position = s.attributes().get_int("axis", -2);
-  if (s.has(2)) position = s.integers(2)->at(0);
+  if (s.has(2)) position = known_number(s, 2, "its axis");
   const std::size_t axis = normalize_axis(position, x.size());
   const bool inverse = s.attributes().get_int("inverse", 0) != 0;
   const bool one_sided = s.attributes().get_int("onesided", 0) != 0;
   // Of a real signal's spectrum the other half is the conjugate of the given one.
   const bool mirrored = one_sided && inverse;
   index_expr length = mirrored ? (x[axis] - 1) * 2 : x[axis];
-  if (s.has(1)) length = s.integers(1)->at(0);
+  if (s.has(1)) length = known_number(s, 1, "its length");
   const compute_type type = s.compute();
   const std::string real(name_of(type));
   const std::string sum_real = b.variable(type, "0");
@@ -162,11 +169,11 @@ inline std::string emit_dft(kernel_builder& b, node_id id, std::size_t output, s
 inline std::string emit_stft(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const shape& x = s.dims(0);
-  const std::int64_t step = s.integers(1)->at(0);
+  const std::int64_t step = known_number(s, 1, "its step");
   index_expr length;
   if (s.has(3))
-    length = s.integers(3)->at(0);
-  else if (s.has(2))
+    length = known_number(s, 3, "its frame length");
+  else if (s.has(2) && s.dims(2).size() == 1)
     length = s.dims(2)[0];
   else
     throw s.refuse("neither a window nor a frame length");

@@ -95,6 +95,7 @@ inline std::string emit_gemm(kernel_builder& b, node_id id, std::size_t output, 
     const std::size_t along = operand.size() - (per_row ? 2 : 1);
     return s.read_one_or_each(slot, whole[along], operand[along]);
   }
+  if (operand.size() < 2) throw s.refuse("a vector has one zero point, not " + to_string(d));
   std::vector<index_expr> at(operand.begin(), operand.end());
   at[at.size() - (per_row ? 1 : 2)] = 0;
   return s.read(slot, kernel_builder::broadcast_index(d, whole, at));

@@ -62,10 +62,11 @@ inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t outp
   return b.let(type.compute, fill_pattern(type.narrow, "", "", "(" + bits + ")"));
 }
 
-/// What codes of an integer type may be.
+/// What codes of an integer type of at most 32 bits may be. Errors: unsupported for wider ones, which are no codes.
 struct code_limits {
   explicit code_limits(dtype type) {
     const int bits = row_of(type).packed_bits;
+    if (bits > 32) throw error(errc::unsupported, "codes of type " + std::string(dnnopt::name_of(type)));
     const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
     low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
     high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;

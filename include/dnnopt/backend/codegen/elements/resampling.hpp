@@ -59,12 +59,13 @@ inline constexpr std::int64_t most_written_taps = 16;
   if (crops) roi = s.numbers(1).value_or(std::vector<double>());
   if (crops && roi.size() != 2 * axes.size())
     throw s.refuse("the region has another number of bounds than there are axes");
+  if (by_scale && scales.size() != axes.size()) throw s.refuse("there are other scales than axes");
   const std::string policy = s.attributes().get_string("keep_aspect_ratio_policy", "stretch");
   std::optional<float> common;
   if (!by_scale && policy != "stretch") {
     // The policy takes one scale for all axes: the smallest or largest of what the sizes ask for.
     const auto sizes = s.integers(3);
-    if (!sizes) throw s.refuse("the sizes are absent");
+    if (!sizes || sizes->size() != axes.size()) throw s.refuse("there are other sizes than axes");
     for (std::size_t k = 0; k < axes.size(); ++k) {
       if (!in[axes[k]].is_constant()) throw s.refuse("an aspect ratio is kept over dims that are not known");
       const float own = static_cast<float>((*sizes)[k]) / static_cast<float>(in[axes[k]].constant());

@@ -82,6 +82,10 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
     const std::optional<std::string> argument = argument_for(facts.constant);
     return argument ? *argument : literal_of(facts.constant, 0);
   }
+  // Operators check ranks where shapes are propagated; what one of them forgets ends here.
+  if (facts.dims && facts.dims->size() != index.size())
+    throw error(errc::shape_mismatch, "'" + block_.g.value_at(id).name + "' " + to_string(*facts.dims) +
+                                          " is read by " + std::to_string(index.size()) + " indices");
   if (integer && facts.elements && !bound_.contains(id)) {
     const index_expr offset = offset_of(id, index);
     if (offset.is_constant() && offset.constant() < static_cast<std::int64_t>(facts.elements->size()))
@@ -99,7 +103,13 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   }
   if (facts.is_constant() && facts.constant.size() <= static_cast<std::int64_t>(largest_table)) {
     const index_expr offset = offset_of(id, index);
-    if (offset.is_constant()) return literal_of(facts.constant, static_cast<std::size_t>(offset.constant()));
+    if (offset.is_constant()) {
+      if (offset.constant() < 0 || offset.constant() >= facts.constant.size())
+        throw error(errc::shape_mismatch, "element " + to_string(offset) + " is read of '" +
+                                              block_.g.value_at(id).name + "', which has " +
+                                              std::to_string(facts.constant.size()));
+      return literal_of(facts.constant, static_cast<std::size_t>(offset.constant()));
+    }
   }
   if (!is_member_value(id)) return load_element(id, index);
   if (bound_.contains(id))

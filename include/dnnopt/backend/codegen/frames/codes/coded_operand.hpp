@@ -69,7 +69,9 @@ namespace detail {
   if (scale.dims->size() == 1 && (block <= 0 || data.size() != 1))
     return along_inner ? std::nullopt : std::optional<std::int64_t>(0);
   if (block <= 0) return std::nullopt;
-  return along_inner ? block : 0;
+  if (along_inner) return block;
+  // Blocks of columns have a scale for each inner element.
+  return element_count(c.extents_of(c.inner)) == index_expr(1) ? std::optional<std::int64_t>(0) : std::nullopt;
 }
 
 }  // namespace detail

@@ -1,0 +1,176 @@
+// Every operator is given operands of ranks, extents and types that nobody meant for it. Each ends in a result or in a
+// dnnopt::error: shape propagation, passes, lowering in both forms of kernels, and evaluation.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <dnnopt/backend/codegen/lower.hpp>
+#include <dnnopt/backend/program/make_program.hpp>
+#include <dnnopt/ops/standard.hpp>
+#include <dnnopt/passes/pipeline.hpp>
+#include <dnnopt/passes/rdp.hpp>
+#include <dnnopt/passes/verify.hpp>
+#include <dnnopt/reference/evaluate_node.hpp>
+#include <dnnopt/zoo/generate_inputs.hpp>
+
+namespace {
+
+using namespace dnnopt;
+
+/// Draws one node of an operator in a graph of its own.
+struct draw {
+  std::mt19937_64 random;
+
+  std::int64_t below(std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  }
+  bool one_in(std::int64_t n) { return below(n) == 0; }
+
+  dim_list dims() {
+    dim_list result(static_cast<std::size_t>(below(6)));
+    for (std::int64_t& extent : result) extent = one_in(12) ? 0 : 1 + below(4);
+    return result;
+  }
+  dtype type() {
+    constexpr dtype usual[] = {dtype::float32, dtype::float32, dtype::float32, dtype::int64, dtype::int64,
+                               dtype::int32,   dtype::boolean, dtype::uint8,   dtype::int8,  dtype::float16};
+    return usual[below(std::ssize(usual))];
+  }
+  tensor content(dtype type, dim_list dims) {
+    tensor t(type, std::move(dims));
+    if (type == dtype::float32) {
+      for (float& x : t.mutable_data<float>()) x = static_cast<float>(below(9)) - 4;
+    } else if (type == dtype::int64) {
+      for (std::int64_t& x : t.mutable_data<std::int64_t>()) x = below(7) - 2;
+    }
+    return t;
+  }
+  value_id operand(graph& g) {
+    const std::string name = "x" + std::to_string(g.value_count());
+    const dtype of = type();
+    const dim_list extents = dims();
+    // Shapes, axes, sizes and scales are constants as a rule.
+    if (one_in(3)) return g.add_constant(name, content(of, extents));
+    shape s;
+    for (const std::int64_t extent : extents)
+      s.push_back(one_in(6) ? g.expressions().symbol("s" + std::to_string(below(3))) : index_expr(extent));
+    return g.add_input(name, of, std::move(s));
+  }
+  attribute_map attributes() {
+    attribute_map a;
+    const auto numbers = [&](std::int64_t most) {
+      std::vector<std::int64_t> result(static_cast<std::size_t>(below(5)));
+      for (std::int64_t& one : result) one = below(most);
+      return result;
+    };
+    if (one_in(2)) a.set("axis", below(7) - 3);
+    for (const char* name : {"kernel_shape", "pooled_shape", "output_shape"})
+      if (one_in(2)) a.set(name, numbers(4));
+    for (const char* name : {"strides", "dilations", "pads", "output_padding", "perm", "axes"})
+      if (one_in(5)) a.set(name, numbers(3));
+    for (const char* name : {"group", "num_heads", "q_num_heads", "kv_num_heads", "hidden_size", "blocksize",
+                             "block_size", "num_outputs", "keepdims", "batch_dims", "to", "dtype"})
+      if (one_in(3)) a.set(name, below(4));
+    for (const char* name : {"mode", "reduction", "auto_pad", "coordinate_transformation_mode", "direction"})
+      if (one_in(4)) {
+        constexpr const char* texts[] = {
+            "linear",       "cubic", "reflect", "edge",       "wrap",  "add",           "mul",
+            "max",          "none",  "mean",    "SAME_UPPER", "VALID", "align_corners", "tf_crop_and_resize",
+            "bidirectional"};
+        a.set(name, std::string(texts[below(std::ssize(texts))]));
+      }
+    if (one_in(3)) a.set("equation", std::string(one_in(2) ? "ij,jk->ik" : "...i,ij"));
+    return a;
+  }
+};
+
+/// Runs `step`; false where it ends in an error of ours, which names something.
+template <class Step>
+bool runs(const Step& step) {
+  try {
+    step();
+    return true;
+  } catch (const error& e) {
+    CHECK(e.code() != errc::verification_failed);
+    return false;
+  }
+}
+
+void check(const graph& g) {
+  graph plain = g;
+  if (!runs([&] { rdp{}.run(plain); })) return;
+  symbol_values twos;
+  for (std::uint32_t s = 0; s < plain.expressions().symbol_count(); ++s) twos.bind(s, 2);
+  for (value_id v = 0; v < plain.value_count(); ++v) {
+    if (!plain.facts(v).dims) continue;
+    const auto count = element_count(*plain.facts(v).dims).try_evaluate(twos);
+    if (!count || *count < 0 || *count > 100000) return;
+  }
+  graph optimized = g;
+  pass_environment environment;
+  environment.evaluate = &reference::evaluate_node;
+  if (!runs([&] {
+        (void)run_passes(optimized, pass_names("default"), environment,
+                         [](const graph& now, const pass_report& pass) { verify(now, pass.name); });
+      }))
+    return;
+  optimized.compact();
+  const auto shared = std::make_shared<const graph>(std::move(optimized));
+  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups}) {
+    device_info device;
+    device.form = form;
+    device.compute_units = 8;
+    device.max_work_group_size = 256;
+    device.local_memory_bytes = 32768;
+    (void)runs([&] { (void)make_program(shared, codegen::default_lower_options(&device), false); });
+  }
+  (void)runs([&] {
+    const std::vector<tensor> inputs = generate_inputs(g, 0, twos);
+    (void)reference::evaluate(g, inputs);
+  });
+}
+
+std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+}  // namespace
+
+TEST_CASE("every operator answers or refuses operands of any rank, extent and type", "[property]") {
+  const op_set ops = standard_ops();
+  const std::uint64_t each = number_from("DNNOPT_RANK_DRAWS", 40);
+  const std::uint64_t first = number_from("DNNOPT_FIRST_SEED", 1);
+  const char* const only = std::getenv("DNNOPT_RANK_OPERATOR");
+  for (const op_info* op : ops.rows()) {
+    if (op->flow != flow_form::none || (only != nullptr && op->name != only)) continue;
+    for (std::uint64_t seed = first; seed < first + each; ++seed) {
+      CAPTURE(op->name, seed);
+      draw d{std::mt19937_64(seed * 1000003 + std::hash<std::string_view>{}(op->name))};
+      graph g;
+      const auto least = static_cast<std::int64_t>(op->arity.least_inputs);
+      const auto most = std::min<std::int64_t>(static_cast<std::int64_t>(op->arity.most_inputs), least + 4);
+      const std::int64_t count = least + (most > least ? d.below(most - least + 1) : 0);
+      std::vector<value_id> inputs;
+      for (std::int64_t i = 0; i < count; ++i) inputs.push_back(i >= least && d.one_in(8) ? no_value : d.operand(g));
+      std::vector<value_id> outputs;
+      const std::int64_t results =
+          std::clamp<std::int64_t>(1 + d.below(2), op->arity.least_outputs, op->arity.most_outputs);
+      for (std::int64_t i = 0; i < results; ++i) outputs.push_back(g.add_value("y" + std::to_string(i)));
+      CHECK_NOTHROW((void)runs([&] {
+        g.add_node(*op, "node", inputs, outputs, d.attributes());
+        for (const value_id out : outputs) g.add_output(out);
+        check(g);
+      }));
+    }
+  }
+}
