@@ -1,14 +1,16 @@
 // Draws operators and graphs from seeds and compares a device, in every form of kernels, with the reference backend.
 //
 // usage: random_nets operators|graphs|mutants --first SEED --count N [--batch N] [--device SPEC] [--form FORM] [--row
-// NAME] [--integer-dots NAME] [--matrix-steps NAME] [--describe]
+// NAME] [--integer-dots NAME] [--matrix-steps NAME] [--describe] [--save FOLDER]
 //
 // operators: one operator, at up to three shapes, --batch of them in a model; graphs: 5 to 60 operators, with symbolic
 // dims at several shapes in one session; mutants: such graphs after rewriting rules run backwards, which the reference
 // backend must find equal to the original before a device sees them. With --device reference they are only optimized
 // and evaluated there, some hundred times as fast.
-// Prints a line for each fault, a line "at SEED COUNT" before each batch, and counts at the end. Exit status 1 where
-// there is a fault. random_nets.py runs it for long, in processes of their own, so that a crash costs one case.
+// --save writes each graph as FOLDER/SEED.onnx, and the inputs of its first trial as FOLDER/SEED_NAME.npy, for
+// `dnnopt verify`. Prints a line for each fault, a line "at SEED COUNT" before each batch, and counts at the end. Exit
+// status 1 where there is a fault. random_nets.py runs it for long, in processes of their own, so that a crash costs
+// one case.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,6 +22,8 @@
 #include <vector>
 
 #include <dnnopt/graph_io.hpp>
+#include <dnnopt/npy.hpp>
+#include <dnnopt/onnx/export.hpp>
 
 #include "property/graph_cases.hpp"
 #include "property/mutated_graph.hpp"
@@ -38,6 +42,7 @@ struct arguments {
   std::string matrix_steps = "automatic";
   std::vector<dnnopt::kernel_form> forms{dnnopt::kernel_form::vectors, dnnopt::kernel_form::groups};
   bool describe = false;
+  std::string folder;
 };
 
 arguments parsed(int count, char** texts) {
@@ -66,6 +71,8 @@ arguments parsed(int count, char** texts) {
       a.integer_dots = value;
     else if (flag == "--matrix-steps")
       a.matrix_steps = value;
+    else if (flag == "--save")
+      a.folder = value;
     else if (flag == "--form")
       a.forms = {dnnopt::find_kernel_form(value).value()};
     else
@@ -109,6 +116,13 @@ std::string without_line_ends(std::string text) {
   return text;
 }
 
+/// Writes a graph and the inputs of a trial as files that begin with `path`.
+void save(const dnnopt::graph& g, const testing::trial& values, const std::string& path) {
+  dnnopt::export_onnx(g, path + ".onnx");
+  for (std::size_t i = 0; i < g.inputs().size(); ++i)
+    dnnopt::write_npy(path + "_" + g.value_at(g.inputs()[i]).name + ".npy", values.plain.at(g.inputs()[i]));
+}
+
 int graphs(const arguments& a, bool mutated) {
   dnnopt::opencl::program_cache_options programs;
   programs.on_disk = false;
@@ -145,6 +159,7 @@ int graphs(const arguments& a, bool mutated) {
       }
     }
     if (a.describe) std::printf("%s", dnnopt::to_string(m.main).c_str());
+    if (!a.folder.empty()) save(m.main, made.trials().front(), a.folder + "/" + std::to_string(seed));
     dnnopt::compile_options passes;
     passes.device = "reference";
     checker.check(what + " on the reference", original, m, made.trials(), passes);

@@ -135,6 +135,17 @@ TEST_CASE_METHOD(blocks, "planes are reduced by the convolution that computes th
   }
 }
 
+TEST_CASE_METHOD(blocks, "planes of another rank than the convolution's are reduced apart") {
+  g = graph();
+  inputs.clear();
+  const value_id y = add("Conv", {input({8, 3, 2, 4}), constant({1, 3, 1, 1})}, window(1, 0, 1, 1));
+  // As many elements, of which what was the batch is the channels.
+  const value_id moved = add("Add", {y, constant({1, 1, 1, 2, 4})});
+  g.add_output(moved);
+  g.add_output(add("GlobalAveragePool", {moved}));
+  check(device_form::vectors, {"convolution_panels_packed", "row_items"});
+}
+
 TEST_CASE_METHOD(blocks, "two products of one vector run as one kernel") {
   for (const device_form form : {device_form::vectors, device_form::groups}) {
     for (const std::int64_t channels : {1, 19, 130}) {

@@ -46,12 +46,6 @@ struct dyadic {
   return std::vector<float>(values.begin(), values.end());
 }
 
-/// The integer part of a computed dim. Errors: overflow for one that no tensor has, NaN included.
-[[nodiscard]] inline std::int64_t whole_dim(double dim) {
-  if (!(std::abs(dim) < 0x1p62)) throw error(errc::overflow, "Resize: a dim of the output is " + std::to_string(dim));
-  return static_cast<std::int64_t>(std::floor(dim));
-}
-
 /// dim scaled as ONNX rounds it: floor of the product in single precision.
 [[nodiscard]] inline std::optional<index_expr> scaled_dim(const index_expr& dim, float scale) {
   if (scale == 1.0F) return dim;

@@ -10,6 +10,12 @@
 
 namespace dnnopt::ops {
 
+/// The integer part of a computed dim. Errors: overflow for one that no tensor has, NaN included.
+[[nodiscard]] inline std::int64_t whole_dim(double dim) {
+  if (!(std::abs(dim) < 0x1p62)) throw error(errc::overflow, "Resize: a dim of the output is " + std::to_string(dim));
+  return static_cast<std::int64_t>(std::floor(dim));
+}
+
 /// One axis of a Resize: its lengths, the scale that the model gives or the quotient of the lengths, and the region of
 /// interest.
 struct resize_axis {

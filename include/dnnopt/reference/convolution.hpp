@@ -213,8 +213,8 @@ inline void conv_transpose(const attribute_map& attributes, inputs x, outputs y)
                                      double column) {
   if (row <= -1.0 || row >= static_cast<double>(height) || column <= -1.0 || column >= static_cast<double>(width))
     return 0.0;
-  const auto top = static_cast<std::int64_t>(std::floor(row));
-  const auto left = static_cast<std::int64_t>(std::floor(column));
+  const auto top = integer_below(row);
+  const auto left = integer_below(column);
   const double down = row - static_cast<double>(top);
   const double right = column - static_cast<double>(left);
   const auto at = [&](std::int64_t r, std::int64_t c) {

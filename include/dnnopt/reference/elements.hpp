@@ -2,6 +2,8 @@
 #ifndef DNNOPT_REFERENCE_ELEMENTS_HPP
 #define DNNOPT_REFERENCE_ELEMENTS_HPP
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -200,6 +202,18 @@ template <class C>
   double value = 0;
   loader<double>(inputs[i].type())(inputs[i].bytes().data(), 0, 1, 1, &value);
   return value;
+}
+
+/// The integer at or below a real number; what lies beyond 62 bits becomes the next of these, and what is no number the
+/// least.
+[[nodiscard]] inline std::int64_t integer_below(double value) {
+  constexpr double limit = 0x1p62;
+  return static_cast<std::int64_t>(std::isnan(value) ? -limit : std::clamp(std::floor(value), -limit, limit));
+}
+
+/// scalar_or as an integer.
+[[nodiscard]] inline std::int64_t integer_or(std::span<const tensor> inputs, std::size_t i, std::int64_t fallback) {
+  return has_input(inputs, i) ? integer_below(scalar_or(inputs, i, 0)) : fallback;
 }
 
 }  // namespace dnnopt::reference

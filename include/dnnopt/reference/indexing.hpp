@@ -288,7 +288,7 @@ inline void compress(const attribute_map& attributes, std::span<const tensor> in
 
 inline void one_hot(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs) {
   const std::vector<double> indices = load_all<double>(inputs[0]);
-  const auto depth = static_cast<std::int64_t>(scalar_or(inputs, 1, 0));
+  const auto depth = integer_or(inputs, 1, 0);
   if (depth < 1) throw error(errc::invalid_argument, "OneHot: depth " + std::to_string(depth));
   if (inputs[2].size() != 2)
     throw error(errc::shape_mismatch, "OneHot: " + std::to_string(inputs[2].size()) + " values");

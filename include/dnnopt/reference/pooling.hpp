@@ -242,9 +242,7 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
     const auto entry = static_cast<std::int64_t>(region[0]);
     if (entry < 0 || entry >= x[0].dims()[0])
       throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
-    const auto corner = [&](int i) {
-      return static_cast<std::int64_t>(std::round(static_cast<float>(region[i]) * scale));
-    };
+    const auto corner = [&](int i) { return integer_below(std::round(static_cast<float>(region[i]) * scale)); };
     const float bin_height =
         static_cast<float>(std::max<std::int64_t>(corner(4) - corner(2) + 1, 1)) / static_cast<float>(pooled[0]);
     const float bin_width =
@@ -329,7 +327,11 @@ void roi_align_in(const attribute_map& attributes, inputs x, outputs y) {
       const Coordinate bin_width = region_width / real(out_width);
       // A region whose corners are exchanged has no samples.
       const auto samples_of = [&](Coordinate bin) {
-        return sampling > 0 ? sampling : std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(bin)), 0);
+        const std::int64_t count = sampling > 0 ? sampling : std::max<std::int64_t>(integer_below(std::ceil(bin)), 0);
+        constexpr std::int64_t most = std::int64_t{1} << 20;
+        if (count > most)
+          throw error(errc::invalid_argument, "a bin of a region is sampled " + std::to_string(count) + " times");
+        return count;
       };
       const std::int64_t rows = samples_of(bin_height);
       const std::int64_t columns = samples_of(bin_width);

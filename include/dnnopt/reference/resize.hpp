@@ -243,7 +243,7 @@ inline void apply_sizes(std::vector<resize_axis>& axes, std::span<const std::int
   for (const std::int64_t at : chosen) {
     resize_axis& axis = axes[axis_at(at, axes.size())];
     axis.scale = *common;
-    axis.to = static_cast<std::int64_t>(std::round(*common * static_cast<float>(axis.from)));
+    axis.to = ops::whole_dim(std::round(*common * static_cast<float>(axis.from)));
   }
 }
 
@@ -282,7 +282,7 @@ inline void resize(const attribute_map& attributes, std::span<const tensor> inpu
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       resize_axis& axis = axes[axis_at(chosen[k], x.rank())];
       axis.scale = static_cast<float>(scales[k]);
-      axis.to = static_cast<std::int64_t>(std::floor(static_cast<float>(axis.from) * axis.scale));
+      axis.to = ops::whole_dim(static_cast<float>(axis.from) * axis.scale);
     }
   }
   outputs[0] = resample(x, axes, mode, static_cast<double>(attributes.get_float("extrapolation_value", 0.0F)));
@@ -300,7 +300,7 @@ inline void upsample(const attribute_map& attributes, std::span<const tensor> in
   for (std::size_t k = 0; k < scales.size(); ++k) {
     const std::int64_t dim = inputs[0].dims()[k];
     const auto scale = static_cast<float>(scales[k]);
-    axes.push_back({dim, static_cast<std::int64_t>(std::floor(static_cast<float>(dim) * scale)), scale});
+    axes.push_back({dim, ops::whole_dim(static_cast<float>(dim) * scale), scale});
   }
   outputs[0] = resample(inputs[0], axes, mode, 0.0);
 }

@@ -49,7 +49,7 @@ template <class T>
   at = at > far ? far : at < -far ? -far : at;
   if (mode.interpolation == "nearest") at = std::nearbyint(at);
   const bool cubic = mode.interpolation == "cubic";
-  const auto first = static_cast<std::int64_t>(std::floor(at)) - (cubic ? 1 : 0);
+  const auto first = integer_below(static_cast<double>(at)) - (cubic ? 1 : 0);
   const std::int64_t count = cubic ? 4 : mode.interpolation == "linear" ? 2 : 1;
   std::vector<std::pair<std::int64_t, double>> taps;
   for (std::int64_t k = first; k < first + count; ++k) {

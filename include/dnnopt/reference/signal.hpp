@@ -45,15 +45,14 @@ inline void dft(const attribute_map& attributes, std::span<const tensor> inputs,
   if (x.rank() < 2) throw error(errc::shape_mismatch, "DFT of rank " + std::to_string(x.rank()));
   const bool inverse = attributes.get_int("inverse", 0) != 0;
   const bool one_sided = attributes.get_int("onesided", 0) != 0;
-  const std::size_t axis = axis_at(static_cast<std::int64_t>(scalar_or(inputs, 2, -2)), x.rank());
+  const std::size_t axis = axis_at(integer_or(inputs, 2, -2), x.rank());
   const std::int64_t parts = x.dims().back();
   if (axis + 1 == x.rank() || (parts != 1 && parts != 2))
     throw error(errc::shape_mismatch, "DFT of " + to_string(x.dims()) + " along axis " + std::to_string(axis));
   if (one_sided && !inverse && parts != 1)
     throw error(errc::shape_mismatch, "DFT: a one-sided transform takes real numbers");
   const std::int64_t dim = x.dims()[axis];
-  const auto length =
-      static_cast<std::int64_t>(scalar_or(inputs, 1, static_cast<double>(one_sided && inverse ? 2 * (dim - 1) : dim)));
+  const auto length = integer_or(inputs, 1, one_sided && inverse ? 2 * (dim - 1) : dim);
   if (length < 1) throw error(errc::invalid_argument, "DFT of length " + std::to_string(length));
   const std::int64_t bins = one_sided && !inverse ? length / 2 + 1 : length;
   const std::int64_t out_parts = one_sided && inverse ? 1 : 2;
@@ -97,10 +96,9 @@ inline void stft(const attribute_map& attributes, std::span<const tensor> inputs
   const std::int64_t batch = x.dims()[0];
   const std::int64_t length = x.dims()[1];
   const bool one_sided = attributes.get_int("onesided", 1) != 0;
-  const auto step = static_cast<std::int64_t>(scalar_or(inputs, 1, 0));
+  const auto step = integer_or(inputs, 1, 0);
   const bool windowed = has_input(inputs, 2);
-  const auto frame =
-      static_cast<std::int64_t>(scalar_or(inputs, 3, windowed ? static_cast<double>(inputs[2].size()) : 0.0));
+  const auto frame = integer_or(inputs, 3, windowed ? inputs[2].size() : 0);
   if (step < 1 || frame < 1 || frame > length || (windowed && inputs[2].size() != frame))
     throw error(errc::invalid_argument, "STFT: frames of " + std::to_string(frame) + " every " + std::to_string(step) +
                                             " of " + std::to_string(length));
@@ -130,7 +128,7 @@ inline void stft(const attribute_map& attributes, std::span<const tensor> inputs
 /// a0 - a1 cos(t) + a2 cos(2t) over one period.
 inline void window(const attribute_map& attributes, std::span<const tensor> inputs, std::span<tensor> outputs,
                    double a0, double a1, double a2) {
-  const auto size = static_cast<std::int64_t>(scalar_or(inputs, 0, 0));
+  const auto size = integer_or(inputs, 0, 0);
   if (size < 0) throw error(errc::invalid_argument, "a window of " + std::to_string(size));
   const bool periodic = attributes.get_int("periodic", 1) != 0;
   const auto period = static_cast<double>(std::max<std::int64_t>(1, periodic ? size : size - 1));
@@ -154,8 +152,8 @@ inline void blackman_window(const attribute_map& attributes, std::span<const ten
 
 inline void mel_weight_matrix(const attribute_map& attributes, std::span<const tensor> inputs,
                               std::span<tensor> outputs) {
-  const auto filters = static_cast<std::int64_t>(scalar_or(inputs, 0, 0));
-  const auto length = static_cast<std::int64_t>(scalar_or(inputs, 1, 0));
+  const auto filters = integer_or(inputs, 0, 0);
+  const auto length = integer_or(inputs, 1, 0);
   const double rate = scalar_or(inputs, 2, 0);
   if (filters < 1 || length < 1 || rate <= 0.0)
     throw error(errc::invalid_argument,
@@ -167,8 +165,7 @@ inline void mel_weight_matrix(const attribute_map& attributes, std::span<const t
   std::vector<std::int64_t> edges;
   for (std::int64_t k = 0; k < filters + 2; ++k) {
     const double hertz = 700.0 * (std::pow(10.0, (static_cast<double>(k) * step + low) / 2595.0) - 1.0);
-    edges.push_back(std::clamp<std::int64_t>(
-        static_cast<std::int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)), 0, bins));
+    edges.push_back(std::clamp<std::int64_t>(integer_below(static_cast<double>(length + 1) * hertz / rate), 0, bins));
   }
   std::vector<double> values(static_cast<std::size_t>(bins * filters), 0.0);
   const auto set = [&](std::int64_t bin, std::int64_t filter, double weight) {

@@ -91,7 +91,7 @@ class anchor_joins {
       if (to == no_block || p.at(to).fixed || p.at(to).anchor == no_node || !p.at(to).after.empty()) continue;
       const node& anchor = g.node_at(p.at(to).anchor);
       if (anchor.op->kind != computation_kind::convolution || !sums_floats(p.at(to).anchor) ||
-          !derived.contains(planes) || derived.at(planes) != no_node)
+          !are_planes_of(planes, p.at(to).anchor))
         continue;
       const shape& dims = *g.facts(planes).dims;
       const auto plane = element_count(shape(dims.begin() + 2, dims.end())).as_constant();
@@ -117,7 +117,7 @@ class anchor_joins {
       if (to == no_block || to == b || p.at(to).fixed || p.at(to).anchor == no_node || !p.at(to).after.empty())
         continue;
       if (g.node_at(p.at(to).anchor).op->kind != computation_kind::convolution || !sums_floats(p.at(to).anchor) ||
-          !derived.contains(planes) || derived.at(planes) != no_node || p.reaches_output(planes))
+          !are_planes_of(planes, p.at(to).anchor) || p.reaches_output(planes))
         continue;
       std::vector<node_id> nodes;
       p.readers(planes, nodes);
@@ -305,6 +305,13 @@ class anchor_joins {
     std::set<std::size_t> distinct;
     for (const std::int64_t axis : *axes) distinct.insert(normalize_axis(axis, rank));
     return distinct.size() == rank - 2 && *distinct.begin() == 2;
+  }
+
+  /// Whether a value is made element by element of a convolution's result, whose planes are its own: an operand of
+  /// higher rank moves batch and channels of it, though it may have no more elements.
+  [[nodiscard]] bool are_planes_of(value_id planes, node_id convolution) const {
+    return derived.contains(planes) && derived.at(planes) == no_node &&
+           *g.facts(planes).dims == *g.facts(g.node_at(convolution).outputs[0]).dims;
   }
 
   /// Whether a node reduces windows of two dims that lie side by side, so that each element of a plane is in one.
