@@ -184,6 +184,41 @@ TEST_CASE("constant indices outside of their dim are refused when the model is c
     }
 }
 
+TEST_CASE("operands of a rank that an operator does not know are refused when the model is compiled") {
+  const auto integers_in = [](network& n, const char* name, dim_list dims) {
+    return n.g.add_input(name, dtype::int64, to_shape(dims));
+  };
+  for (const char* const device : {"reference", "opencl"}) {
+    CAPTURE(device);
+    network regions;
+    const model aligned = regions.finish(regions.node(
+        "RoiAlign", {regions.input("x", {1, 8, 8}), regions.input("r", {3, 4}), integers_in(regions, "i", {3})}));
+    CHECK(refusal_of_compile(aligned, device).find("RoiAlign") != std::string::npos);
+    network scattered;
+    const model placed = scattered.finish(scattered.node(
+        "ScatterND", {scattered.input("x", {4}), integers_in(scattered, "i", {}), scattered.input("u", {})}));
+    CHECK(refusal_of_compile(placed, device).find("ScatterND") != std::string::npos);
+    network turned;
+    attribute_map heads;
+    heads.set("num_heads", std::int64_t{2});
+    const model rotated = turned.finish(
+        turned.node("RotaryEmbedding",
+                    {turned.input("x", {1, 2, 8}), turned.input("c", {4, 2}), turned.input("s", {4, 2})}, heads));
+    CHECK(refusal_of_compile(rotated, device).find("RotaryEmbedding") != std::string::npos);
+  }
+}
+
+TEST_CASE("a bound of Clip that has one dim clips a scalar") {
+  for (const char* const device : {"reference", "opencl"}) {
+    network n;
+    const value_id low = n.g.add_constant("low", tensor::of<float>({1}, std::vector<float>{-0.25F}));
+    session s = compile(n.finish(n.node("Clip", {n.input("x", {}), low})), {.device = device});
+    named_tensors given;
+    given.add("x", tensor::scalar<float>(-3.0F));
+    CHECK(s.run(given)[0].data<float>()[0] == -0.25F);
+  }
+}
+
 TEST_CASE("an index that a run gives into a dim of 0 is refused") {
   network n;
   const value_id x = symbolic(n, "x", {"rows"});
