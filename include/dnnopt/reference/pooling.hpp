@@ -327,11 +327,11 @@ void roi_align_in(const attribute_map& attributes, inputs x, outputs y) {
       const Coordinate bin_width = region_width / real(out_width);
       // A region whose corners are exchanged has no samples.
       const auto samples_of = [&](Coordinate bin) {
-        const std::int64_t count = sampling > 0 ? sampling : std::max<std::int64_t>(integer_below(std::ceil(bin)), 0);
+        const std::int64_t sampled = sampling > 0 ? sampling : std::max<std::int64_t>(integer_below(std::ceil(bin)), 0);
         constexpr std::int64_t most = std::int64_t{1} << 20;
-        if (count > most)
-          throw error(errc::invalid_argument, "a bin of a region is sampled " + std::to_string(count) + " times");
-        return count;
+        if (sampled > most)
+          throw error(errc::invalid_argument, "a bin of a region is sampled " + std::to_string(sampled) + " times");
+        return sampled;
       };
       const std::int64_t rows = samples_of(bin_height);
       const std::int64_t columns = samples_of(bin_width);
