@@ -1,8 +1,10 @@
 // A model under load: load MODEL.onnx [--sessions N] [--threads N] [--seconds S] [--remake N] [--device SPEC] [--cache
-// FOLDER] [--clones 1]
+// FOLDER] [--clones 1] [--contexts shared|own|both]
 //
 // First N sessions of the model at once on one device, each run and compared; with --clones clones of the first. Then
 // for S seconds as many threads, each with a session that it runs, compares and makes anew after some inferences.
+// Sessions share one context of the device, or each has its own, whose programs the driver builds anew; "both" takes
+// turns. PoCL 3.1 keeps what its compiler noted of every program as long as any context of the process lives.
 // Prints a curve of resident and device memory, and every result that is not that of the reference backend. Exit status
 // 1 where one was wrong, an error came up, or memory still grew by more than 1% between the second and the last third
 // of the time. load.py adds processes that share a cache and are killed while they write it.
@@ -42,6 +44,10 @@ struct arguments {
   std::string device = "opencl";
   std::string cache;
   bool clones = false;
+  std::string contexts = "both";
+  [[nodiscard]] bool shares_context(std::size_t turn) const {
+    return contexts == "shared" || (contexts == "both" && turn % 2 == 0);
+  }
 };
 
 arguments parsed(int count, char** texts) {
@@ -66,6 +72,8 @@ arguments parsed(int count, char** texts) {
       a.cache = value;
     else if (flag == "--clones")
       a.clones = value != "0";
+    else if (flag == "--contexts" && (value == "shared" || value == "own" || value == "both"))
+      a.contexts = value;
     else
       throw std::runtime_error("unknown flag " + flag);
   }
@@ -84,8 +92,7 @@ double resident_mib() {
 class judged_model {
  public:
   explicit judged_model(const std::string& path) : model_(dnnopt::load(path)) {
-    dnnopt::symbol_values twos;
-    for (std::uint32_t s = 0; s < model_.main.expressions().symbol_count(); ++s) twos.bind(s, 2);
+    const dnnopt::symbol_values twos = model_.main.expressions().all_bound_to(2);
     const std::vector<dnnopt::tensor> generated = dnnopt::generate_inputs(model_.main, 0, twos);
     for (std::size_t i = 0; i < generated.size(); ++i)
       inputs_.add(model_.main.value_at(model_.main.inputs()[i]).name, generated[i]);
@@ -163,14 +170,15 @@ class cloned_session {
   std::optional<dnnopt::session> held_;
 };
 
-/// Sessions of one thread, one after the other; every second one on a device of its own, the others clones where these
-/// are asked for.
+/// Sessions of one thread, one after the other, each in the shared context or in its own; those of the shared one are
+/// clones where these are asked for.
 void one_thread(const judged_model& m, dnnopt::compile_options options, const arguments& a, clock_type::time_point end,
                 std::shared_ptr<dnnopt::opened_device> shared, cloned_session& origin) {
   try {
     for (std::size_t turn = 0; clock_type::now() < end; ++turn) {
-      options.opened = turn % 2 == 0 ? shared : nullptr;
-      dnnopt::session session = turn % 2 == 0 && origin.any() ? origin.clone() : dnnopt::compile(m.get(), options);
+      options.opened = a.shares_context(turn) ? shared : nullptr;
+      dnnopt::session session =
+          options.opened != nullptr && origin.any() ? origin.clone() : dnnopt::compile(m.get(), options);
       ++made;
       for (std::size_t i = 0; i < a.remake && clock_type::now() < end; ++i) {
         if (!m.runs_right(session)) fault("a result under load is wrong");
@@ -183,8 +191,9 @@ void one_thread(const judged_model& m, dnnopt::compile_options options, const ar
 }
 
 bool under_load(const judged_model& m, const dnnopt::compile_options& options, const arguments& a) {
-  const auto shared = std::make_shared<dnnopt::opened_device>(a.device, options.programs);
-  cloned_session origin(m, options, shared, a.clones);
+  const auto shared =
+      a.contexts == "own" ? nullptr : std::make_shared<dnnopt::opened_device>(a.device, options.programs);
+  cloned_session origin(m, options, shared, a.clones && shared != nullptr);
   const auto begin = clock_type::now();
   const auto end = begin + std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(a.seconds));
   std::vector<std::thread> threads;

@@ -45,8 +45,7 @@ int main(int count, char** texts) {
     ::setenv("DNNOPT_OPENCL_LIBRARY", texts[1], 1);
     const testing::failing_library library(texts[1]);
     const dnnopt::model m = dnnopt::load(texts[2]);
-    dnnopt::symbol_values twos;
-    for (std::uint32_t s = 0; s < m.main.expressions().symbol_count(); ++s) twos.bind(s, 2);
+    const dnnopt::symbol_values twos = m.main.expressions().all_bound_to(2);
     dnnopt::named_tensors inputs;
     const std::vector<dnnopt::tensor> generated = dnnopt::generate_inputs(m.main, 0, twos);
     for (std::size_t i = 0; i < generated.size(); ++i)

@@ -98,8 +98,7 @@ int info(const options& o) {
   const std::int64_t params = params_of(g);
   std::int64_t macs = 0;
   bool symbolic_macs = false;
-  dnnopt::symbol_values ones;
-  for (std::uint32_t s = 0; s < g.expressions().symbol_count(); ++s) ones.bind(s, 1);
+  const dnnopt::symbol_values ones = g.expressions().all_bound_to(1);
   const body_counts bodies = bodies_of(g);
   for (const dnnopt::node_id id : g.nodes()) {
     const dnnopt::node& n = g.node_at(id);

@@ -200,8 +200,7 @@ int optimize(const options& o) {
 
   dnnopt::compile_report report;
   const auto g = std::make_shared<const dnnopt::graph>(dnnopt::optimize(m, compiling, report));
-  dnnopt::symbol_values ones;
-  for (std::uint32_t s = 0; s < g->expressions().symbol_count(); ++s) ones.bind(s, 1);
+  const dnnopt::symbol_values ones = g->expressions().all_bound_to(1);
 
   keep_profiles(o, compiling);
 

@@ -264,6 +264,8 @@ class expr_context {
   /// The number of the symbol of that name, or nothing.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
   [[nodiscard]] std::size_t symbol_count() const;
+  /// Values that bind every symbol to `value`. Linear in their count.
+  [[nodiscard]] symbol_values all_bound_to(std::int64_t value) const;
   [[nodiscard]] const std::string& symbol_name(std::uint32_t number) const;
 
   // Node constructors, used by the operators below; operands are canonical.

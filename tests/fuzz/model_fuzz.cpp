@@ -20,6 +20,8 @@
 #include <dnnopt/reference/evaluate_node.hpp>
 #include <dnnopt/zoo/generate_inputs.hpp>
 
+#include "support/assumed_devices.hpp"
+
 namespace {
 
 using namespace dnnopt;
@@ -95,8 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   graph plain = g;
   const bool propagated = runs("rdp", [&] { rdp{}.run(plain); });
-  symbol_values twos;
-  for (std::uint32_t s = 0; s < plain.expressions().symbol_count(); ++s) twos.bind(s, 2);
+  const symbol_values twos = plain.expressions().all_bound_to(2);
   const bool small = propagated && is_small(plain, twos);
   // Folding evaluates what is constant: only what is small.
   const std::string passes = small ? "default" : "default,-fold_constants";
@@ -108,14 +109,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!passed) return 0;
   optimized.compact();
   const auto shared = std::make_shared<const graph>(std::move(optimized));
-  for (const kernel_form form : {kernel_form::vectors, kernel_form::groups}) {
-    device_info device;
-    device.form = form;
-    device.compute_units = 8;
-    device.max_work_group_size = 256;
-    device.local_memory_bytes = 32768;
+  for (const device_info& device : testing::assumed_devices())
     (void)runs("lowering", [&] { (void)make_program(shared, codegen::default_lower_options(&device), false); });
-  }
   if (!small) return 0;
   (void)runs("evaluation", [&] {
     const std::vector<tensor> inputs = generate_inputs(g, 0, twos);

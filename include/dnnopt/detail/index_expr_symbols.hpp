@@ -95,6 +95,11 @@ DNNOPT_BODY std::size_t expr_context::symbol_count() const {
   const std::lock_guard held(lock_);
   return symbols_.size();
 }
+DNNOPT_BODY symbol_values expr_context::all_bound_to(std::int64_t value) const {
+  symbol_values values;
+  for (auto number = static_cast<std::uint32_t>(symbol_count()); number-- > 0;) values.bind(number, value);
+  return values;
+}
 DNNOPT_BODY const std::string& expr_context::symbol_name(std::uint32_t number) const {
   const std::lock_guard held(lock_);
   return symbols_.at(number).name;

@@ -168,11 +168,12 @@ struct rotary_embedding_op : attention_classes {
     if (dims == nullptr) return;
     // Angles are those of each position of each batch, or rows that input 3 picks.
     const std::size_t rank_of_angles = facts.has(3) ? 2 : 3;
+    if (dims->size() != 3 && dims->size() != 4)
+      throw error(errc::shape_mismatch, "RotaryEmbedding of " + to_string(*dims));
     for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
-      if (const shape* angles = facts.dims(i);
-          (dims->size() != 3 && dims->size() != 4) || (angles != nullptr && angles->size() != rank_of_angles))
-        throw error(errc::shape_mismatch, "RotaryEmbedding of " + to_string(*dims) + " with angles " +
-                                              (angles == nullptr ? std::string("?") : to_string(*angles)));
+      if (const shape* angles = facts.dims(i); angles != nullptr && angles->size() != rank_of_angles)
+        throw error(errc::shape_mismatch,
+                    "RotaryEmbedding of " + to_string(*dims) + " with angles " + to_string(*angles));
     outputs[0].dims = *dims;
   }
 };

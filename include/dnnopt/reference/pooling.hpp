@@ -239,7 +239,7 @@ inline void max_roi_pool(const attribute_map& attributes, inputs x, outputs y) {
   std::vector<double> result;
   for (std::int64_t r = 0; r < count; ++r) {
     const double* const region = regions.data() + r * 5;
-    const auto entry = static_cast<std::int64_t>(region[0]);
+    const std::int64_t entry = integer_below(region[0]);
     if (entry < 0 || entry >= x[0].dims()[0])
       throw error(errc::invalid_argument, "a region names batch entry " + std::to_string(entry));
     const auto corner = [&](int i) { return integer_below(std::round(static_cast<float>(region[i]) * scale)); };

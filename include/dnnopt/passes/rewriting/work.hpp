@@ -40,9 +40,7 @@ inline constexpr std::int64_t nominal_dim = 16;
 
 /// Values for all symbols of a graph, so that symbolic work can be compared.
 [[nodiscard]] inline symbol_values nominal_symbols(const expr_context& expressions) {
-  symbol_values values;
-  for (std::uint32_t s = 0; s < expressions.symbol_count(); ++s) values.bind(s, nominal_dim);
-  return values;
+  return expressions.all_bound_to(nominal_dim);
 }
 
 /// The number of elements at nominal dims; 0 where the rank is not known.
