@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dnnopt/ops/facts.hpp>
@@ -100,12 +101,20 @@ struct heads {
   return result;
 }
 
-inline void attention(const attribute_map& attributes, inputs x, outputs y) {
-  const tensor none;
-  const heads q = split_heads(x[0], attributes.get_int("q_num_heads", 0));
-  heads k = split_heads(x[1], attributes.get_int("kv_num_heads", 0));
-  heads v = split_heads(x[2], attributes.get_int("kv_num_heads", 0));
-  std::int64_t past = 0;
+/// The heads of queries, and those of keys and values with their past before them.
+struct attention_operands {
+  heads q;
+  heads k;
+  heads v;
+  std::int64_t past = 0;  ///< positions of the past
+};
+
+/// The operands of Attention. Errors: missing_input, shape_mismatch where they do not fit each other.
+[[nodiscard]] inline attention_operands operands_of(const attribute_map& attributes, inputs x) {
+  attention_operands result{split_heads(x[0], attributes.get_int("q_num_heads", 0)),
+                            split_heads(x[1], attributes.get_int("kv_num_heads", 0)),
+                            split_heads(x[2], attributes.get_int("kv_num_heads", 0))};
+  auto& [q, k, v, past] = result;
   if (has_input(x, 4) != has_input(x, 5))
     throw error(errc::missing_input, "Attention needs past key and past value together");
   if (has_input(x, 4)) {
@@ -117,64 +126,115 @@ inline void attention(const attribute_map& attributes, inputs x, outputs y) {
       v.batch != q.batch || v.head != k.head)
     throw error(errc::shape_mismatch,
                 "Attention of " + to_string(q.dims()) + ", " + to_string(k.dims()) + ", " + to_string(v.dims()));
-  const dim_list score_dims{q.batch, q.head, q.position, k.position};
-  const std::vector<double> bias = mask_bias(input_or_empty(x, 3, none), score_dims);
-  const std::vector<std::int64_t> lengths = has_input(x, 6) ? integers_of(x[6]) : std::vector<std::int64_t>{};
+  return result;
+}
+
+/// Makes of `count` numbers their softmax, in place. Precondition: there is a number.
+inline void softmax_row(double* row, std::int64_t count) {
+  const double greatest = *std::max_element(row, row + count);
+  double total = 0;
+  for (std::int64_t j = 0; j < count; ++j) total += row[j] = std::exp(row[j] - greatest);
+  for (std::int64_t j = 0; j < count; ++j) row[j] /= total;
+}
+
+/// How products of queries and keys become the weights of values.
+struct score_rules {
+  dim_list dims;  ///< of the scores: [batch, head, query, key]
+  std::int64_t past;
+  std::vector<double> bias;           ///< of those dims
+  std::vector<std::int64_t> lengths;  ///< by batch, how many keys count; empty where all do
+  double scale;
+  double softcap;  ///< 0: none
+  bool causal;
+  std::int64_t left;   ///< how many keys before its own position a query sees; negative: all
+  std::int64_t right;  ///< the same for keys after it
+  std::int64_t mode;   ///< which scores are an output: 0 scaled, 1 capped, 2 masked, 3 weights
+
+  /// Whether a query at position `at` of batch `b` does not see key `j`.
+  [[nodiscard]] bool hides(std::int64_t b, std::int64_t at, std::int64_t j) const {
+    return (causal && j > at) || (left >= 0 && j < at - left) || (right >= 0 && j > at + right) ||
+           (!lengths.empty() && j >= lengths[static_cast<std::size_t>(b)]);
+  }
+  /// Adds the mask to the scores `row` of query `i` of head `task`, counted over all batches: whether any key is left.
+  [[nodiscard]] bool mask_row(double* row, std::int64_t task, std::int64_t i) const {
+    const double masked = -std::numeric_limits<double>::infinity();
+    const std::int64_t b = task / dims[1];
+    const std::int64_t offset = past > 0 || lengths.empty() ? past : lengths[static_cast<std::size_t>(b)] - dims[2];
+    bool any = false;
+    for (std::int64_t j = 0; j < dims[3]; ++j) {
+      const double added =
+          hides(b, offset + i, j) ? masked : bias[static_cast<std::size_t>((task * dims[2] + i) * dims[3] + j)];
+      row[j] += added;
+      any = any || added != masked;
+    }
+    return any;
+  }
+  /// Makes weights of the products `s` of head `task`, counted as above, and copies the scores that are an output to
+  /// `shown`.
+  void weigh(std::vector<double>& s, double* shown, std::int64_t task) const {
+    const auto show = [&](std::int64_t wanted) {
+      if (mode == wanted) std::copy(s.begin(), s.end(), shown);
+    };
+    for (double& value : s) value *= scale;
+    show(0);
+    if (softcap > 0)
+      for (double& value : s) value = softcap * std::tanh(value / softcap);
+    show(1);
+    const std::int64_t keys = dims[3];
+    for (std::int64_t i = 0; i < dims[2]; ++i) {
+      double* const row = s.data() + i * keys;
+      const bool any = mask_row(row, task, i);
+      if (mode == 2) std::copy_n(row, keys, shown + i * keys);
+      if (any)
+        softmax_row(row, keys);
+      else
+        std::fill_n(row, keys, 0.0);
+    }
+    show(3);
+  }
+};
+
+/// The rules of Attention. Errors: shape_mismatch where the mask or the lengths do not fit the operands.
+[[nodiscard]] inline score_rules rules_of(const attribute_map& attributes, inputs x, const attention_operands& of) {
+  const tensor none;
+  const heads& q = of.q;
+  const dim_list dims{q.batch, q.head, q.position, of.k.position};
+  std::vector<double> bias = mask_bias(input_or_empty(x, 3, none), dims);
+  std::vector<std::int64_t> lengths = has_input(x, 6) ? integers_of(x[6]) : std::vector<std::int64_t>{};
   if (!lengths.empty() && static_cast<std::int64_t>(lengths.size()) != q.batch)
     throw error(errc::shape_mismatch,
                 "Attention has " + std::to_string(lengths.size()) + " lengths for batch " + std::to_string(q.batch));
   const double scale = attributes.contains("scale") ? static_cast<double>(attributes.get_float("scale", 1.0F))
                                                     : 1.0 / std::sqrt(static_cast<double>(q.size));
-  const double softcap = attributes.get_float("softcap", 0.0F);
-  const bool causal = attributes.get_int("is_causal", 0) != 0;
-  const std::int64_t left = attributes.get_int("left_window_size", -1);
-  const std::int64_t right = attributes.get_int("right_window_size", -1);
-  const std::int64_t mode = attributes.get_int("qk_matmul_output_mode", 0);
-  const double masked = -std::numeric_limits<double>::infinity();
+  return {dims,
+          of.past,
+          std::move(bias),
+          std::move(lengths),
+          scale,
+          attributes.get_float("softcap", 0.0F),
+          attributes.get_int("is_causal", 0) != 0,
+          attributes.get_int("left_window_size", -1),
+          attributes.get_int("right_window_size", -1),
+          attributes.get_int("qk_matmul_output_mode", 0)};
+}
+
+inline void attention(const attribute_map& attributes, inputs x, outputs y) {
+  const attention_operands operands = operands_of(attributes, x);
+  const heads& q = operands.q;
+  const heads& k = operands.k;
+  const heads& v = operands.v;
+  const score_rules rules = rules_of(attributes, x, operands);
   heads result{q.batch, q.head, q.position, v.size,
                std::vector<double>(static_cast<std::size_t>(q.batch * q.head * q.position * v.size))};
-  std::vector<double> scores(static_cast<std::size_t>(element_count(score_dims)));
+  std::vector<double> scores(static_cast<std::size_t>(element_count(rules.dims)));
   parallel_ranges(q.batch * q.head, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> s(static_cast<std::size_t>(q.position * k.position));
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t b = task / q.head;
       const std::int64_t h = task % q.head / (q.head / k.head);
-      const std::int64_t offset =
-          past > 0 || lengths.empty() ? past : lengths[static_cast<std::size_t>(b)] - q.position;
       const std::vector<double> keys = transposed(k.matrix(b, h), k.position, k.size);
       dense_product(q.matrix(b, task % q.head), keys.data(), s.data(), q.position, q.size, k.position);
-      for (double& value : s) value *= scale;
-      double* const shown = scores.data() + task * q.position * k.position;
-      const auto show = [&](std::int64_t wanted) {
-        if (mode == wanted) std::copy(s.begin(), s.end(), shown);
-      };
-      show(0);
-      if (softcap > 0)
-        for (double& value : s) value = softcap * std::tanh(value / softcap);
-      show(1);
-      for (std::int64_t i = 0; i < q.position; ++i) {
-        double* const row = s.data() + i * k.position;
-        bool any = false;
-        for (std::int64_t j = 0; j < k.position; ++j) {
-          const std::int64_t at = offset + i;
-          const bool hidden = (causal && j > at) || (left >= 0 && j < at - left) || (right >= 0 && j > at + right) ||
-                              (!lengths.empty() && j >= lengths[static_cast<std::size_t>(b)]);
-          const double added =
-              hidden ? masked : bias[static_cast<std::size_t>((task * q.position + i) * k.position + j)];
-          row[j] += added;
-          any = any || added != masked;
-        }
-        if (mode == 2) std::copy_n(row, k.position, shown + i * k.position);
-        if (!any) {
-          std::fill_n(row, k.position, 0.0);
-          continue;
-        }
-        const double greatest = *std::max_element(row, row + k.position);
-        double total = 0;
-        for (std::int64_t j = 0; j < k.position; ++j) total += row[j] = std::exp(row[j] - greatest);
-        for (std::int64_t j = 0; j < k.position; ++j) row[j] /= total;
-      }
-      show(3);
+      rules.weigh(s, scores.data() + task * q.position * k.position, task);
       dense_product(s.data(), v.matrix(b, h), result.data.data() + task * q.position * v.size, q.position, k.position,
                     v.size);
     }
@@ -184,7 +244,7 @@ inline void attention(const attribute_map& attributes, inputs x, outputs y) {
                 : store_all<double>(x[0].type(), result.dims(), result.data);
   if (y.size() > 1) y[1] = store_all<double>(x[1].type(), k.dims(), k.data);
   if (y.size() > 2) y[2] = store_all<double>(x[2].type(), v.dims(), v.data);
-  if (y.size() > 3) y[3] = store_all<double>(x[0].type(), score_dims, scores);
+  if (y.size() > 3) y[3] = store_all<double>(x[0].type(), rules.dims, scores);
 }
 
 inline void linear_attention(const attribute_map& attributes, inputs x, outputs y) {

@@ -11,6 +11,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -228,92 +229,135 @@ class kernel_tuner {
     }
   }
 
-  /// `done` comes with the shape class and the time of the default choice.
+  /// A shape class, and what its block is lowered and timed with.
+  struct searched_shape {
+    const std::string& name;
+    const codegen::tuning_space& space;
+    const codegen::block_view& block;
+    const codegen::lower_options& options;
+    const symbol_values& symbols;
+  };
+
+  /// Whether `a` takes less time than `b`.
+  [[nodiscard]] static bool is_faster(const individual& a, const individual& b) noexcept { return a.us < b.us; }
+
+  /// Times a configuration; its time stays infinite where the driver refuses it.
+  void measure(const searched_shape& searched, individual& candidate, std::size_t& tried) {
+    codegen::tuning_table one;
+    one.set(searched.name, candidate.values);
+    ++tried;
+    try {
+      candidate.us = prepare(searched.block, searched.options, searched.symbols, &one).least();
+    } catch (const error& e) {
+      // A driver may refuse a configuration (registers, local memory, work-group size): it has no time.
+      if (e.code() != errc::kernel_build && e.code() != errc::opencl_call && e.code() != errc::invalid_argument) throw;
+    }
+  }
+
+  /// One of a parameter's choices, all as likely.
+  [[nodiscard]] std::int64_t random_value(const codegen::tuning_space& space, std::size_t parameter) {
+    const auto choices = space.parameters[parameter].choices();
+    return choices[below(choices.size())];
+  }
+
+  /// A random choice for each parameter.
+  [[nodiscard]] std::vector<std::int64_t> random_values(const codegen::tuning_space& space) {
+    std::vector<std::int64_t> values;
+    for (std::size_t p = 0; p < space.count; ++p) values.push_back(random_value(space, p));
+    return values;
+  }
+
+  /// The winner of a tournament of two. Precondition: the population has individuals.
+  [[nodiscard]] const individual& parent_of(const std::vector<individual>& population) {
+    const individual& a = population[below(population.size())];
+    const individual& b = population[below(population.size())];
+    return is_faster(a, b) ? a : b;
+  }
+
+  /// A child's values: each of either parent, and now and then one changed. Precondition: the population has
+  /// individuals.
+  [[nodiscard]] std::vector<std::int64_t> child_values(const codegen::tuning_space& space,
+                                                       const std::vector<individual>& population) {
+    const individual& mother = parent_of(population);
+    const individual& father = parent_of(population);
+    std::vector<std::int64_t> values;
+    for (std::size_t p = 0; p < space.count; ++p) values.push_back((below(2) == 0 ? mother : father).values[p]);
+    if (below(3) != 0) {
+      const std::size_t p = below(space.count);
+      values[p] = random_value(space, p);
+    }
+    return values;
+  }
+
+  /// The population as it is at `end`, or when configurations repeat.
+  [[nodiscard]] std::vector<individual> search(const searched_shape& searched,
+                                               std::chrono::steady_clock::time_point end, std::size_t& tried) {
+    std::vector<individual> population;
+    std::size_t repeats = 0;
+    // However short the time, something is tried.
+    while ((std::chrono::steady_clock::now() < end || tried == 0) && repeats < 32) {
+      individual child;
+      const bool seeding = population.size() < options_.population;
+      child.values = seeding ? random_values(searched.space) : child_values(searched.space, population);
+      if (std::any_of(population.begin(), population.end(),
+                      [&](const individual& known) { return known.values == child.values; })) {
+        ++repeats;
+        continue;
+      }
+      repeats = 0;
+      measure(searched, child, tried);
+      if (population.size() < 2 * options_.population) {
+        population.push_back(std::move(child));
+        continue;
+      }
+      const auto slowest = std::max_element(population.begin(), population.end(), is_faster);
+      if (child.us < slowest->us) *slowest = std::move(child);
+    }
+    return population;
+  }
+
+  /// Microseconds of a shape class's default choice and of another.
+  struct compared_times {
+    double usual;
+    double other;
+  };
+
+  /// Medians of times that are taken in turns, so that both meet the same state of the device.
+  [[nodiscard]] compared_times compare(const searched_shape& searched, const std::vector<std::int64_t>& values) {
+    codegen::tuning_table one;
+    one.set(searched.name, values);
+    detail::timed_block usual = prepare(searched.block, searched.options, searched.symbols, nullptr);
+    detail::timed_block other = prepare(searched.block, searched.options, searched.symbols, &one);
+    std::vector<double> before;
+    std::vector<double> after;
+    for (int i = 0; i < 7; ++i) {
+      before.push_back(usual.least());
+      after.push_back(other.least());
+    }
+    std::sort(before.begin(), before.end());
+    std::sort(after.begin(), after.end());
+    return {before[3], after[3]};
+  }
+
+  /// Searches one shape class until `end`. `done` comes with the shape class and the time of the default choice.
   tuning_progress tune_shape(const codegen::block_view& block, tuning_progress done,
                              const codegen::lower_options& options, const symbol_values& symbols,
                              std::chrono::steady_clock::time_point end, codegen::tuning_table& table,
                              std::size_t& tried) {
     const codegen::tuning_space& space =
         *codegen::find_tuning_space(std::string_view(done.shape).substr(0, done.shape.find(' ')));
-    const std::string& shape_class = done.shape;
+    const searched_shape searched{done.shape, space, block, options, symbols};
     done.after_us = done.before_us;
-    const auto measure = [&](individual& candidate) {
-      codegen::tuning_table one;
-      one.set(shape_class, candidate.values);
-      ++tried;
-      try {
-        candidate.us = prepare(block, options, symbols, &one).least();
-      } catch (const error& e) {
-        // A driver may refuse a configuration (registers, local memory, work-group size): it has no time.
-        if (e.code() != errc::kernel_build && e.code() != errc::opencl_call && e.code() != errc::invalid_argument)
-          throw;
-      }
-    };
-    const auto random_value = [&](std::size_t parameter) {
-      const auto choices = space.parameters[parameter].choices();
-      return choices[below(choices.size())];
-    };
-    std::vector<individual> population;
-    const auto known = [&](const std::vector<std::int64_t>& values) {
-      return std::any_of(population.begin(), population.end(), [&](const individual& i) { return i.values == values; });
-    };
-    std::size_t repeats = 0;
-    // However short the time, something is tried.
-    while ((std::chrono::steady_clock::now() < end || tried == 0) && repeats < 32) {
-      individual child;
-      const bool seeding = population.size() < options_.population;
-      const auto parent = [&]() -> const individual& {
-        const individual& a = population[below(population.size())];
-        const individual& b = population[below(population.size())];
-        return a.us < b.us ? a : b;
-      };
-      if (seeding) {
-        for (std::size_t p = 0; p < space.count; ++p) child.values.push_back(random_value(p));
-      } else {
-        const individual& mother = parent();
-        const individual& father = parent();
-        for (std::size_t p = 0; p < space.count; ++p)
-          child.values.push_back((below(2) == 0 ? mother : father).values[p]);
-        if (below(3) != 0) {
-          const std::size_t p = below(space.count);
-          child.values[p] = random_value(p);
-        }
-      }
-      if (known(child.values)) {
-        ++repeats;
-        continue;
-      }
-      repeats = 0;
-      measure(child);
-      if (population.size() < 2 * options_.population) {
-        population.push_back(std::move(child));
-        continue;
-      }
-      const auto slowest = std::max_element(population.begin(), population.end(),
-                                            [](const individual& a, const individual& b) { return a.us < b.us; });
-      if (child.us < slowest->us) *slowest = std::move(child);
-    }
+    const std::vector<individual> population = search(searched, end, tried);
     if (population.empty()) return done;
-    const auto best = std::min_element(population.begin(), population.end(),
-                                       [](const individual& a, const individual& b) { return a.us < b.us; });
+    const auto best = std::min_element(population.begin(), population.end(), is_faster);
     if (!(best->us < done.before_us * (1 - options_.gain))) return done;
-    codegen::tuning_table one;
-    one.set(shape_class, best->values);
-    detail::timed_block usual = prepare(block, options, symbols, nullptr);
-    detail::timed_block found = prepare(block, options, symbols, &one);
-    std::vector<double> before;
-    std::vector<double> after;
-    for (int i = 0; i < 7; ++i) {
-      before.push_back(usual.least());
-      after.push_back(found.least());
-    }
-    std::sort(before.begin(), before.end());
-    std::sort(after.begin(), after.end());
-    done.before_us = before[3];
-    done.after_us = before[3];
-    if (after[3] < before[3] * (1 - options_.gain)) {
-      table.set(shape_class, best->values);
-      done.after_us = after[3];
+    const compared_times times = compare(searched, best->values);
+    done.before_us = times.usual;
+    done.after_us = times.usual;
+    if (times.other < times.usual * (1 - options_.gain)) {
+      table.set(searched.name, best->values);
+      done.after_us = times.other;
     }
     return done;
   }

@@ -121,6 +121,158 @@ struct run_memory {
   std::vector<value_id> whole_run;  ///< expressions of dims that lie in the arena
 };
 
+namespace detail {
+
+/// The plan of one binding's memory, put together from values, scratch, what is late, and the arena.
+class run_memory_planning {
+ public:
+  /// `storages` are those of `p`; all but the alignment outlive this object.
+  run_memory_planning(const program& p, const program_storages& storages, const symbol_values& symbols,
+                      std::size_t alignment)
+      : p_(p),
+        g_(*p.g),
+        storages_(storages),
+        symbols_(symbols),
+        records_(records_of(p, storages, symbols, alignment)),
+        in_arena_(g_.value_count(), false),
+        first_of_(records_.usages.size(), no_value) {
+    result_.late.assign(p_.steps.size(), false);
+    result_.released.resize(p_.steps.size());
+    result_.late_scratch.resize(p_.steps.size());
+    result_.homes.resize(g_.value_count());
+    for (value_id v = 0; v < g_.value_count(); ++v) result_.homes[v] = v;
+  }
+
+  /// The plan with its arena by `planner`. Precondition: it was not called before. Errors: those of memory::check_plan.
+  [[nodiscard]] run_memory run(const offset_planner& planner) {
+    for (value_id v = 0; v < g_.value_count(); ++v)
+      if (p_.roots[v] == v && storages_.of_value[v] != program_storages::none) add_value(v, storages_.of_value[v]);
+    add_scratch();
+    find_late_steps();
+    if (!records_.usages.empty()) place_in_arena(planner);
+    return std::move(result_);
+  }
+
+ private:
+  /// Bytes that the symbols decide, at least one; nothing where only the run tells them.
+  [[nodiscard]] std::optional<std::size_t> known_bytes(const std::optional<index_expr>& bytes) const {
+    const auto value = bytes ? bytes->try_evaluate(symbols_) : std::nullopt;
+    return value ? std::optional(static_cast<std::size_t>(std::max<std::int64_t>(*value, 1))) : std::nullopt;
+  }
+
+  /// Whether only the run tells an expression.
+  [[nodiscard]] bool is_unknown(const index_expr& e) const { return !e.try_evaluate(symbols_); }
+
+  /// Adds a root that lies in storage `index` to the arena's values or the caller's; where it can be in neither, says
+  /// when it is released.
+  void add_value(value_id v, std::uint32_t index) {
+    const program_storage& storage = storages_.all[index];
+    planned_value planned;
+    planned.held = v;
+    // A whole is there from its first part on.
+    planned.first_step = storages_.touched[v].first;
+    planned.last_step = storages_.touched[v].last;
+    const auto bytes = storage.handed ? std::nullopt : known_bytes(bytes_of(g_.facts(v)));
+    const std::uint32_t record = records_.of_storage[index];
+    if (!bytes || (storage.role != storage_role::caller && record == program_storages::none)) {
+      if (storage.role != storage_role::caller && planned.last_step >= 0)
+        result_.released[static_cast<std::size_t>(planned.last_step)].push_back(v);
+      return;
+    }
+    planned.bytes = *bytes;
+    if (storage.role == storage_role::caller) {
+      result_.separate.push_back(planned);
+      return;
+    }
+    in_arena_[v] = true;
+    planned.record = record;
+    planned.offset = offset_in_storage(p_, v);
+    if (storage.role == storage_role::whole_run) result_.whole_run.push_back(v);
+    if (storage.held == v) {
+      if (first_of_[record] == no_value) first_of_[record] = v;
+      result_.homes[v] = first_of_[record];
+    }
+    result_.naive_bytes += storage.held == v ? planned.bytes : 0;
+    result_.planned.push_back(planned);
+  }
+
+  /// Adds the scratch of all steps; a step with scratch of a size that only the run tells is late.
+  void add_scratch() {
+    std::vector<std::size_t> step_of(g_.node_limit(), 0);
+    for (std::size_t step = 0; step < p_.steps.size(); ++step) step_of[p_.steps[step].id] = step;
+    for (std::uint32_t i = 0; i < storages_.all.size(); ++i) {
+      const program_storage& storage = storages_.all[i];
+      if (storage.role != storage_role::scratch) continue;
+      const auto bytes = known_bytes(storage.bytes);
+      if (!bytes) {
+        result_.late[step_of[storage.scratch_of]] = true;
+        result_.late_scratch[step_of[storage.scratch_of]].push_back(storage.scratch);
+        continue;
+      }
+      planned_value planned;
+      planned.step = step_of[storage.scratch_of];
+      planned.scratch = storage.scratch;
+      planned.record = records_.of_storage[i];
+      planned.bytes = *bytes;
+      planned.first_step = planned.last_step = static_cast<std::int64_t>(planned.step);
+      result_.naive_bytes += planned.bytes;
+      result_.planned.push_back(planned);
+    }
+  }
+
+  /// Finds the steps whose kernels need a number or memory that only the run brings. Precondition: all values are
+  /// added.
+  void find_late_steps() {
+    for (std::size_t s = 0; s < p_.steps.size(); ++s)
+      for (const codegen::kernel_plan& plan : p_.steps[s].lowered.kernels) {
+        for (const index_expr& e : plan.parameters) result_.late[s] = result_.late[s] || is_unknown(e);
+        for (const codegen::pointer_argument& a : plan.pointers) {
+          if (a.held == no_value) continue;
+          const value_id root = p_.roots[a.held];
+          if (g_.facts(root).elements)
+            for (const index_expr& e : *g_.facts(root).elements) result_.late[s] = result_.late[s] || is_unknown(e);
+          if (has_late_memory(root)) result_.late[s] = true;
+        }
+      }
+  }
+
+  /// Whether the memory of a root comes during the run: a host operator makes it outside the arena, a body hands it, or
+  /// its size is not known before.
+  [[nodiscard]] bool has_late_memory(value_id root) const {
+    const std::int64_t first = storages_.touched[root].first;
+    const bool from_host = first >= 0 && is_on_host(p_.steps[static_cast<std::size_t>(first)].where);
+    const std::uint32_t storage = storages_.of_value[root];
+    const bool handed = storage != program_storages::none && storages_.all[storage].handed;
+    return (from_host && !in_arena_[root]) || handed || !known_bytes(bytes_of(g_.facts(root)));
+  }
+
+  /// Plans the arena, checks the plan, and moves the values to their places. Precondition: there are records.
+  void place_in_arena(const offset_planner& planner) {
+    result_.plan = planner(records_.usages);
+    // Cheap beside planning, and a planner may be the application's own.
+    memory::check_plan(records_.usages, result_.plan);
+    for (planned_value& planned : result_.planned)
+      planned.offset += static_cast<std::size_t>(result_.plan.offsets[planned.record]);
+    result_.arena_bytes = static_cast<std::size_t>(result_.plan.bytes);
+    result_.lower_bound_bytes = static_cast<std::size_t>(result_.plan.lower_bound);
+    result_.strategy = result_.plan.strategy;
+    result_.proved = result_.plan.proved;
+    result_.seconds = result_.plan.seconds;
+    result_.usages = std::move(records_.usages);
+  }
+
+  const program& p_;
+  const graph& g_;
+  const program_storages& storages_;
+  const symbol_values& symbols_;
+  program_records records_;
+  std::vector<bool> in_arena_;      // by value
+  std::vector<value_id> first_of_;  // by record: the first value that lies in it
+  run_memory result_;
+};
+
+}  // namespace detail
+
 /// Lifetimes over the program's steps and the arena for all sizes that `symbols` decide. Values and scratch whose size
 /// only the run tells stay outside and are allocated when a step comes to them. Every plan is checked: no live value
 /// may be overwritten. `storages` are those of the program, which hold for all symbols. Errors: what memory::check_plan
@@ -128,102 +280,7 @@ struct run_memory {
 [[nodiscard]] inline run_memory plan_run_memory(const program& p, const program_storages& storages,
                                                 const symbol_values& symbols, std::size_t alignment,
                                                 const offset_planner& planner = plan_by_default) {
-  const graph& g = *p.g;
-  run_memory result;
-  result.late.assign(p.steps.size(), false);
-  result.released.resize(p.steps.size());
-  result.late_scratch.resize(p.steps.size());
-  result.homes.resize(g.value_count());
-  for (value_id v = 0; v < g.value_count(); ++v) result.homes[v] = v;
-
-  program_records records = records_of(p, storages, symbols, alignment);
-  const auto known_bytes = [&](const std::optional<index_expr>& bytes) -> std::optional<std::size_t> {
-    const auto value = bytes ? bytes->try_evaluate(symbols) : std::nullopt;
-    return value ? std::optional(static_cast<std::size_t>(std::max<std::int64_t>(*value, 1))) : std::nullopt;
-  };
-  std::vector<bool> in_arena(g.value_count(), false);
-  std::vector<value_id> first_of(records.usages.size(), no_value);
-  for (value_id v = 0; v < g.value_count(); ++v) {
-    const std::uint32_t index = storages.of_value[v];
-    if (p.roots[v] != v || index == program_storages::none) continue;
-    const program_storage& storage = storages.all[index];
-    planned_value planned;
-    planned.held = v;
-    // A whole is there from its first part on.
-    planned.first_step = storages.touched[v].first;
-    planned.last_step = storages.touched[v].last;
-    const auto bytes = storage.handed ? std::nullopt : known_bytes(detail::bytes_of(g.facts(v)));
-    const std::uint32_t record = records.of_storage[index];
-    if (!bytes || (storage.role != storage_role::caller && record == program_storages::none)) {
-      if (storage.role != storage_role::caller && planned.last_step >= 0)
-        result.released[static_cast<std::size_t>(planned.last_step)].push_back(v);
-      continue;
-    }
-    planned.bytes = *bytes;
-    if (storage.role == storage_role::caller) {
-      result.separate.push_back(planned);
-      continue;
-    }
-    in_arena[v] = true;
-    planned.record = record;
-    planned.offset = detail::offset_in_storage(p, v);
-    if (storage.role == storage_role::whole_run) result.whole_run.push_back(v);
-    if (storage.held == v) {
-      if (first_of[record] == no_value) first_of[record] = v;
-      result.homes[v] = first_of[record];
-    }
-    result.naive_bytes += storage.held == v ? planned.bytes : 0;
-    result.planned.push_back(planned);
-  }
-  std::vector<std::size_t> step_of(g.node_limit(), 0);
-  for (std::size_t step = 0; step < p.steps.size(); ++step) step_of[p.steps[step].id] = step;
-  for (std::uint32_t i = 0; i < storages.all.size(); ++i) {
-    const program_storage& storage = storages.all[i];
-    if (storage.role != storage_role::scratch) continue;
-    const auto bytes = known_bytes(storage.bytes);
-    if (!bytes) {
-      result.late[step_of[storage.scratch_of]] = true;
-      result.late_scratch[step_of[storage.scratch_of]].push_back(storage.scratch);
-      continue;
-    }
-    planned_value planned;
-    planned.step = step_of[storage.scratch_of];
-    planned.scratch = storage.scratch;
-    planned.record = records.of_storage[i];
-    planned.bytes = *bytes;
-    planned.first_step = planned.last_step = static_cast<std::int64_t>(planned.step);
-    result.naive_bytes += planned.bytes;
-    result.planned.push_back(planned);
-  }
-  for (std::size_t s = 0; s < p.steps.size(); ++s)
-    for (const codegen::kernel_plan& plan : p.steps[s].lowered.kernels) {
-      for (const index_expr& e : plan.parameters) result.late[s] = result.late[s] || !e.try_evaluate(symbols);
-      for (const codegen::pointer_argument& a : plan.pointers) {
-        if (a.held == no_value) continue;
-        const value_id root = p.roots[a.held];
-        const value_facts& facts = g.facts(root);
-        const std::int64_t first = storages.touched[root].first;
-        const bool from_host = first >= 0 && is_on_host(p.steps[static_cast<std::size_t>(first)].where);
-        if (facts.elements)
-          for (const index_expr& e : *facts.elements) result.late[s] = result.late[s] || !e.try_evaluate(symbols);
-        const std::uint32_t storage = storages.of_value[root];
-        const bool handed = storage != program_storages::none && storages.all[storage].handed;
-        if ((from_host && !in_arena[root]) || handed || !known_bytes(detail::bytes_of(facts))) result.late[s] = true;
-      }
-    }
-  if (records.usages.empty()) return result;
-  result.plan = planner(records.usages);
-  // Cheap beside planning, and a planner may be the application's own.
-  memory::check_plan(records.usages, result.plan);
-  for (planned_value& planned : result.planned)
-    planned.offset += static_cast<std::size_t>(result.plan.offsets[planned.record]);
-  result.arena_bytes = static_cast<std::size_t>(result.plan.bytes);
-  result.lower_bound_bytes = static_cast<std::size_t>(result.plan.lower_bound);
-  result.strategy = result.plan.strategy;
-  result.proved = result.plan.proved;
-  result.seconds = result.plan.seconds;
-  result.usages = std::move(records.usages);
-  return result;
+  return detail::run_memory_planning(p, storages, symbols, alignment).run(planner);
 }
 
 /// The same for a program that is planned once.

@@ -7,10 +7,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -123,6 +122,190 @@ inline void reorder_steps(program& p, std::span<const std::uint32_t> order) {
   return true;
 }
 
+/// Adds sizes of storages to those of `all`, but for sizes that only scale all of another's: they call for no look of
+/// their own.
+inline void add_unless_scaled(std::vector<std::vector<std::int64_t>>& all, std::vector<std::int64_t> sizes) {
+  const bool told = std::any_of(all.begin(), all.end(), [&](const auto& other) { return proportional(other, sizes); });
+  if (!told) all.push_back(std::move(sizes));
+}
+
+/// Orders to choose from, and how far each could come down for several sizes of the storages.
+struct order_candidates {
+  std::vector<std::vector<std::uint32_t>> orders;  ///< each once, the graph's own first
+  std::vector<memory::order_graph> graphs;         ///< one with each of the sizes
+  std::vector<std::int64_t> peaks;                 ///< by graph: the least that was found
+  bool proved = true;                              ///< no order of any of the graphs has a smaller peak
+};
+
+/// The graph's own order and the best one for each of `sizes`, found within `budget` seconds together.
+[[nodiscard]] inline order_candidates find_candidates(const memory::order_graph& graph,
+                                                      const std::vector<std::uint32_t>& own,
+                                                      const std::vector<std::vector<std::int64_t>>& sizes,
+                                                      double budget) {
+  order_candidates found;
+  found.orders.push_back(own);
+  memory::order_options searching;
+  searching.budget = budget / static_cast<double>(sizes.size());
+  for (const auto& bytes : sizes) {
+    found.graphs.push_back(graph);
+    found.graphs.back().bytes = bytes;
+    const memory::order_plan plan = memory::plan_order(found.graphs.back(), searching);
+    found.peaks.push_back(plan.peak);
+    found.proved = found.proved && plan.proved;
+    if (std::find(found.orders.begin(), found.orders.end(), plan.order) == found.orders.end())
+      found.orders.push_back(plan.order);
+  }
+  return found;
+}
+
+/// The first order that never needs more than any other, by the live sums of each; nothing where there is none.
+[[nodiscard]] inline std::optional<std::size_t> order_never_above(const std::vector<std::vector<index_expr>>& live) {
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    bool least = true;
+    for (std::size_t k = 0; k < live.size() && least; ++k) least = k == i || never_above(live[i], live[k]);
+    if (least) return i;
+  }
+  return std::nullopt;
+}
+
+/// The candidate whose worst ratio to the least peaks is least. Precondition: there is a candidate.
+[[nodiscard]] inline std::size_t order_of_least_ratio(const order_candidates& candidates) {
+  std::size_t taken = candidates.orders.size();
+  double least = 0;
+  for (std::size_t i = 0; i < candidates.orders.size(); ++i) {
+    double worst = 1;
+    for (std::size_t k = 0; k < candidates.graphs.size(); ++k)
+      worst =
+          std::max(worst, static_cast<double>(memory::cost_of_order(candidates.graphs[k], candidates.orders[i]).peak) /
+                              std::max(1.0, static_cast<double>(candidates.peaks[k])));
+    // The graph's own order comes first, and is left for a gain of a hundredth at least.
+    if (taken == candidates.orders.size() || worst < (taken == 0 ? 0.99 : 1.0) * least) {
+      taken = i;
+      least = worst;
+    }
+  }
+  return taken;
+}
+
+/// The choice of a program's order: one that is kept from before, else the search's where all sizes are known, else the
+/// one that compares best for several values of the symbols.
+class step_scheduler {
+ public:
+  /// `p` and `options` outlive this object.
+  step_scheduler(program& p, const program_schedule_options& options)
+      : p_(p),
+        options_(options),
+        storages_(storages_of(p)),
+        scenarios_(size_scenarios(p, storages_)),
+        graph_(order_graph_of(p, storages_, scenarios_.front())),
+        own_(p.steps.size()) {
+    for (std::uint32_t i = 0; i < own_.size(); ++i) own_[i] = i;
+    result_.peak_before = memory::cost_of_order(graph_, own_).peak;
+    chosen_ = own_;
+  }
+
+  /// Orders the program and says how. Precondition: it was not called before.
+  [[nodiscard]] program_schedule run() {
+    if (p_.steps.empty() || take_kept()) {
+      finish();
+    } else if (sizes_are_known()) {
+      search_and_finish();
+    } else {
+      compare_candidates();
+      finish();
+    }
+    return result_;
+  }
+
+ private:
+  /// Whether sizes hold no symbols, so that order and offsets can be searched together.
+  [[nodiscard]] bool sizes_are_known() const { return scenarios_.size() == 1; }
+
+  /// Whether the store keeps an order that is no worse than the program's own and within the limit, which is taken.
+  [[nodiscard]] bool take_kept() {
+    const auto kept = options_.store == nullptr ? std::nullopt : options_.store->find(graph_);
+    if (!kept) return false;
+    const std::int64_t peak = memory::cost_of_order(graph_, kept->order).peak;
+    if (peak > result_.peak_before || (options_.limit != 0 && peak > options_.limit)) return false;
+    chosen_ = kept->order;
+    result_.decision = sizes_are_known() ? order_decision::searched : order_decision::scenarios;
+    result_.proved = kept->proved;
+    result_.lower_bound = kept->proved ? peak : 0;
+    return true;
+  }
+
+  /// Puts the steps into the chosen order and completes the report.
+  void finish() {
+    result_.peak = memory::cost_of_order(graph_, chosen_).peak;
+    if (chosen_ == own_)
+      result_.decision = order_decision::kept;
+    else
+      reorder_steps(p_, chosen_);
+    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  /// Searches order and offsets together, finishes, and brings both to the store. Precondition: all sizes are known.
+  void search_and_finish() {
+    memory::schedule_options search;
+    search.budget = options_.budget;
+    search.alignment = static_cast<std::int64_t>(std::max<std::size_t>(options_.alignment, 1));
+    search.limit = options_.limit;
+    const memory::schedule_plan plan = memory::plan_schedule(graph_, search);
+    // The search counts sizes rounded up to the alignment.
+    if (memory::cost_of_order(graph_, plan.order.order).peak <= result_.peak_before) chosen_ = plan.order.order;
+    result_.decision = order_decision::searched;
+    result_.lower_bound = plan.order.lower_bound;
+    result_.proved = plan.order.proved;
+    finish();
+    if (options_.store != nullptr) store_plan(plan);
+  }
+
+  /// Keeps the chosen order and, where it is the plan's, its offsets. Preconditions: there is a store, and the steps
+  /// are in the chosen order.
+  void store_plan(const memory::schedule_plan& plan) const {
+    options_.store->add(graph_, chosen_, result_.proved);
+    const bool planned = chosen_ == plan.order.order;
+    const program_records records = records_of(p_, storages_of(p_), scenarios_.front(), options_.alignment);
+    memory::offset_plan offsets;
+    for (std::size_t r = 0; planned && r < plan.records.usages.size(); ++r)
+      if (plan.records.usages[r].size != 0) offsets.offsets.push_back(plan.offsets.offsets[r]);
+    if (!planned || offsets.offsets.size() != records.usages.size()) return;
+    offsets.strategy = plan.offsets.strategy;
+    offsets.bytes = memory::arena_bytes(records.usages, offsets.offsets);
+    // Sizes were rounded up to the alignment, which the topmost buffer need not be.
+    if (offsets.bytes > memory::largest_live_sum(records.usages))
+      options_.store->add(records.usages, memory::plan_offsets_exactly(records.usages, {0.2 * options_.budget}));
+    options_.store->add(records.usages, offsets);
+  }
+
+  /// Takes the best of the orders that the scenarios call for, by their live sums as expressions where these tell, else
+  /// by their peaks.
+  void compare_candidates() {
+    std::vector<std::vector<std::int64_t>> sizes;
+    for (const symbol_values& values : scenarios_) add_unless_scaled(sizes, planned_bytes(storages_, values));
+    const order_candidates candidates = find_candidates(graph_, own_, sizes, options_.budget);
+    std::vector<std::vector<index_expr>> live;
+    for (const auto& order : candidates.orders) live.push_back(live_expressions(storages_, graph_, order));
+    const std::optional<std::size_t> symbolic = order_never_above(live);
+    result_.decision = symbolic ? order_decision::symbolic : order_decision::scenarios;
+    chosen_ = candidates.orders[symbolic ? *symbolic : order_of_least_ratio(candidates)];
+    // One set of sizes up to scale: what is best for it is best for all.
+    result_.proved = sizes.size() == 1 && candidates.proved;
+    if (result_.proved) result_.lower_bound = memory::cost_of_order(graph_, chosen_).peak;
+    if (options_.store != nullptr) options_.store->add(graph_, chosen_, result_.proved);
+  }
+
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  program& p_;
+  const program_schedule_options& options_;
+  program_storages storages_;
+  std::vector<symbol_values> scenarios_;
+  memory::order_graph graph_;
+  std::vector<std::uint32_t> own_;
+  std::vector<std::uint32_t> chosen_;
+  program_schedule result_;
+};
+
 }  // namespace detail
 
 /// Orders the steps of a program for the least memory of its intermediates within a budget. Host steps stay where they
@@ -134,122 +317,7 @@ inline void reorder_steps(program& p, std::span<const std::uint32_t> order) {
 /// none, the one whose worst ratio over the values is least (SoD2 section 4.3: symbolic comparison).
 /// Errors: those of memory::validate.
 inline program_schedule schedule_program(program& p, const program_schedule_options& options = {}) {
-  const auto start = std::chrono::steady_clock::now();
-  program_schedule result;
-  const program_storages storages = storages_of(p);
-  const std::vector<symbol_values> scenarios = detail::size_scenarios(p, storages);
-  const memory::order_graph graph = order_graph_of(p, storages, scenarios.front());
-  std::vector<std::uint32_t> own(p.steps.size());
-  for (std::uint32_t i = 0; i < own.size(); ++i) own[i] = i;
-  result.peak_before = memory::cost_of_order(graph, own).peak;
-  std::vector<std::uint32_t> chosen = own;
-  const auto finish = [&] {
-    result.peak = memory::cost_of_order(graph, chosen).peak;
-    if (chosen == own)
-      result.decision = order_decision::kept;
-    else
-      detail::reorder_steps(p, chosen);
-    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return result;
-  };
-  if (p.steps.empty()) return finish();
-
-  const bool known = scenarios.size() == 1;
-  if (const auto kept = options.store == nullptr ? std::nullopt : options.store->find(graph)) {
-    const std::int64_t peak = memory::cost_of_order(graph, kept->order).peak;
-    if (peak <= result.peak_before && (options.limit == 0 || peak <= options.limit)) {
-      chosen = kept->order;
-      result.decision = known ? order_decision::searched : order_decision::scenarios;
-      result.proved = kept->proved;
-      result.lower_bound = kept->proved ? peak : 0;
-      return finish();
-    }
-  }
-  if (known) {
-    memory::schedule_options search;
-    search.budget = options.budget;
-    search.alignment = static_cast<std::int64_t>(std::max<std::size_t>(options.alignment, 1));
-    search.limit = options.limit;
-    memory::schedule_plan plan = memory::plan_schedule(graph, search);
-    // The search counts sizes rounded up to the alignment.
-    if (memory::cost_of_order(graph, plan.order.order).peak <= result.peak_before) chosen = plan.order.order;
-    result.decision = order_decision::searched;
-    result.lower_bound = plan.order.lower_bound;
-    result.proved = plan.order.proved;
-    const bool planned = chosen == plan.order.order;
-    (void)finish();
-    if (options.store != nullptr) {
-      options.store->add(graph, chosen, result.proved);
-      const program_records records = records_of(p, storages_of(p), scenarios.front(), options.alignment);
-      memory::offset_plan offsets;
-      for (std::size_t r = 0; planned && r < plan.records.usages.size(); ++r)
-        if (plan.records.usages[r].size != 0) offsets.offsets.push_back(plan.offsets.offsets[r]);
-      if (planned && offsets.offsets.size() == records.usages.size()) {
-        offsets.strategy = plan.offsets.strategy;
-        offsets.bytes = memory::arena_bytes(records.usages, offsets.offsets);
-        // Sizes were rounded up to the alignment, which the topmost buffer need not be.
-        if (offsets.bytes > memory::largest_live_sum(records.usages))
-          options.store->add(records.usages, memory::plan_offsets_exactly(records.usages, {0.2 * options.budget}));
-        options.store->add(records.usages, offsets);
-      }
-    }
-    return result;
-  }
-
-  // Values that only scale all sizes need no look of their own.
-  std::vector<std::vector<std::int64_t>> bytes;
-  for (const symbol_values& values : scenarios) {
-    std::vector<std::int64_t> sizes = planned_bytes(storages, values);
-    const bool told =
-        std::any_of(bytes.begin(), bytes.end(), [&](const auto& other) { return detail::proportional(other, sizes); });
-    if (!told) bytes.push_back(std::move(sizes));
-  }
-  std::vector<std::vector<std::uint32_t>> candidates{own};
-  std::vector<memory::order_graph> graphs;
-  std::vector<std::int64_t> best;
-  memory::order_options searching;
-  searching.budget = options.budget / static_cast<double>(bytes.size());
-  bool proved = true;
-  for (const auto& sizes : bytes) {
-    graphs.push_back(graph);
-    graphs.back().bytes = sizes;
-    const memory::order_plan plan = memory::plan_order(graphs.back(), searching);
-    best.push_back(plan.peak);
-    proved = proved && plan.proved;
-    if (std::find(candidates.begin(), candidates.end(), plan.order) == candidates.end())
-      candidates.push_back(plan.order);
-  }
-  std::vector<std::vector<index_expr>> live;
-  for (const auto& order : candidates) live.push_back(detail::live_expressions(storages, graph, order));
-  std::size_t taken = candidates.size();
-  for (std::size_t i = 0; i < candidates.size() && taken == candidates.size(); ++i) {
-    bool least = true;
-    for (std::size_t k = 0; k < candidates.size() && least; ++k)
-      least = k == i || detail::never_above(live[i], live[k]);
-    if (least) taken = i;
-  }
-  result.decision = order_decision::symbolic;
-  if (taken == candidates.size()) {
-    result.decision = order_decision::scenarios;
-    double least = 0;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      double worst = 1;
-      for (std::size_t k = 0; k < graphs.size(); ++k)
-        worst = std::max(worst, static_cast<double>(memory::cost_of_order(graphs[k], candidates[i]).peak) /
-                                    std::max(1.0, static_cast<double>(best[k])));
-      // The graph's own order comes first, and is left for a gain of a hundredth at least.
-      if (taken == candidates.size() || worst < (taken == 0 ? 0.99 : 1.0) * least) {
-        taken = i;
-        least = worst;
-      }
-    }
-  }
-  chosen = candidates[taken];
-  // One set of sizes up to scale: what is best for it is best for all.
-  result.proved = bytes.size() == 1 && proved;
-  if (result.proved) result.lower_bound = memory::cost_of_order(graph, chosen).peak;
-  if (options.store != nullptr) options.store->add(graph, chosen, result.proved);
-  return finish();
+  return detail::step_scheduler(p, options).run();
 }
 
 }  // namespace dnnopt

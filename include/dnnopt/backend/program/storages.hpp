@@ -130,22 +130,21 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
   }
 }
 
-}  // namespace detail
+/// By root, what the steps of a program do with it.
+struct root_uses {
+  std::vector<bool> on_device;  ///< it has memory there
+  std::vector<bool> written;    ///< by a step; else the program is given it
+  std::vector<bool> handed;     ///< by a body, so that it is other memory in each run
+};
 
-/// The storages of a program in the order of its steps. O(V + E), and arguments squared within a step.
-[[nodiscard]] inline program_storages storages_of(const program& p) {
+/// What steps do with each root, and in `touched` the first and the last of them. Precondition: `touched` has an entry
+/// for each value.
+[[nodiscard]] inline root_uses find_uses(const program& p, std::vector<touched_steps>& touched) {
   const graph& g = *p.g;
-  program_storages s;
-  s.of_value.assign(g.value_count(), program_storages::none);
-  s.touched.resize(g.value_count());
-  s.by_step.resize(p.steps.size());
-  s.in_place.resize(p.steps.size());
-
-  std::vector<bool> on_device(g.value_count(), false);
-  std::vector<bool> written(g.value_count(), false);
-  std::vector<bool> handed(g.value_count(), false);
+  root_uses uses{std::vector<bool>(g.value_count(), false), std::vector<bool>(g.value_count(), false),
+                 std::vector<bool>(g.value_count(), false)};
   const auto touch = [&](value_id v, std::size_t step) {
-    touched_steps& t = s.touched[p.roots[v]];
+    touched_steps& t = touched[p.roots[v]];
     if (t.first < 0) t.first = static_cast<std::int64_t>(step);
     t.last = static_cast<std::int64_t>(step);
   };
@@ -156,8 +155,8 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
         for (const codegen::pointer_argument& a : plan.pointers) {
           if (a.held == no_value) continue;
           touch(a.held, step);
-          on_device[p.roots[a.held]] = true;
-          if (a.written) written[p.roots[a.held]] = true;
+          uses.on_device[p.roots[a.held]] = true;
+          if (a.written) uses.written[p.roots[a.held]] = true;
         }
     } else if (is_steered(placed.where)) {
       const bool hands = placed.where == placement::bodies;
@@ -166,37 +165,46 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
       for (const value_id out : g.node_at(placed.id).outputs)
         if (out != no_value) {
           touch(out, step);
-          written[p.roots[out]] = true;
-          if (hands) on_device[p.roots[out]] = handed[p.roots[out]] = true;
+          uses.written[p.roots[out]] = true;
+          if (hands) uses.on_device[p.roots[out]] = uses.handed[p.roots[out]] = true;
         }
     }
   }
+  // A whole that only its parts' steps touch on the device is a storage all the same.
+  for (const auto& [part, place] : p.parts)
+    if (uses.on_device[part]) uses.on_device[outermost(p, part)] = uses.written[outermost(p, part)] = true;
+  return uses;
+}
+
+/// Adds the storages of values, and says in which of them each value lies.
+inline void add_value_storages(const program& p, const root_uses& uses, program_storages& s) {
+  const graph& g = *p.g;
   std::set<value_id> kept;
   for (const value_id v : g.inputs()) kept.insert(p.roots[v]);
   for (const value_id v : g.outputs()) kept.insert(p.roots[v]);
-
-  // A whole that only its parts' steps touch on the device is a storage all the same.
-  for (const auto& [part, place] : p.parts)
-    if (on_device[part]) on_device[detail::outermost(p, part)] = written[detail::outermost(p, part)] = true;
   for (value_id v = 0; v < g.value_count(); ++v) {
     const value_facts& facts = g.facts(v);
-    if (p.roots[v] != v || p.parts.contains(v) || !on_device[v] || facts.is_constant() || lies_in_image(facts))
+    if (p.roots[v] != v || p.parts.contains(v) || !uses.on_device[v] || facts.is_constant() || lies_in_image(facts))
       continue;
     program_storage storage;
     storage.held = v;
     if (kept.contains(v))
       storage.role = storage_role::caller;
-    else if (!written[v])
+    else if (!uses.written[v])
       storage.role = storage_role::whole_run;
-    storage.handed = handed[v] || (p.is_body && storage.role == storage_role::caller);
-    if (!storage.handed) storage.bytes = detail::bytes_of(facts);
+    storage.handed = uses.handed[v] || (p.is_body && storage.role == storage_role::caller);
+    if (!storage.handed) storage.bytes = bytes_of(facts);
     s.of_value[v] = static_cast<std::uint32_t>(s.all.size());
     s.all.push_back(storage);
   }
   for (value_id v = 0; v < g.value_count(); ++v) {
-    const value_id whole = detail::outermost(p, p.roots[v]);
+    const value_id whole = outermost(p, p.roots[v]);
     if (whole != v) s.of_value[v] = s.of_value[whole];
   }
+}
+
+/// Adds the scratch of each step, as storages that it alone touches.
+inline void add_scratch_storages(const program& p, program_storages& s) {
   std::vector<std::size_t> with_scratch;
   for (std::size_t step = 0; step < p.steps.size(); ++step)
     if (!p.steps[step].lowered.scratch.empty()) with_scratch.push_back(step);
@@ -210,7 +218,12 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
       s.by_step[step].push_back(static_cast<std::uint32_t>(s.all.size()));
       s.all.push_back({no_value, p.steps[step].id, j, storage_role::scratch, scratch.bytes});
     }
+}
 
+/// Says which intermediates each step touches, and which of them it may write over each other. Precondition: the
+/// storages of values and scratch are there.
+inline void assign_to_steps(const program& p, program_storages& s) {
+  const graph& g = *p.g;
   for (std::size_t step = 0; step < p.steps.size(); ++step) {
     const placed_node& placed = p.steps[step];
     const auto add = [&](value_id v) {
@@ -223,12 +236,27 @@ inline void find_in_place(const program& p, const program_storages& s, std::size
     if (placed.where == placement::device) {
       for (const codegen::kernel_plan& plan : placed.lowered.kernels)
         for (const codegen::pointer_argument& a : plan.pointers) add(a.held);
-      detail::find_in_place(p, s, step, s.in_place[step]);
+      find_in_place(p, s, step, s.in_place[step]);
     } else if (is_steered(placed.where)) {
       for (const value_id in : g.node_at(placed.id).inputs) add(in);
       for (const value_id out : g.node_at(placed.id).outputs) add(out);
     }
   }
+}
+
+}  // namespace detail
+
+/// The storages of a program in the order of its steps. O(V + E), and arguments squared within a step.
+[[nodiscard]] inline program_storages storages_of(const program& p) {
+  program_storages s;
+  s.of_value.assign(p.g->value_count(), program_storages::none);
+  s.touched.resize(p.g->value_count());
+  s.by_step.resize(p.steps.size());
+  s.in_place.resize(p.steps.size());
+  const detail::root_uses uses = detail::find_uses(p, s.touched);
+  detail::add_value_storages(p, uses, s);
+  detail::add_scratch_storages(p, s);
+  detail::assign_to_steps(p, s);
   return s;
 }
 

@@ -17,6 +17,7 @@
 #include <dnnopt/backend/program/schedule.hpp>
 #include <dnnopt/backend/program/storages.hpp>
 #include <dnnopt/memory/order/exact_order.hpp>
+#include <dnnopt/passes/fusion/roles.hpp>
 
 namespace dnnopt {
 
@@ -138,6 +139,154 @@ class joined_steps {
   return needed;
 }
 
+/// Which steps of a program are nac, where the operands and sizes of each come from, and the parts that this makes.
+class step_sources {
+ public:
+  /// Precondition: rdp has run on the graph of `p`, which outlives this object.
+  explicit step_sources(const program& p)
+      : p_(p),
+        g_(*p.g),
+        count_(static_cast<std::uint32_t>(p.steps.size())),
+        step_of_(g_.node_limit(), nobody),
+        stored_by_(g_.value_count(), nobody),
+        runs_(count_, false),
+        nac_(count_, false),
+        sources_(count_),
+        decided_by_(count_) {
+    const auto late = fusion::late_symbols(g_, g_.topological_order());
+    const auto tellers = fusion::size_tellers(g_, late);
+    find_nac_steps(fusion::bringers_of_symbols(g_, late));
+    for (std::uint32_t s = 0; s < count_; ++s) find_sources(s, tellers);
+  }
+
+  /// The parts by their first step, be it a view or a known value, which no part lists. Those that are not nac say that
+  /// their sizes are known, and the versions of all are yet to be counted.
+  [[nodiscard]] std::map<std::uint32_t, program_subgraph> parts() const {
+    joined_steps joined(count_);
+    for (std::uint32_t s = 0; s < count_; ++s)
+      for (const std::uint32_t other : sources_[s])
+        if (nac_[s] == nac_[other] && (nac_[s] || decided_by_[s] == decided_by_[other])) joined.join(s, other);
+    std::map<std::uint32_t, program_subgraph> found;
+    for (std::uint32_t s = 0; s < count_; ++s) {
+      if (!runs_[s]) continue;
+      program_subgraph& part = found[joined.find(s)];
+      part.steps.push_back(s);
+      part.launches += p_.steps[s].lowered.kernels.size();
+      if (nac_[s]) part.sizes = subgraph_class::nac;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::uint32_t nobody = program_storages::none;
+
+  /// Finds which steps run and where nodes and values come from; nac are those that run and bring a late symbol
+  /// (`brings`, by node) or a result of unknown rank.
+  void find_nac_steps(const std::vector<bool>& brings) {
+    for (std::uint32_t s = 0; s < count_; ++s) {
+      const placed_node& step = p_.steps[s];
+      runs_[s] = step.where == placement::device || is_steered(step.where);
+      for (const node_id id : step.members) {
+        if (step_of_[id] == nobody) step_of_[id] = s;
+        nac_[s] = nac_[s] || (runs_[s] && brings[id]);
+      }
+      for (const value_id out : step.outputs) {
+        stored_by_[out] = s;
+        nac_[s] = nac_[s] || (runs_[s] && !g_.facts(out).dims);
+      }
+    }
+  }
+
+  /// Finds the steps that a step's operands and sizes come from. Precondition: those of all steps before it are found.
+  void find_sources(std::uint32_t s, const std::vector<std::vector<node_id>>& tellers) {
+    const placed_node& step = p_.steps[s];
+    for (const node_id id : step.members) {
+      for (const value_id in : g_.node_at(id).inputs)
+        if (in != no_value && stored_by_[in] != s) add_source(s, stored_by_[in]);
+      if (!tellers.empty())
+        for (const node_id source : fusion::size_sources(g_, id, tellers)) add_source(s, step_of_[source]);
+    }
+    if (step.where == placement::alias && step.alias_of != no_value) add_source(s, stored_by_[step.alias_of]);
+  }
+
+  /// Notes that a step depends on another one before it, and so on the nac steps that decide that one.
+  void add_source(std::uint32_t s, std::uint32_t other) {
+    if (other == nobody || other >= s) return;
+    sources_[s].push_back(other);
+    if (nac_[other])
+      decided_by_[s].insert(other);
+    else
+      decided_by_[s].insert(decided_by_[other].begin(), decided_by_[other].end());
+  }
+
+  const program& p_;
+  const graph& g_;
+  std::uint32_t count_;
+  std::vector<std::uint32_t> step_of_;    // by node
+  std::vector<std::uint32_t> stored_by_;  // by value
+  std::vector<bool> runs_;                // by step, as all that follows
+  std::vector<bool> nac_;
+  std::vector<std::vector<std::uint32_t>> sources_;
+  std::vector<std::set<std::uint32_t>> decided_by_;  // the nac steps
+};
+
+/// Counts the execution orders that parts of a program need for several values of its symbols.
+class version_counter {
+ public:
+  /// `p` outlives this object.
+  explicit version_counter(const program& p)
+      : p_(p),
+        storages_(storages_of(p)),
+        scenarios_(size_scenarios(p, storages_)),
+        whole_(order_graph_of(p, storages_, scenarios_.front())) {
+    for (const symbol_values& values : scenarios_) bytes_under_.push_back(planned_bytes(storages_, values));
+  }
+
+  /// States the versions of a part, searched within `budget` seconds, and whether it is mixed. Precondition: the part
+  /// is one of step_sources::parts.
+  void count(program_subgraph& part, double budget) const {
+    if (part.sizes == subgraph_class::nac) {
+      part.versions = 0;
+    } else if (is_symbolic(part)) {
+      part.sizes = subgraph_class::mixed;
+      const std::vector<std::vector<std::int64_t>> sizes = sizes_of(part);
+      part.versions = orders_needed(cut_out(whole_, part.steps), sizes, budget);
+    }
+  }
+
+ private:
+  /// Whether a dim of what a part computes is no number.
+  [[nodiscard]] bool is_symbolic(const program_subgraph& part) const {
+    const graph& g = *p_.g;
+    return std::any_of(part.steps.begin(), part.steps.end(), [&](std::uint32_t s) {
+      const std::vector<value_id>& outputs = p_.steps[s].outputs;
+      return std::any_of(outputs.begin(), outputs.end(),
+                         [&](value_id out) { return g.facts(out).dims && !is_static(*g.facts(out).dims); });
+    });
+  }
+
+  /// The bytes of the storages that a part touches, others' 0, under those values of the symbols that do not only scale
+  /// them all: such ones call for no other plan.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> sizes_of(const program_subgraph& part) const {
+    std::vector<bool> touched(storages_.all.size(), false);
+    for (const std::uint32_t s : part.steps)
+      for (const std::uint32_t storage : storages_.by_step[s]) touched[storage] = true;
+    std::vector<std::vector<std::int64_t>> sizes;
+    for (std::vector<std::int64_t> bytes : bytes_under_) {
+      for (std::size_t i = 0; i < bytes.size(); ++i)
+        if (!touched[i]) bytes[i] = 0;
+      add_unless_scaled(sizes, std::move(bytes));
+    }
+    return sizes;
+  }
+
+  const program& p_;
+  program_storages storages_;
+  std::vector<symbol_values> scenarios_;
+  memory::order_graph whole_;
+  std::vector<std::vector<std::int64_t>> bytes_under_;  // by scenario, then by storage
+};
+
 }  // namespace detail
 
 /// Parts of a program: maximal connected sets of steps whose sizes depend on the same nac steps, so that all of them
@@ -146,91 +295,11 @@ class joined_steps {
 /// small, middling, large; each alone large), `budget` seconds for each part.
 /// Precondition: rdp has run on the graph. O(V E / 64) beside the searches.
 [[nodiscard]] inline std::vector<program_subgraph> subgraphs_of(const program& p, double budget = 0.25) {
-  const graph& g = *p.g;
-  const auto count = static_cast<std::uint32_t>(p.steps.size());
-  constexpr std::uint32_t nobody = program_storages::none;
-  const std::vector<node_id> order = g.topological_order();
-  const auto late = fusion::late_symbols(g, order);
-  const auto tellers = fusion::size_tellers(g, late);
-  const std::vector<bool> brings = fusion::bringers_of_symbols(g, late);
-  std::vector<std::uint32_t> step_of(g.node_limit(), nobody);
-  std::vector<std::uint32_t> stored_by(g.value_count(), nobody);
-  std::vector<bool> runs(count, false);
-  std::vector<bool> nac(count, false);
-  for (std::uint32_t s = 0; s < count; ++s) {
-    const placed_node& step = p.steps[s];
-    runs[s] = step.where == placement::device || is_steered(step.where);
-    for (const node_id id : step.members) {
-      if (step_of[id] == nobody) step_of[id] = s;
-      nac[s] = nac[s] || (runs[s] && brings[id]);
-    }
-    for (const value_id out : step.outputs) {
-      stored_by[out] = s;
-      nac[s] = nac[s] || (runs[s] && !g.facts(out).dims);
-    }
-  }
-
-  // Which nac steps each step's operands and sizes come from.
-  std::vector<std::vector<std::uint32_t>> sources(count);
-  std::vector<std::set<std::uint32_t>> decided_by(count);
-  for (std::uint32_t s = 0; s < count; ++s) {
-    const auto from = [&](std::uint32_t other) {
-      if (other == nobody || other >= s) return;
-      sources[s].push_back(other);
-      if (nac[other])
-        decided_by[s].insert(other);
-      else
-        decided_by[s].insert(decided_by[other].begin(), decided_by[other].end());
-    };
-    for (const node_id id : p.steps[s].members) {
-      for (const value_id in : g.node_at(id).inputs)
-        if (in != no_value && stored_by[in] != s) from(stored_by[in]);
-      if (!tellers.empty())
-        for (const node_id source : fusion::size_sources(g, id, tellers)) from(step_of[source]);
-    }
-    if (p.steps[s].where == placement::alias && p.steps[s].alias_of != no_value) from(stored_by[p.steps[s].alias_of]);
-  }
-  detail::joined_steps parts(count);
-  for (std::uint32_t s = 0; s < count; ++s)
-    for (const std::uint32_t other : sources[s])
-      if (nac[s] == nac[other] && (nac[s] || decided_by[s] == decided_by[other])) parts.join(s, other);
-
-  std::map<std::uint32_t, program_subgraph> found;
-  for (std::uint32_t s = 0; s < count; ++s) {
-    if (!runs[s]) continue;
-    program_subgraph& part = found[parts.find(s)];
-    part.steps.push_back(s);
-    part.launches += p.steps[s].lowered.kernels.size();
-    if (nac[s]) part.sizes = subgraph_class::nac;
-  }
-  const program_storages storages = storages_of(p);
-  const std::vector<symbol_values> scenarios = detail::size_scenarios(p, storages);
-  const memory::order_graph whole = order_graph_of(p, storages, scenarios.front());
-  std::vector<std::vector<std::int64_t>> bytes_under;
-  for (const symbol_values& values : scenarios) bytes_under.push_back(planned_bytes(storages, values));
+  std::map<std::uint32_t, program_subgraph> found = detail::step_sources(p).parts();
+  const detail::version_counter versions(p);
   std::vector<program_subgraph> result;
   for (auto& [root, part] : found) {
-    if (part.sizes == subgraph_class::nac) part.versions = 0;
-    std::vector<bool> touched(storages.all.size(), false);
-    bool symbolic = false;
-    for (const std::uint32_t s : part.steps) {
-      for (const std::uint32_t storage : storages.by_step[s]) touched[storage] = true;
-      for (const value_id out : p.steps[s].outputs)
-        symbolic = symbolic || (g.facts(out).dims && !is_static(*g.facts(out).dims));
-    }
-    if (part.sizes == subgraph_class::known && symbolic) {
-      part.sizes = subgraph_class::mixed;
-      std::vector<std::vector<std::int64_t>> sizes;
-      for (std::vector<std::int64_t> bytes : bytes_under) {
-        for (std::size_t i = 0; i < bytes.size(); ++i)
-          if (!touched[i]) bytes[i] = 0;
-        // What only scales all sizes calls for no other plan.
-        const bool told = std::any_of(sizes.begin(), sizes.end(),
-                                      [&](const auto& other) { return detail::proportional(other, bytes); });
-        if (!told) sizes.push_back(std::move(bytes));
-      }
-      part.versions = detail::orders_needed(detail::cut_out(whole, part.steps), sizes, budget);
-    }
+    versions.count(part, budget);
     result.push_back(std::move(part));
   }
   return result;

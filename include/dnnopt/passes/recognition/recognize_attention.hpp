@@ -158,8 +158,9 @@ struct recognize_attention {
     return false;
   }
 
+  /// Puts an Attention in the place of the product `id` where that is its last one: whether it did. A remark says why
+  /// a product of what a softmax along the last axis gives is none.
   bool rewrite(graph& g, node_id id, pass_result& result) const {
-    const value_id out = g.node_at(id).outputs[0];
     const value_id weights = g.node_at(id).inputs[0];
     const node* softmax = rewriting::made_by(g, weights, op_row<ops::softmax_op>);
     if (softmax == nullptr || !rewriting::has_one_reader(g, weights) || !g.facts(weights).dims) return false;
@@ -175,8 +176,38 @@ struct recognize_attention {
     p.q = unscaled(g, p.q, p.scale);
     p.k = unscaled(g, p.k, p.scale);
     if (rank != 3 && rank != 4) return remark("scores of rank " + std::to_string(rank));
-    const std::string prefix = g.value_at(out).name;
-    // The keys' own layout is that before the last Transpose.
+    const own_keys keys = keys_of(g, p, rank);
+    if (const std::string why = misfit_of(g, p, rank); !why.empty()) return remark(why);
+    if (!is_floating(g.facts(p.q).type)) return false;
+
+    const std::string prefix = g.value_at(g.node_at(id).outputs[0]).name;
+    const shape q = *g.facts(p.q).dims;
+    const shape k = *g.facts(p.k).dims;
+    attribute_map attributes;
+    const auto mask = make_mask(g, p, q, k, attributes, prefix);
+    if (!mask) return remark("its mask does not fit");
+    std::vector<value_id> inputs{p.q, as_operand(g, keys, prefix), p.v};
+    attributes.set("scale", static_cast<float>(p.scale));
+    if (rank == 3) {
+      attributes.set("q_num_heads", std::int64_t{1});
+      attributes.set("kv_num_heads", std::int64_t{1});
+    }
+    const bool splits_batch = p.windows && !((*p.windows)[0] == index_expr(1));
+    if (splits_batch)
+      for (value_id& operand : inputs) operand = with_windows_as_heads(g, operand, *p.windows, prefix);
+    if (*mask != no_value) inputs.push_back(*mask);
+    replace(g, id, std::move(inputs), std::move(attributes), splits_batch);
+    return true;
+  }
+
+  /// The keys in their own layout, which is that before the last Transpose.
+  struct own_keys {
+    value_id value;
+    std::vector<std::int64_t> perm;  ///< from their layout to [.., position, size]
+  };
+
+  /// The keys of `p`, whose factors go to its scale.
+  static own_keys keys_of(const graph& g, parts& p, std::size_t rank) {
     std::vector<std::int64_t> perm(rank);
     for (std::size_t k = 0; k < rank; ++k) perm[k] = static_cast<std::int64_t>(k);
     value_id keys = p.k;
@@ -189,57 +220,60 @@ struct recognize_attention {
       }
     }
     std::swap(perm[rank - 1], perm[rank - 2]);
+    return {keys, std::move(perm)};
+  }
+
+  /// The keys as [.., position, size], which Attention reads.
+  static value_id as_operand(graph& g, const own_keys& keys, const std::string& prefix) {
+    if (std::is_sorted(keys.perm.begin(), keys.perm.end())) return keys.value;
+    attribute_map order;
+    order.set("perm", keys.perm);
+    return rewriting::append(g, op_row<ops::transpose_op>, prefix, {keys.value}, std::move(order));
+  }
+
+  /// Why q, k and v cannot be operands of Attention beside scores of rank `rank`, as far as their dims tell; empty
+  /// where they can.
+  std::string misfit_of(const graph& g, const parts& p, std::size_t rank) const {
     for (const value_id operand : {p.q, p.k, p.v})
-      if (!g.facts(operand).dims || g.facts(operand).dims->size() != rank) return remark("an operand of another rank");
-    const shape q = *g.facts(p.q).dims;
-    const shape k = *g.facts(p.k).dims;
-    const shape v = *g.facts(p.v).dims;
+      if (!g.facts(operand).dims || g.facts(operand).dims->size() != rank) return "an operand of another rank";
+    const shape& q = *g.facts(p.q).dims;
+    const shape& k = *g.facts(p.k).dims;
+    const shape& v = *g.facts(p.v).dims;
     for (std::size_t i = 0; i + 2 < rank; ++i)
-      if (!(q[i] == k[i]) || !(q[i] == v[i])) return remark("batch or head dims differ");
+      if (!(q[i] == k[i]) || !(q[i] == v[i])) return "batch or head dims differ";
     const auto size = q[rank - 1].as_constant();
     const auto value_size = v[rank - 1].as_constant();
     if (!size || !value_size || *size > largest_size || *value_size > largest_size || *size < 1 || *value_size < 1)
-      return remark("sizes of " + to_string(q[rank - 1]) + " and " + to_string(v[rank - 1]));
-    if (!is_floating(g.facts(p.q).type)) return false;
+      return "sizes of " + to_string(q[rank - 1]) + " and " + to_string(v[rank - 1]);
+    return "";
+  }
 
-    attribute_map attributes;
-    const auto mask = make_mask(g, p, q, k, attributes, prefix);
-    if (!mask) return remark("its mask does not fit");
-    const bool moves = !std::is_sorted(perm.begin(), perm.end());
-    if (moves) {
-      attribute_map order;
-      order.set("perm", perm);
-      keys = rewriting::append(g, op_row<ops::transpose_op>, prefix, {keys}, std::move(order));
-    }
-    attributes.set("scale", static_cast<float>(p.scale));
-    if (rank == 3) {
-      attributes.set("q_num_heads", std::int64_t{1});
-      attributes.set("kv_num_heads", std::int64_t{1});
-    }
-    const bool splits_batch = p.windows && !((*p.windows)[0] == index_expr(1));
-    std::vector<value_id> inputs{p.q, keys, p.v};
-    if (splits_batch)
-      for (std::size_t i = 0; i < 3; ++i) {
-        const shape& dims = *g.facts(inputs[i]).dims;
-        const std::vector<std::int64_t> target{-1, (*p.windows)[1].constant() * (*p.windows)[2].constant(),
-                                               dims[2].constant(), dims[3].constant()};
-        inputs[i] = rewriting::append(g, op_row<ops::reshape_op>, prefix,
-                                      {inputs[i], rewriting::add_integers(g, prefix, target)});
-      }
-    if (*mask != no_value) inputs.push_back(*mask);
+  /// An operand [batch * window, head, position, size] as [batch, window * head, position, size], where `windows` are
+  /// the dims [batch, window, head, query, key] of scores. Precondition: all but batch are constant.
+  static value_id with_windows_as_heads(graph& g, value_id operand, const shape& windows, const std::string& prefix) {
+    const shape& dims = *g.facts(operand).dims;
+    const std::vector<std::int64_t> target{-1, windows[1].constant() * windows[2].constant(), dims[2].constant(),
+                                           dims[3].constant()};
+    return rewriting::append(g, op_row<ops::reshape_op>, prefix, {operand, rewriting::add_integers(g, prefix, target)});
+  }
+
+  /// Puts an Attention in the place of the product `id`. Where windows became heads, a Reshape gives its output the
+  /// product's dims. Precondition: then all but the first of these are constant.
+  static void replace(graph& g, node_id id, std::vector<value_id> inputs, attribute_map attributes, bool splits_batch) {
+    const value_id out = g.node_at(id).outputs[0];
+    const std::string prefix = g.value_at(out).name;
     const std::string node_name = g.node_at(id).name;
     const shape before = *g.facts(out).dims;
     g.remove_node(id);
     if (!splits_batch) {
       g.add_node(op_row<ops::attention_op>, node_name, std::move(inputs), {out}, std::move(attributes));
-    } else {
-      const value_id made =
-          rewriting::append(g, op_row<ops::attention_op>, prefix, std::move(inputs), std::move(attributes));
-      const value_id target =
-          rewriting::add_integers(g, prefix, {-1, before[1].constant(), before[2].constant(), before[3].constant()});
-      g.add_node(op_row<ops::reshape_op>, node_name, {made, target}, {out});
+      return;
     }
-    return true;
+    const value_id made =
+        rewriting::append(g, op_row<ops::attention_op>, prefix, std::move(inputs), std::move(attributes));
+    const value_id target =
+        rewriting::add_integers(g, prefix, {-1, before[1].constant(), before[2].constant(), before[3].constant()});
+    g.add_node(op_row<ops::reshape_op>, node_name, {made, target}, {out});
   }
 
   /// The mask input: no_value where none is needed, nothing where the masks cannot be one.

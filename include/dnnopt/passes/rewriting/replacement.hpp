@@ -3,11 +3,11 @@
 #ifndef DNNOPT_PASSES_REWRITING_REPLACEMENT_HPP
 #define DNNOPT_PASSES_REWRITING_REPLACEMENT_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -114,6 +114,154 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
   return true;
 }
 
+/// Plans what takes the place of a match: values in the order of the rule's term, then which nodes they let die.
+class replacement_planner {
+ public:
+  /// All of them outlive this object.
+  replacement_planner(const graph& g, const compiled_rule& rule, const rule_match& match, const symbol_values& nominal)
+      : g_(g),
+        rule_(rule),
+        match_(match),
+        nominal_(nominal),
+        root_(match.values[rule.pattern.root()]),
+        replaced_(g.facts(root_)) {}
+
+  /// The plan, or nothing where it does not fit. Precondition: it was not called before.
+  [[nodiscard]] std::optional<planned_replacement> run() {
+    if (!replaced_.dims || replaced_.type == dtype::undefined) return std::nullopt;
+    for (std::size_t i = 0; i < rule_.replacement.nodes.size(); ++i) {
+      std::optional<planned_value> made = plan_term(i);
+      if (!made) return std::nullopt;
+      plan_.values.push_back(std::move(*made));
+    }
+    if (!fits()) return std::nullopt;
+    find_dying();
+    return std::move(plan_);
+  }
+
+ private:
+  /// What stands for node `i` of the term; nothing where its operator does not suit its operands. Precondition: all
+  /// before it are planned.
+  [[nodiscard]] std::optional<planned_value> plan_term(std::size_t i) {
+    const term_node& wanted = rule_.replacement.nodes[i];
+    planned_value made;
+    made.same_as = equal_before(i);
+    if (made.same_as != SIZE_MAX) return made;
+    switch (wanted.kind) {
+      case term_node::form::number:
+        made.folds = true;
+        made.facts.constant = tensor_of(replaced_.type, {}, {wanted.number});
+        made.facts.type = replaced_.type;
+        made.facts.dims.emplace();
+        break;
+      case term_node::form::integers:
+        made.facts.constant =
+            tensor::of<std::int64_t>({static_cast<std::int64_t>(wanted.integers.size())}, wanted.integers);
+        made.folds = true;
+        made.facts.type = dtype::int64;
+        made.facts.dims = to_shape(made.facts.constant.dims());
+        break;
+      case term_node::form::variable:
+        made.existing = match_.value_of(rule_, wanted.name);
+        made.absent = made.existing == no_value;
+        if (!made.absent) {
+          made.facts = g_.facts(made.existing);
+          made.folds = made.facts.is_constant();
+          kept_.push_back(made.existing);
+        }
+        break;
+      case term_node::form::operation:
+        return plan_node(i);
+    }
+    return made;
+  }
+
+  /// The first planned value that is no other's double and equals node `i` of the term; SIZE_MAX where there is none.
+  [[nodiscard]] std::size_t equal_before(std::size_t i) const {
+    for (std::size_t j = 0; j < i; ++j)
+      if (plan_.values[j].same_as == SIZE_MAX && same_term(rule_.replacement, i, j)) return j;
+    return SIZE_MAX;
+  }
+
+  /// The operator of node `i` of the term with what it makes of its operands, whose work is added to the plan's;
+  /// nothing where it does not take them.
+  [[nodiscard]] std::optional<planned_value> plan_node(std::size_t i) {
+    const term_node& wanted = rule_.replacement.nodes[i];
+    planned_value made;
+    made.op = rule_.replacement_ops[i];
+    set_attributes(g_, rule_, match_, wanted, made.attributes);
+    std::vector<const value_facts*> inputs;
+    made.folds = true;
+    for (const std::size_t child : wanted.children) {
+      const planned_value* read = &plan_.values[child];
+      if (read->same_as != SIZE_MAX) read = &plan_.values[read->same_as];
+      const bool in_graph = read->existing != no_value;
+      made.folds = made.folds && (read->absent || read->folds);
+      inputs.push_back(read->absent ? nullptr : in_graph ? &g_.facts(read->existing) : &read->facts);
+    }
+    while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
+    node_facts facts;
+    facts.attributes = &made.attributes;
+    facts.inputs = inputs;
+    facts.output_count = 1;
+    facts.expressions = &g_.expressions();
+    const std::string scope = g_.value_at(root_).name;
+    facts.scope = scope;
+    std::array<value_facts, 1> outputs;
+    try {
+      made.op->infer(facts, outputs);
+    } catch (const error&) {
+      return std::nullopt;  // operands of the pattern need not suit the replacement
+    }
+    if (!outputs[0].dims) return std::nullopt;
+    plan_.added += work_of(*made.op, facts, outputs[0], nominal_, made.folds);
+    made.facts = std::move(outputs[0]);
+    return made;
+  }
+
+  /// Whether the last planned value has the type and dims of what it replaces. Precondition: all values are planned.
+  [[nodiscard]] bool fits() const {
+    const planned_value& last = plan_.values.back();
+    if (last.facts.type != replaced_.type || !last.facts.dims) return false;
+    return *last.facts.dims == *replaced_.dims ||
+           (rule_.rule->tells_dims && dims_fit(*last.facts.dims, *replaced_.dims, g_.value_at(root_).name));
+  }
+
+  /// Finds the matched nodes that nothing reads any more, and the work that goes with them. Precondition: all values
+  /// are planned.
+  void find_dying() {
+    // Parents come after children in a pattern, so that readers are judged before what they read.
+    for (std::size_t i = match_.nodes.size(); i-- > 0;) {
+      const node_id id = match_.nodes[i];
+      if (id == no_node || is_dying(id)) continue;
+      if (i != rule_.pattern.root() && !loses_readers(match_.values[i])) continue;
+      plan_.dying.push_back(id);
+      plan_.removed += work_of(g_, id, nominal_);
+    }
+  }
+
+  /// Whether a node is among those that were found to die.
+  [[nodiscard]] bool is_dying(node_id id) const {
+    return std::find(plan_.dying.begin(), plan_.dying.end(), id) != plan_.dying.end();
+  }
+
+  /// Whether neither the caller, nor the replacement, nor a node that lives on reads a value.
+  [[nodiscard]] bool loses_readers(value_id out) const {
+    if (g_.is_output(out) || std::find(kept_.begin(), kept_.end(), out) != kept_.end()) return false;
+    const auto& uses = g_.value_at(out).uses;
+    return std::all_of(uses.begin(), uses.end(), [&](const value_use& use) { return is_dying(use.node); });
+  }
+
+  const graph& g_;
+  const compiled_rule& rule_;
+  const rule_match& match_;
+  const symbol_values& nominal_;
+  value_id root_;
+  const value_facts& replaced_;
+  planned_replacement plan_;
+  std::vector<value_id> kept_;  // values of the graph that the replacement reads
+};
+
 }  // namespace detail
 
 /// The replacement of a match, or nothing where it does not fit: its type and shape must be those of the value that it
@@ -122,94 +270,7 @@ inline void set_attributes(const graph& g, const compiled_rule& rule, const rule
 [[nodiscard]] inline std::optional<planned_replacement> plan_replacement(const graph& g, const compiled_rule& rule,
                                                                          const rule_match& match,
                                                                          const symbol_values& nominal) {
-  const value_id root = match.values[rule.pattern.root()];
-  const value_facts& replaced = g.facts(root);
-  if (!replaced.dims || replaced.type == dtype::undefined) return std::nullopt;
-  planned_replacement plan;
-  const term& t = rule.replacement;
-  std::vector<value_id> kept;
-  for (std::size_t i = 0; i < t.nodes.size(); ++i) {
-    const term_node& wanted = t.nodes[i];
-    planned_value made;
-    for (std::size_t j = 0; j < i && made.same_as == SIZE_MAX; ++j)
-      if (plan.values[j].same_as == SIZE_MAX && detail::same_term(t, i, j)) made.same_as = j;
-    if (made.same_as != SIZE_MAX) {
-      plan.values.push_back(std::move(made));
-      continue;
-    }
-    if (wanted.kind == term_node::form::number) {
-      made.folds = true;
-      made.facts.constant = tensor_of(replaced.type, {}, {wanted.number});
-      made.facts.type = replaced.type;
-      made.facts.dims.emplace();
-    } else if (wanted.kind == term_node::form::integers) {
-      made.facts.constant =
-          tensor::of<std::int64_t>({static_cast<std::int64_t>(wanted.integers.size())}, wanted.integers);
-      made.folds = true;
-      made.facts.type = dtype::int64;
-      made.facts.dims = to_shape(made.facts.constant.dims());
-    } else if (wanted.kind == term_node::form::variable) {
-      made.existing = match.value_of(rule, wanted.name);
-      made.absent = made.existing == no_value;
-      if (!made.absent) {
-        made.facts = g.facts(made.existing);
-        made.folds = made.facts.is_constant();
-        kept.push_back(made.existing);
-      }
-    } else {
-      made.op = rule.replacement_ops[i];
-      detail::set_attributes(g, rule, match, wanted, made.attributes);
-      std::vector<const value_facts*> inputs;
-      made.folds = true;
-      for (const std::size_t child : wanted.children) {
-        const planned_value* read = &plan.values[child];
-        if (read->same_as != SIZE_MAX) read = &plan.values[read->same_as];
-        const bool in_graph = read->existing != no_value;
-        made.folds = made.folds && (read->absent || read->folds);
-        inputs.push_back(read->absent ? nullptr : in_graph ? &g.facts(read->existing) : &read->facts);
-      }
-      while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
-      node_facts facts;
-      facts.attributes = &made.attributes;
-      facts.inputs = inputs;
-      facts.output_count = 1;
-      facts.expressions = &g.expressions();
-      const std::string scope = g.value_at(root).name;
-      facts.scope = scope;
-      std::array<value_facts, 1> outputs;
-      try {
-        made.op->infer(facts, outputs);
-      } catch (const error&) {
-        return std::nullopt;  // operands of the pattern need not suit the replacement
-      }
-      if (!outputs[0].dims) return std::nullopt;
-      plan.added += work_of(*made.op, facts, outputs[0], nominal, made.folds);
-      made.facts = std::move(outputs[0]);
-    }
-    plan.values.push_back(std::move(made));
-  }
-  const planned_value& last = plan.values.back();
-  if (last.facts.type != replaced.type || !last.facts.dims) return std::nullopt;
-  if (*last.facts.dims != *replaced.dims &&
-      !(rule.rule->tells_dims && detail::dims_fit(*last.facts.dims, *replaced.dims, g.value_at(root).name)))
-    return std::nullopt;
-
-  // Parents come after children in a pattern, so that readers are judged before what they read.
-  for (std::size_t i = match.nodes.size(); i-- > 0;) {
-    const node_id id = match.nodes[i];
-    if (id == no_node || std::find(plan.dying.begin(), plan.dying.end(), id) != plan.dying.end()) continue;
-    const value_id out = match.values[i];
-    bool dies = i == rule.pattern.root();
-    if (!dies && !g.is_output(out) && std::find(kept.begin(), kept.end(), out) == kept.end()) {
-      dies = true;
-      for (const value_use& use : g.value_at(out).uses)
-        dies = dies && std::find(plan.dying.begin(), plan.dying.end(), use.node) != plan.dying.end();
-    }
-    if (!dies) continue;
-    plan.dying.push_back(id);
-    plan.removed += work_of(g, id, nominal);
-  }
-  return plan;
+  return detail::replacement_planner(g, rule, match, nominal).run();
 }
 
 /// Whether insert_replacement can put the plan in place: a graph output must keep its name, so that it cannot become

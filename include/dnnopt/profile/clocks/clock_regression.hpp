@@ -277,8 +277,9 @@ class dynamic_fit final : public clock_method {
       segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(kept / 2));
   }
 
-  void refit() {
-    line_moments fresh = accepted_moments(0, group_.size());
+  /// Whether the group contradicts the fit: most of it lies outside the gate, or the mean of its accepted pairs,
+  /// `fresh`, is too far off, alone or with the former group's.
+  [[nodiscard]] bool contradicts(const line_moments& fresh) {
     const double error = fresh.weight > 0.0 ? fresh.mean_y - predict(fresh.mean_x) : 0.0;
     const auto taken = std::count_if(group_.begin(), group_.end(), [](const sample& s) { return s.accepted; });
     const bool mostly_rejected = static_cast<std::size_t>(taken) * 2 < group_.size();
@@ -289,73 +290,99 @@ class dynamic_fit final : public clock_method {
     const bool shifted = std::abs(deviation) > options_.step_sigmas;
     const bool drifting = std::abs(deviation + last_deviation_) > options_.step_sigmas * std::sqrt(2.0);
     last_deviation_ = deviation;
-    const bool bad = mostly_rejected || shifted || drifting;
-    if (bad && !suspected_ && fits_ > 0) {
-      suspects_ = group_;
-      suspected_ = true;
-      group_.clear();
-      return;
+    return mostly_rejected || shifted || drifting;
+  }
+
+  /// Begins another frequency, or the first: the clock has changed, and only the groups since tell how it runs now.
+  /// Gives the moments of the latest group's accepted pairs.
+  [[nodiscard]] line_moments begin_era() {
+    ++steps_;
+    last_deviation_ = 0.0;
+    const std::size_t step_at = suspects_.size();
+    suspects_.insert(suspects_.end(), group_.begin(), group_.end());
+    group_.swap(suspects_);
+    const double since = group_[group_.size() / 2].x - (segments_.empty() ? 0.0 : segments_.back().last_x);
+    double intercept = 0.0;
+    double slope = 0.0;
+    fit_medians(intercept, slope);
+    const double off = intercept + slope * group_[group_.size() / 2].x - predict(group_[group_.size() / 2].x);
+    // The step's size over the time since the clock was last known bounds what a slope may have changed by.
+    const double sigma = group_sigma(intercept, slope);
+    for (sample& s : group_)
+      s.accepted = std::abs(s.y - intercept - slope * s.x) <= std::max(options_.gate_sigmas * sigma, sigma_floor());
+    line_moments fresh = accepted_moments(0, group_.size());
+    // Only the offset has jumped, unless another slope explains these groups better by four deviations.
+    const double turn = fresh.slope() - slope_;
+    const bool turned = turn * turn * fresh.sxx > 16.0 * sigma * sigma;
+    slope_spread_ = std::max(options_.usual_drift, turned && since > 0.0 ? 4.0 * std::abs(off) / since : 0.0);
+    // A jump that a usual error of the drift would make in the time since is one: the last good group then stays in
+    // the fit, and the line through both corrects the slope.
+    line_moments since_step = fresh;
+    if (!turned && !segments_.empty() && std::abs(off) <= 5.0 * options_.usual_drift * since)
+      since_step.merge(segments_.back().group);
+    for (candidate& c : candidates_) {
+      c.history = since_step;
+      c.error = 0.0;
     }
-    if (bad) {
-      // The clock has changed: only the groups since tell how it runs now.
-      ++steps_;
-      last_deviation_ = 0.0;
-      const std::size_t step_at = suspects_.size();
-      suspects_.insert(suspects_.end(), group_.begin(), group_.end());
-      group_.swap(suspects_);
-      const double since = group_[group_.size() / 2].x - (segments_.empty() ? 0.0 : segments_.back().last_x);
-      double intercept = 0.0;
-      double slope = 0.0;
-      fit_medians(intercept, slope);
-      const double off = intercept + slope * group_[group_.size() / 2].x - predict(group_[group_.size() / 2].x);
-      // The step's size over the time since the clock was last known bounds what a slope may have changed by.
-      const double sigma = group_sigma(intercept, slope);
-      for (sample& s : group_)
-        s.accepted = std::abs(s.y - intercept - slope * s.x) <= std::max(options_.gate_sigmas * sigma, sigma_floor());
-      fresh = accepted_moments(0, group_.size());
-      // Only the offset has jumped, unless another slope explains these groups better by four deviations.
-      const double turn = fresh.slope() - slope_;
-      const bool turned = turn * turn * fresh.sxx > 16.0 * sigma * sigma;
-      slope_spread_ = std::max(options_.usual_drift, turned && since > 0.0 ? 4.0 * std::abs(off) / since : 0.0);
-      // A jump that a usual error of the drift would make in the time since is one: the last good group then stays in
-      // the fit, and the line through both corrects the slope.
-      line_moments since_step = fresh;
-      if (!turned && !segments_.empty() && std::abs(off) <= 5.0 * options_.usual_drift * since)
-        since_step.merge(segments_.back().group);
-      for (candidate& c : candidates_) {
-        c.history = since_step;
-        c.error = 0.0;
-      }
-      if (step_at > 0) {
-        // The suspected group keeps a segment of its own, so that events of its time are mapped by both.
-        segments_.push_back({group_[step_at - 1].x, accepted_moments(0, step_at), slope_, hold(), steps_});
-        fresh = accepted_moments(step_at, group_.size());
-      }
-    } else {
-      for (candidate& c : candidates_) {
-        if (c.history.weight > 0.0) {
-          const double off = fresh.mean_y - c.history.mean_y -
-                             held_slope(c.history, slope_, hold()) * (fresh.mean_x - c.history.mean_x);
-          c.error = 0.7 * c.error + 0.3 * off * off;
-        }
-        c.history.fade(c.keep);
-        c.history.merge(fresh);
-      }
+    if (step_at > 0) {
+      // The suspected group keeps a segment of its own, so that events of its time are mapped by both.
+      segments_.push_back({group_[step_at - 1].x, accepted_moments(0, step_at), slope_, hold(), steps_});
+      fresh = accepted_moments(step_at, group_.size());
     }
+    return fresh;
+  }
+
+  /// Notes how well each candidate has predicted the group, and adds the group to its history.
+  void follow(const line_moments& fresh) noexcept {
+    for (candidate& c : candidates_) {
+      if (c.history.weight > 0.0) {
+        const double off =
+            fresh.mean_y - c.history.mean_y - held_slope(c.history, slope_, hold()) * (fresh.mean_x - c.history.mean_x);
+        c.error = 0.7 * c.error + 0.3 * off * off;
+      }
+      c.history.fade(c.keep);
+      c.history.merge(fresh);
+    }
+  }
+
+  /// Takes the line and the deviation of the candidate that has predicted best.
+  void take_best_candidate() {
     const candidate& best = *std::min_element(candidates_.begin(), candidates_.end(),
                                               [](const candidate& a, const candidate& b) { return a.error < b.error; });
     used_ = best.history;
-    const double former_slope = slope_;
     slope_ = held_slope(used_, slope_, hold());
     slope_spread_ = std::max(options_.usual_drift, 0.8 * slope_spread_);
     intercept_ = used_.mean_y - slope_ * used_.mean_x;
     const double sigma = group_sigma(intercept_, slope_);
     sigma_ = fits_ == 0 ? sigma : 0.9 * sigma_ + 0.1 * sigma;
     ++fits_;
+  }
+
+  /// Learns from the group where in its call a stamp is taken.
+  void learn_position() noexcept {
     positions_.fade(0.98);
     for (const sample& s : group_)
       if (s.accepted && s.length < 5.0 * usual_length_) positions_.add(s.length, s.middle - predict(s.x), s.weight);
     position_ = position_slope();
+  }
+
+  /// Fits anew to a full group; the first one that contradicts the fit is only suspected.
+  void refit() {
+    line_moments fresh = accepted_moments(0, group_.size());
+    const bool bad = contradicts(fresh);
+    if (bad && !suspected_ && fits_ > 0) {
+      suspects_ = group_;
+      suspected_ = true;
+      group_.clear();
+      return;
+    }
+    if (bad)
+      fresh = begin_era();
+    else
+      follow(fresh);
+    const double former_slope = slope_;
+    take_best_candidate();
+    learn_position();
     if (segments_.size() >= std::max<std::size_t>(8, options_.kept_segments)) thin_segments();
     segments_.push_back({group_.back().x, fresh, former_slope, hold(), steps_});
     group_.clear();

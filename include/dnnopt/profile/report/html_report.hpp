@@ -141,57 +141,45 @@ inline void add_clock(json_text& out, const clock_report& clock) {
   return "k";
 }
 
-inline std::string html_data(const profile_report& report, const html_options& options) {
-  json_text out;
-  const auto at = [&](std::int64_t ns) { return static_cast<double>(ns - report.origin_ns); };
-  out.open('{')
-      .key("model")
-      .value(report.model)
-      .key("device")
-      .value(report.device)
-      .key("created")
-      .value(report.created);
-  out.key("mode")
-      .value(to_string(report.mode))
-      .key("runs_total")
-      .count(report.runs)
-      .key("kernels")
-      .count(report.kernels);
-  out.key("dropped").count(report.dropped).key("overhead").value(report.overhead);
+/// What the profile is of, and its end-to-end times.
+inline void add_summary(json_text& out, const profile_report& report) {
+  out.key("model").value(report.model).key("device").value(report.device).key("created").value(report.created);
+  out.key("mode").value(to_string(report.mode)).key("runs_total").count(report.runs);
+  out.key("kernels").count(report.kernels).key("dropped").count(report.dropped).key("overhead").value(report.overhead);
   out.key("e2e").open('{').key("mean").us(report.e2e.mean_ns).key("p50").us(report.e2e.p50_ns);
   out.key("p90").us(report.e2e.p90_ns).key("first").us(report.e2e.first_ns).close('}');
+}
+
+/// The parts of the end-to-end time, whose sum is told where every command was timed.
+inline void add_split(json_text& out, const profile_report& report) {
   const time_split& split = report.split;
   const bool whole = report.mode == profile_mode::full;
-  out.key("split")
-      .open('{')
-      .key("e2e")
-      .us(whole ? split.e2e_ns : 0.0)
-      .key("gpu")
-      .us(split.gpu_ns)
-      .key("copy")
-      .us(split.copy_ns);
-  out.key("host").us(split.host_operator_ns).key("enqueue").us(split.enqueue_ns).key("wait").us(split.wait_ns);
+  out.key("split").open('{').key("e2e").us(whole ? split.e2e_ns : 0.0);
+  out.key("gpu").us(split.gpu_ns).key("copy").us(split.copy_ns).key("host").us(split.host_operator_ns);
+  out.key("enqueue").us(split.enqueue_ns).key("wait").us(split.wait_ns);
   out.key("unexplained").us(split.unexplained_ns).close('}');
-  add_rows(out, "operators", report.by_operator);
-  add_rows(out, "kernel_rows", report.by_kernel);
-  add_rows(out, "types", report.by_type);
+}
+
+/// What stays the same each time a launch runs; events refer to launches by number.
+/// @pre Events are of launches that the report has.
+inline void add_launches(json_text& out, const profile_report& report) {
   std::vector<event_kind> kinds(report.launches.size(), event_kind::kernel);
   for (const kernel_event& event : report.events) kinds.at(event.launch) = event.kind;
   out.key("launches").open('[');
   for (std::size_t i = 0; i < report.launches.size(); ++i) {
     const launch_info& launch = report.launches[i];
-    out.open('{')
-        .key("name")
-        .value(launch.name)
-        .key("anchor")
-        .count(launch.anchor)
-        .key("kind")
-        .value(to_string(kinds[i]));
-    out.key("shapes").value(launch.shapes).key("ops").open('[');
+    out.open('{').key("name").value(launch.name).key("anchor").count(launch.anchor);
+    out.key("kind").value(to_string(kinds[i])).key("shapes").value(launch.shapes).key("ops").open('[');
     for (const operator_ref& op : launch.ops) out.open('[').value(op.name).value(op.type).close(']');
     out.close(']').close('}');
   }
-  out.close(']').key("events").open('[');
+  out.close(']');
+}
+
+/// The newest events, and the runs since the first of them.
+inline void add_timeline(json_text& out, const profile_report& report, const html_options& options) {
+  const auto at = [&](std::int64_t ns) { return static_cast<double>(ns - report.origin_ns); };
+  out.key("events").open('[');
   const std::size_t skipped = report.events.size() > options.events ? report.events.size() - options.events : 0;
   for (std::size_t i = skipped; i < report.events.size(); ++i) {
     const kernel_event& e = report.events[i];
@@ -205,20 +193,41 @@ inline std::string html_data(const profile_report& report, const html_options& o
       skipped < report.events.size() ? report.events[skipped].host_begin_ns : report.origin_ns;
   for (const run_event& run : report.run_events)
     if (run.end_ns >= shown_from) out.open('[').count(run.run).us(at(run.begin_ns)).us(at(run.end_ns)).close(']');
-  out.close(']').key("clock");
+  out.close(']');
+}
+
+/// The clock that the times are on, and those that were tried beside it.
+inline void add_clocks(json_text& out, const profile_report& report) {
+  out.key("clock");
   add_clock(out, report.clock);
   out.key("clock_candidates").open('[');
   for (const clock_report& candidate : report.clock_candidates) add_clock(out, candidate);
-  out.close(']').key("memory").open('[');
-  for (const memory_block& block : report.memory)
-    out.open('[')
-        .value(block.name)
-        .count(block.first_step)
-        .count(block.last_step)
-        .count(block.offset)
-        .count(block.size)
-        .close(']');
+  out.close(']');
+}
+
+/// The memory plan's blocks, its size and its bound.
+inline void add_memory(json_text& out, const profile_report& report) {
+  out.key("memory").open('[');
+  for (const memory_block& block : report.memory) {
+    out.open('[').value(block.name).count(block.first_step).count(block.last_step);
+    out.count(block.offset).count(block.size).close(']');
+  }
   out.close(']').key("arena").count(report.arena_bytes).key("bound").count(report.arena_lower_bound_bytes);
+}
+
+/// All that the page draws as one JSON object, safe inside <script>.
+inline std::string html_data(const profile_report& report, const html_options& options) {
+  json_text out;
+  out.open('{');
+  add_summary(out, report);
+  add_split(out, report);
+  add_rows(out, "operators", report.by_operator);
+  add_rows(out, "kernel_rows", report.by_kernel);
+  add_rows(out, "types", report.by_type);
+  add_launches(out, report);
+  add_timeline(out, report, options);
+  add_clocks(out, report);
+  add_memory(out, report);
   out.key("ceilings").open('{');
   out.key("flops").value(report.ceilings.flops_per_second);
   out.key("bytes").value(report.ceilings.bandwidth());
