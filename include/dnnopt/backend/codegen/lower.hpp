@@ -116,7 +116,7 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
       if (in != no_value) require_rank(in);
   std::vector<std::string> passed_over;
   const auto attempt = [&](const lowering_row& row) -> std::optional<lowered_node> {
-    if (row.kind && (site.anchor == no_node || block.g.node_at(site.anchor).op->kind != *row.kind)) return std::nullopt;
+    if (!row.is_for(site.anchor == no_node ? nullptr : &site.anchor_node())) return std::nullopt;
     const choice_or_reason chosen = choice_of_row(site, row);
     std::string why = chosen.reason();
     if (chosen) {

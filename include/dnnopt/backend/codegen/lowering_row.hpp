@@ -103,6 +103,14 @@ struct lowering_row {
   lowered_node (*emit)(const lowering_site&, const choice&) = nullptr;
   /// Whether it computes two products, one of the other's result; the other rows take one each.
   bool two_products = false;
+  /// The operator of ONNX's own domain that the anchor must be; empty: any of the kind.
+  std::string_view op = {};
+
+  /// Whether the row is for blocks with this anchor; null: with none.
+  [[nodiscard]] bool is_for(const node* anchor) const {
+    if (kind && (anchor == nullptr || anchor->op->kind != *kind)) return false;
+    return op.empty() || (anchor != nullptr && anchor->op->name == op && anchor->op->domain.empty());
+  }
 };
 
 /// Defines those of the frame's parameters that a choice settles, in the order of its sizes.

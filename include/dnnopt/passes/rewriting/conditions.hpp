@@ -106,6 +106,8 @@ namespace detail {
     int through;    // inputs that must have the sign themselves: 0 none, 1 the first, 2 the first two
     /// What reduces nothing has the sign: always, where 0 has it, or not at all, for it gives the least number.
     enum { has, as_zero, lacks } of_nothing = has;
+    /// What the sign of two inputs needs less for: one of them above 0 makes a sum so, and a square is never below.
+    enum { nothing, of_one, of_square } less = nothing;
   };
   constexpr std::array rows{sign_row{"Exp", false, 0},
                             sign_row{"Sigmoid", false, 0},
@@ -118,8 +120,8 @@ namespace detail {
                             sign_row{"ReduceSumSquare", false, 0},
                             sign_row{"HardSigmoid", false, 0},
                             sign_row{"Softplus", false, 0},
-                            sign_row{"Add", false, 2},
-                            sign_row{"Mul", false, 2},
+                            sign_row{"Add", false, 2, sign_row::has, sign_row::of_one},
+                            sign_row{"Mul", false, 2, sign_row::has, sign_row::of_square},
                             sign_row{"ReduceSum", false, 1, sign_row::as_zero},
                             sign_row{"ReduceMean", false, 1},
                             sign_row{"ReduceMax", false, 1, sign_row::lacks},
@@ -127,13 +129,12 @@ namespace detail {
                             sign_row{"Max", false, 2}};
   const node& n = g.node_at(producer);
   if (!n.op->domain.empty()) return false;
-  if (n.op->name == "Mul" && n.inputs[0] == n.inputs[1] && !strictly) return true;
   for (const sign_row& row : rows) {
     if (row.op != n.op->name) continue;
     if (row.through == 0) return !strictly || row.positive;
     if (static_cast<int>(n.inputs.size()) < row.through || (row.through == 2 && n.inputs.size() != 2)) return false;
-    // A sum is above 0 where one term is and the other is not below.
-    if (strictly && n.op->name == "Add")
+    if (!strictly && row.less == sign_row::of_square && n.inputs[0] == n.inputs[1]) return true;
+    if (strictly && row.less == sign_row::of_one)
       return (known_sign(g, n.inputs[0], true, depth - 1) && known_sign(g, n.inputs[1], false, depth - 1)) ||
              (known_sign(g, n.inputs[1], true, depth - 1) && known_sign(g, n.inputs[0], false, depth - 1));
     const bool needs_elements = row.of_nothing == sign_row::lacks || (strictly && row.of_nothing == sign_row::as_zero);

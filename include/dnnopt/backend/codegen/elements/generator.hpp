@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
@@ -39,15 +40,17 @@ inline std::string emit_dropout(kernel_builder& b, node_id id, std::size_t outpu
   return output == 0 ? s.read(0, s.index) : std::string("1L");
 }
 
-inline std::string emit_window(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+/// Window functions by the first three terms of their cosine series.
+enum class window_function : std::uint8_t { hann, hamming, blackman };
+template <window_function window>
+std::string emit_window(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const bool periodic = s.attributes().get_int("periodic", 1) != 0;
   const std::string length = index_source(s.out_dims()[0]);
   const std::string angle = b.let(compute_type::real, "6.283185307f * " + index_source(s.index[0]) + " / (float)" +
                                                           (periodic ? length : "(" + length + " - 1)"));
-  const std::string_view name = s.n().op->name;
-  if (name == "HannWindow") return s.result("0.5f - 0.5f * cos(" + angle + ")");
-  if (name == "HammingWindow") return s.result("0.54347826087f - 0.45652173913f * cos(" + angle + ")");
+  if (window == window_function::hann) return s.result("0.5f - 0.5f * cos(" + angle + ")");
+  if (window == window_function::hamming) return s.result("0.54347826087f - 0.45652173913f * cos(" + angle + ")");
   return s.result("0.42f - 0.5f * cos(" + angle + ") + 0.08f * cos(2 * " + angle + ")");
 }
 
@@ -70,11 +73,10 @@ inline std::string emit_window(kernel_builder& b, node_id id, std::size_t output
   return b.let(type, element + " - " + top + " - log(" + sum + ")");
 }
 
-/// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
-inline std::string emit_label_loss(kernel_builder& b, node_id id, std::size_t output,
-                                   std::span<const index_expr> index) {
+/// NegativeLogLikelihoodLoss, and SoftmaxCrossEntropyLoss, which takes the logarithm of `softmax` first.
+template <bool softmax>
+std::string emit_label_loss(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
-  const bool softmax = s.n().op->name == "SoftmaxCrossEntropyLoss";
   const compute_type type = s.compute();
   if (output == 1) return log_probability(s, s.index, s.read(0, s.index));
   const std::string reduction = s.attributes().get_string("reduction", "mean");
@@ -200,11 +202,11 @@ inline constexpr std::array generator_emitters{
     emitter_row{"", "Range", emit_range},
     emitter_row{"", "EyeLike", emit_eye_like},
     emitter_row{"", "Dropout", emit_dropout},
-    emitter_row{"", "HannWindow", emit_window},
-    emitter_row{"", "HammingWindow", emit_window},
-    emitter_row{"", "BlackmanWindow", emit_window},
-    emitter_row{"", "NegativeLogLikelihoodLoss", emit_label_loss},
-    emitter_row{"", "SoftmaxCrossEntropyLoss", emit_label_loss},
+    emitter_row{"", "HannWindow", emit_window<window_function::hann>},
+    emitter_row{"", "HammingWindow", emit_window<window_function::hamming>},
+    emitter_row{"", "BlackmanWindow", emit_window<window_function::blackman>},
+    emitter_row{"", "NegativeLogLikelihoodLoss", emit_label_loss<false>},
+    emitter_row{"", "SoftmaxCrossEntropyLoss", emit_label_loss<true>},
     emitter_row{"", "DFT", emit_dft},
     emitter_row{"", "STFT", emit_stft},
 };

@@ -43,23 +43,31 @@ template <class Read>
   return m;
 }
 
-inline std::string emit_softmax(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+/// 1 at the first greatest element of a row, 0 elsewhere.
+inline std::string emit_hardmax(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const compute_type type = s.compute();
+  const std::size_t axis = normalize_axis(s.attributes().get_int("axis", -1), s.dims(0).size());
+  std::vector<index_expr> at = s.index;
+  at[axis] = 0;
+  const std::string best = b.variable(type, s.read(0, at));
+  const std::string where = b.variable(compute_type::integer, "0");
+  s.loop("r", s.dims(0)[axis], [&](const index_expr& r) {
+    at[axis] = r;
+    const std::string x = s.read(0, at);
+    b.line("if (" + x + " > " + best + ") { " + best + " = " + x + "; " + where + " = " + index_source(r) + "; }");
+  });
+  return b.let(type, where + " == " + index_source(s.index[axis]) + " ? 1 : 0");
+}
+
+/// Shares of a row's exponentials, or their logarithms.
+template <bool logarithms>
+std::string emit_softmax(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const compute_type type = s.compute();
   const std::size_t axis = normalize_axis(s.attributes().get_int("axis", -1), s.dims(0).size());
   const index_expr extent = s.dims(0)[axis];
   std::vector<index_expr> at = s.index;
-  if (s.n().op->name == "Hardmax") {
-    at[axis] = 0;
-    const std::string best = b.variable(type, s.read(0, at));
-    const std::string where = b.variable(compute_type::integer, "0");
-    s.loop("r", extent, [&](const index_expr& r) {
-      at[axis] = r;
-      const std::string x = s.read(0, at);
-      b.line("if (" + x + " > " + best + ") { " + best + " = " + x + "; " + where + " = " + index_source(r) + "; }");
-    });
-    return b.let(type, where + " == " + index_source(s.index[axis]) + " ? 1 : 0");
-  }
   const std::string top = b.variable(type, "-INFINITY");
   s.loop("r", extent, [&](const index_expr& r) {
     at[axis] = r;
@@ -71,14 +79,15 @@ inline std::string emit_softmax(kernel_builder& b, node_id id, std::size_t outpu
     b.line(sum + " += exp(" + s.read(0, at) + " - " + top + ");");
   });
   const std::string x = s.read(0, s.index);
-  if (s.n().op->name == "LogSoftmax") return b.let(type, x + " - " + top + " - log(" + sum + ")");
+  if (logarithms) return b.let(type, x + " - " + top + " - log(" + sum + ")");
   return b.let(type, "exp(" + x + " - " + top + ") / " + sum);
 }
 
-inline std::string emit_layer_normalization(kernel_builder& b, node_id id, std::size_t output,
-                                            std::span<const index_expr> index) {
+/// LayerNormalization, and RMSNormalization, which is not `centered` around the mean.
+template <bool centered>
+std::string emit_layer_normalization(kernel_builder& b, node_id id, std::size_t output,
+                                     std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
-  const bool centered = s.n().op->name == "LayerNormalization";
   const compute_type type = statistics_type(s.input_compute());
   const shape& d = s.dims(0);
   const std::size_t axis = normalize_axis(s.attributes().get_int("axis", -1), d.size());
@@ -265,11 +274,11 @@ inline std::string emit_mean_variance_normalization(kernel_builder& b, node_id i
 }
 
 inline constexpr std::array normalization_emitters{
-    emitter_row{"", "Softmax", emit_softmax},
-    emitter_row{"", "LogSoftmax", emit_softmax},
-    emitter_row{"", "Hardmax", emit_softmax},
-    emitter_row{"", "LayerNormalization", emit_layer_normalization},
-    emitter_row{"", "RMSNormalization", emit_layer_normalization},
+    emitter_row{"", "Softmax", emit_softmax<false>},
+    emitter_row{"", "LogSoftmax", emit_softmax<true>},
+    emitter_row{"", "Hardmax", emit_hardmax},
+    emitter_row{"", "LayerNormalization", emit_layer_normalization<true>},
+    emitter_row{"", "RMSNormalization", emit_layer_normalization<false>},
     emitter_row{"", "InstanceNormalization", emit_instance_normalization},
     emitter_row{"", "GroupNormalization", emit_group_normalization},
     emitter_row{"", "BatchNormalization", emit_batch_normalization},

@@ -111,51 +111,69 @@ inline constexpr std::array reduction_table{
   return at;
 }
 
+/// What a reduction at an element of its result runs over.
+struct reduced_elements {
+  explicit reduced_elements(const element_site& site)
+      : reduced(reduced_axes(site)), keepdims(site.attributes().get_int("keepdims", 1) != 0) {
+    for (std::size_t axis = 0; axis < reduced.size(); ++axis)
+      if (reduced[axis]) extents.push_back(site.dims(0)[axis]);
+  }
+  [[nodiscard]] std::string read(const element_site& site, std::span<const index_expr> inner) const {
+    return site.read(0, unreduced_index(reduced, keepdims, site.index, inner));
+  }
+  std::vector<bool> reduced;
+  bool keepdims;
+  std::vector<index_expr> extents;
+};
+
+/// A double as an element of what is reduced has it: infinity, the logarithm of nothing, is no number of integers.
+[[nodiscard]] inline std::string cut_to_input(const element_site& s, const std::string& value) {
+  if (element_site::is_real(s.input_compute())) return value;
+  return fill_pattern(converted_pattern(s.type_of(0)), "", "", s.b.let(compute_type::real64, value));
+}
+
+/// ReduceLogSumExp, by the greatest element, so that no exponential overflows.
+inline std::string emit_log_sum_exp(kernel_builder& b, node_id id, std::size_t output,
+                                    std::span<const index_expr> index) {
+  const element_site s(b, id, output, index);
+  const reduced_elements elements(s);
+  const compute_type type = s.input_compute();
+  const compute_type sum_type = element_site::is_real(type) ? type : compute_type::real64;
+  const std::string c(name_of(sum_type));
+  const std::string top = b.variable(sum_type, "-INFINITY");
+  s.loops("r", elements.extents, [&](const std::vector<index_expr>& at) {
+    b.line(top + " = fmax(" + top + ", (" + c + ")" + elements.read(s, at) + ");");
+  });
+  const std::string base = b.let(sum_type, "isinf(" + top + ") ? 0 : " + top);
+  const std::string sum = b.variable(sum_type, "0");
+  s.loops("r", elements.extents, [&](const std::vector<index_expr>& at) {
+    b.line(sum + " += exp((" + c + ")" + elements.read(s, at) + " - " + base + ");");
+  });
+  return s.result(cut_to_input(s, "(" + base + " + log(" + sum + "))"));
+}
+
+/// The reductions of the table above.
 inline std::string emit_reduction(kernel_builder& b, node_id id, std::size_t output,
                                   std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
-  const std::vector<bool> reduced = reduced_axes(s);
-  const bool keepdims = s.attributes().get_int("keepdims", 1) != 0;
-  std::vector<index_expr> extents;
-  for (std::size_t axis = 0; axis < reduced.size(); ++axis)
-    if (reduced[axis]) extents.push_back(s.dims(0)[axis]);
+  const reduced_elements elements(s);
   const compute_type type = s.input_compute();
-  const index_expr count = element_count(extents);
-  const bool real = element_site::is_real(type);
-  // A double as an element of integers has it: infinity, the logarithm of nothing, is no number of theirs.
-  const auto cut = [&](const std::string& value) {
-    if (real) return value;
-    return fill_pattern(converted_pattern(s.type_of(0)), "", "", b.let(compute_type::real64, value));
-  };
-  if (s.n().op->name == "ReduceLogSumExp") {
-    const compute_type sum_type = real ? type : compute_type::real64;
-    const std::string c(name_of(sum_type));
-    const std::string top = b.variable(sum_type, "-INFINITY");
-    s.loops("r", extents, [&](const std::vector<index_expr>& at) {
-      b.line(top + " = fmax(" + top + ", (" + c + ")" + s.read(0, unreduced_index(reduced, keepdims, s.index, at)) +
-             ");");
-    });
-    const std::string base = b.let(sum_type, "isinf(" + top + ") ? 0 : " + top);
-    const std::string sum = b.variable(sum_type, "0");
-    s.loops("r", extents, [&](const std::vector<index_expr>& at) {
-      b.line(sum + " += exp((" + c + ")" + s.read(0, unreduced_index(reduced, keepdims, s.index, at)) + " - " + base +
-             ");");
-    });
-    return s.result(cut("(" + base + " + log(" + sum + "))"));
-  }
   const reduction_row* row = find_reduction(s.n().op->name);
   if (row == nullptr) throw s.refuse("no such reduction");
   const std::string a = b.variable(type, first_of(*row, s.type_of(0)));
-  s.loops("r", extents, [&](const std::vector<index_expr>& at) {
-    const std::string x = s.read(0, unreduced_index(reduced, keepdims, s.index, at));
+  s.loops("r", elements.extents, [&](const std::vector<index_expr>& at) {
+    const std::string x = elements.read(s, at);
     b.line(a + " = " + fill_reduction(row->take, a, x, "") + ";");
   });
-  const std::string_view finish = !real && !row->finish_integer.empty() ? row->finish_integer : row->finish;
-  const std::string finished = fill_reduction(finish, a, "", index_source(count));
-  return s.result(row->finish_is_real ? cut(finished) : finished);
+  const std::string_view finish =
+      !element_site::is_real(type) && !row->finish_integer.empty() ? row->finish_integer : row->finish;
+  const std::string finished = fill_reduction(finish, a, "", index_source(element_count(elements.extents)));
+  return s.result(row->finish_is_real ? cut_to_input(s, finished) : finished);
 }
 
-inline std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
+/// ArgMax, or ArgMin: the place of the greatest or the least element.
+template <bool greatest>
+std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const std::size_t rank = s.dims(0).size();
   const std::size_t axis = normalize_axis(s.attributes().get_int("axis", 0), rank);
@@ -166,7 +184,7 @@ inline std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, s
   if (s.dims(0)[axis] == index_expr(0))
     throw error(errc::invalid_argument, "node '" + s.n().name + "' (" + std::string(s.n().op->name) +
                                             "): no element along the empty axis " + std::to_string(axis));
-  const std::string sign = s.n().op->name == "ArgMax" ? (last ? " >= " : " > ") : (last ? " <= " : " < ");
+  const std::string sign = greatest ? (last ? " >= " : " > ") : (last ? " <= " : " < ");
   const auto at = [&](const index_expr& i) {
     return unreduced_index(reduced, keepdims, s.index, std::span<const index_expr>(&i, 1));
   };
@@ -180,15 +198,15 @@ inline std::string emit_arg(kernel_builder& b, node_id id, std::size_t output, s
   return where;
 }
 
-inline std::string emit_cumulative(kernel_builder& b, node_id id, std::size_t output,
-                                   std::span<const index_expr> index) {
+/// CumSum, or CumProd.
+template <bool product>
+std::string emit_cumulative(kernel_builder& b, node_id id, std::size_t output, std::span<const index_expr> index) {
   const element_site s(b, id, output, index);
   const auto axes = s.integers(1);
   if (!axes || axes->size() != 1) throw s.refuse("the axis is not known before execution");
   const std::size_t axis = normalize_axis((*axes)[0], s.dims(0).size());
   const bool exclusive = s.attributes().get_int("exclusive", 0) != 0;
   const bool reverse = s.attributes().get_int("reverse", 0) != 0;
-  const bool product = s.n().op->name == "CumProd";
   const std::string a = b.variable(s.compute(), product ? "1" : "0");
   std::vector<index_expr> at = s.index;
   const index_expr from = reverse ? s.index[axis] + (exclusive ? 1 : 0) : index_expr(0);
@@ -201,20 +219,13 @@ inline std::string emit_cumulative(kernel_builder& b, node_id id, std::size_t ou
 }
 
 inline constexpr std::array reduction_emitters{
-    emitter_row{"", "ReduceSum", emit_reduction},
-    emitter_row{"", "ReduceMean", emit_reduction},
-    emitter_row{"", "ReduceMax", emit_reduction},
-    emitter_row{"", "ReduceMin", emit_reduction},
-    emitter_row{"", "ReduceProd", emit_reduction},
-    emitter_row{"", "ReduceL1", emit_reduction},
-    emitter_row{"", "ReduceL2", emit_reduction},
-    emitter_row{"", "ReduceSumSquare", emit_reduction},
-    emitter_row{"", "ReduceLogSum", emit_reduction},
-    emitter_row{"", "ReduceLogSumExp", emit_reduction},
-    emitter_row{"", "ArgMax", emit_arg},
-    emitter_row{"", "ArgMin", emit_arg},
-    emitter_row{"", "CumSum", emit_cumulative},
-    emitter_row{"", "CumProd", emit_cumulative},
+    emitter_row{"", "ReduceSum", emit_reduction},      emitter_row{"", "ReduceMean", emit_reduction},
+    emitter_row{"", "ReduceMax", emit_reduction},      emitter_row{"", "ReduceMin", emit_reduction},
+    emitter_row{"", "ReduceProd", emit_reduction},     emitter_row{"", "ReduceL1", emit_reduction},
+    emitter_row{"", "ReduceL2", emit_reduction},       emitter_row{"", "ReduceSumSquare", emit_reduction},
+    emitter_row{"", "ReduceLogSum", emit_reduction},   emitter_row{"", "ReduceLogSumExp", emit_log_sum_exp},
+    emitter_row{"", "ArgMax", emit_arg<true>},         emitter_row{"", "ArgMin", emit_arg<false>},
+    emitter_row{"", "CumSum", emit_cumulative<false>}, emitter_row{"", "CumProd", emit_cumulative<true>},
 };
 
 }  // namespace dnnopt::codegen

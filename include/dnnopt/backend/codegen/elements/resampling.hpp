@@ -2,6 +2,7 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_ELEMENTS_RESAMPLING_HPP
 #define DNNOPT_BACKEND_CODEGEN_ELEMENTS_RESAMPLING_HPP
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,17 +42,32 @@ struct resample_taps {
 /// At most so many products of taps are written out one by one.
 inline constexpr std::int64_t most_written_taps = 16;
 
+/// What an operator that resizes leaves out of Resize's attributes and inputs.
+struct resizing_rules {
+  std::string_view op;
+  std::size_t scales = 2;              ///< the input that holds scales
+  std::string_view coordinates = {};   ///< of the operator; empty: its attribute says
+  std::string_view nearest_mode = {};  ///< the same
+};
+inline constexpr std::array resizing_table{resizing_rules{"Resize"},
+                                           resizing_rules{"Upsample", 1, "asymmetric", "floor"}};
+
+/// Those of a site's operator. Precondition: it is one of the table.
+[[nodiscard]] inline const resizing_rules& rules_of(const element_site& s) {
+  return *std::find_if(resizing_table.begin(), resizing_table.end(),
+                       [&](const resizing_rules& row) { return row.op == s.n().op->name; });
+}
+
 /// The axes whose coordinates change. Errors: unsupported where neither scales nor sizes are known.
 [[nodiscard]] inline std::vector<resized_axis> resized_axes(const element_site& s) {
   const shape& in = s.dims(0);
   const shape& out = s.out_dims();
-  const bool upsample = s.n().op->name == "Upsample";
   std::vector<std::size_t> axes;
   if (s.attributes().contains("axes"))
     for (const std::int64_t a : s.attributes().get_ints("axes")) axes.push_back(normalize_axis(a, in.size()));
   else
     for (std::size_t k = 0; k < in.size(); ++k) axes.push_back(k);
-  const std::size_t scale_slot = upsample ? 1 : 2;
+  const std::size_t scale_slot = rules_of(s).scales;
   std::vector<double> scales;
   const bool by_scale = s.has(scale_slot) && !(element_count(s.dims(scale_slot)) == index_expr(0));
   if (by_scale) scales = *s.numbers(scale_slot);
@@ -120,9 +137,9 @@ inline constexpr std::int64_t most_written_taps = 16;
   const std::string in = "(float)" + index_source(s.dims(0)[a.axis]);
   const std::string out = "(float)" + index_source(s.out_dims()[a.axis]);
   const std::string& scale = a.scale_source;
-  const std::string mode = s.n().op->name == "Upsample"
-                               ? "asymmetric"
-                               : s.attributes().get_string("coordinate_transformation_mode", "half_pixel");
+  const std::string_view fixed = rules_of(s).coordinates;
+  const std::string mode =
+      fixed.empty() ? s.attributes().get_string("coordinate_transformation_mode", "half_pixel") : std::string(fixed);
   const std::string centre = "dnnopt_quotient(" + x + " + 0.5f, " + scale + ")";
   std::string text;
   if (mode == "half_pixel") {
@@ -251,8 +268,9 @@ inline constexpr std::int64_t most_written_taps = 16;
 
 /// The integer position nearest to a coordinate, by `nearest_mode`. What floor leaves of a coordinate is exact.
 [[nodiscard]] inline std::string nearest_position(const element_site& s, const std::string& coordinate) {
+  const std::string_view fixed = rules_of(s).nearest_mode;
   const std::string mode =
-      s.n().op->name == "Upsample" ? "floor" : s.attributes().get_string("nearest_mode", "round_prefer_floor");
+      fixed.empty() ? s.attributes().get_string("nearest_mode", "round_prefer_floor") : std::string(fixed);
   const std::string low = "dnnopt_floor_to_int(" + coordinate + ")";
   if (mode == "floor") return low;
   if (mode == "ceil") return "dnnopt_ceil_to_int(" + coordinate + ")";

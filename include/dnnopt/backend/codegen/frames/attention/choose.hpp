@@ -18,8 +18,6 @@ namespace dnnopt::codegen {
 
 /// Why no frame takes an attention; empty where some may.
 [[nodiscard]] inline std::string reject_attention(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  if (n.op->name != "Attention") return "no kernel for this kind of attention";
   if (std::string why = reject_element_types(site, 3); !why.empty()) return why;
   kernel_builder b(site.block, site.options.emitters);
   const attention_site a(b, site.anchor);
@@ -131,7 +129,6 @@ inline constexpr std::int64_t most_key_elements = 1024;
 
 [[nodiscard]] inline choice_or_reason choose_linear_attention(const lowering_site& site) {
   const node& n = site.anchor_node();
-  if (n.op->name != "LinearAttention" || !n.op->domain.empty()) return "no kernel for this kind of attention";
   if (site.block.members.size() != 1) return "something is joined to it";
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}})
     if (!site.input(i).dims || site.input(i).dims->size() != 3) return "other than three dims";

@@ -60,10 +60,6 @@ struct convolution_shape {
 }
 
 [[nodiscard]] inline std::string reject_convolution(const lowering_site& site) {
-  const node& n = site.anchor_node();
-  if (n.op->arity.most_inputs != 3 || n.op->arity.least_inputs != 2 || n.attributes.contains("output_padding") ||
-      n.op->name == "ConvTranspose")
-    return "no plain convolution";
   if (std::string why = reject_element_types(site, 3); !why.empty()) return why;
   const auto& dims = site.input(0).dims;
   if (!dims || dims->size() < 3 || dims->size() > 5) return "other than one to three spatial dims";

@@ -12,15 +12,16 @@
 
 namespace dnnopt::codegen {
 
-/// A block that is one scatter operator whose result is stored as it is.
-[[nodiscard]] inline choice_or_reason choose_scatter(const lowering_site& site) {
+/// A block that is one scatter operator whose result is stored as it is; `by_tuple` where indices come in tuples.
+template <bool by_tuple>
+[[nodiscard]] choice_or_reason choose_scatter(const lowering_site& site) {
   const node& n = site.anchor_node();
   if (n.op->view != nullptr) return "the operator is an index map";
   for (const emitter_row& row : site.options.emitters)
     if (row.name == n.op->name && row.domain == n.op->domain) return "the operator has an element expression";
   if (site.block.outputs.size() != 1 || site.block.outputs[0] != n.outputs[0])
     return "something follows the scatter in its block";
-  if (n.op->name == "ScatterND" && !site.input(1).dims->back().is_constant())
+  if (by_tuple && !site.input(1).dims->back().is_constant())
     return "the length of index tuples is not known before execution";
   return choice("scatter");
 }
@@ -31,7 +32,6 @@ inline constexpr std::int64_t most_ranked_elements = 1024;
 
 [[nodiscard]] inline choice_or_reason choose_top_k(const lowering_site& site) {
   const node& n = site.anchor_node();
-  if (n.op->name != "TopK") return "no kernel for this kind of selection";
   for (const value_id out : site.block.outputs)
     if (out != n.outputs[0] && (n.outputs.size() < 2 || out != n.outputs[1]))
       return "something follows the selection in its block";

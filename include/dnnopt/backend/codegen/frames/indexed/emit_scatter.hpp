@@ -27,8 +27,10 @@ namespace dnnopt::codegen {
 }
 
 /// Lowers a block whose only output is that of a scatter operator; its inputs may be computed by other members. Updates
-/// that can meet in one element are made by one work-item, in order, so results repeat.
-[[nodiscard]] inline lowered_node emit_scatter(const lowering_site& site, const choice&) {
+/// that can meet in one element are made by one work-item, in order, so results repeat. `by_tuple` as in
+/// choose_scatter.
+template <bool by_tuple>
+[[nodiscard]] lowered_node emit_scatter(const lowering_site& site, const choice&) {
   const node& n = site.anchor_node();
   const value_id out = n.outputs[0];
   lowered_node result;
@@ -47,7 +49,6 @@ namespace dnnopt::codegen {
   const shape& data = s.dims(0);
   const shape& updates = s.dims(2);
   const shape& indices = s.dims(1);
-  const bool by_tuple = n.op->name == "ScatterND";
   const auto update = [&](std::vector<index_expr> at, const std::vector<index_expr>& from) {
     const index_expr offset = b.offset_of(out, at);
     const std::string value = s.read(2, from);

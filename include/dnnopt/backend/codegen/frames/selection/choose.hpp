@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include <dnnopt/backend/codegen/choice.hpp>
 #include <dnnopt/backend/codegen/lowering_row.hpp>
@@ -47,10 +46,9 @@ namespace dnnopt::codegen {
              : "dims of input " + std::to_string(input) + " depend on data and have no bound";
 }
 
-/// Why a block is not a selection alone, the operator of that name.
-[[nodiscard]] inline std::string reject_selection(const lowering_site& site, std::string_view name) {
+/// Why a block is not a selection alone.
+[[nodiscard]] inline std::string reject_selection(const lowering_site& site) {
   const node& n = site.anchor_node();
-  if (n.op->name != name || !n.op->domain.empty()) return "no kernel for this kind of selection";
   if (site.block.members.size() != 1) return "something is joined to the selection";
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
     if (site.has_input(i) && !site.input(i).dims) return "the rank of an input is not known";
@@ -58,14 +56,14 @@ namespace dnnopt::codegen {
 }
 
 [[nodiscard]] inline choice_or_reason choose_non_zero(const lowering_site& site) {
-  if (std::string why = reject_selection(site, "NonZero"); !why.empty()) return why;
+  if (std::string why = reject_selection(site); !why.empty()) return why;
   if (std::string why = reject_unbounded(site, 0); !why.empty()) return why;
   return choice("select_coordinates");
 }
 
 /// Conditions beyond the axis may not hold, which only the reference tests.
 [[nodiscard]] inline choice_or_reason choose_compress(const lowering_site& site) {
-  if (std::string why = reject_selection(site, "Compress"); !why.empty()) return why;
+  if (std::string why = reject_selection(site); !why.empty()) return why;
   const node& n = site.anchor_node();
   if (!site.input(0).dims || !site.input(1).dims || site.input(1).dims->size() != 1) return "shapes are not known";
   const shape& x = *site.input(0).dims;
@@ -82,7 +80,7 @@ namespace dnnopt::codegen {
 inline constexpr std::int64_t most_compared_slices = 16384;
 
 [[nodiscard]] inline choice_or_reason choose_unique(const lowering_site& site) {
-  if (std::string why = reject_selection(site, "Unique"); !why.empty()) return why;
+  if (std::string why = reject_selection(site); !why.empty()) return why;
   if (!site.input(0).dims) return "the shape is not known";
   const node& n = site.anchor_node();
   const shape& x = *site.input(0).dims;
@@ -96,7 +94,7 @@ inline constexpr std::int64_t most_compared_slices = 16384;
 
 /// A processor takes the boxes of an image and class by one work-item, other devices by a work-group.
 [[nodiscard]] inline choice_or_reason choose_suppression(const lowering_site& site) {
-  if (std::string why = reject_selection(site, "NonMaxSuppression"); !why.empty()) return why;
+  if (std::string why = reject_selection(site); !why.empty()) return why;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     if (!site.input(i).dims || site.input(i).dims->size() != 3) return "other than three dims";
     if (site.input(i).type != dtype::float32) return "computes in float32";
