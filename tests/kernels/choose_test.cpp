@@ -453,6 +453,6 @@ TEST_CASE("NonMaxSuppression of no boxes has memory for a number of each image a
     bytes.push_back(substitute(one.bytes, [&](const index_expr& symbol) {
                       return symbol == boxes ? index_expr(0) : symbol;
                     }).constant());
-  // Boxes that are left, boxes that are taken, their number, and the number of all.
-  CHECK(bytes == std::vector<std::int64_t>{1, 4, 40 * 100 * 4, 8});
+  // Boxes in their order, boxes that are taken, their number, the number of all; boxes while they are sorted, corners.
+  CHECK(bytes == std::vector<std::int64_t>{4, 4, 40 * 100 * 4, 8, 4, 16});
 }

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -108,4 +109,39 @@ TEST_CASE_METHOD(selections, "NonMaxSuppression takes the best boxes that do not
         c.attributes.set("center_point_box", centered);
         check(c, {device_form::vectors, device_form::groups});
       }
+}
+
+TEST_CASE_METHOD(selections,
+                 "NonMaxSuppression of more boxes than a work-group has work-items, with scores of any kind") {
+  const std::int64_t count = 600;
+  tensor boxes = random_tensor(dtype::float32, {1, count, 4}, 21);
+  auto b = boxes.mutable_data<float>();
+  for (std::size_t i = 0; i < b.size(); i += 4) {
+    const auto place = static_cast<float>(i / 4);
+    b[i] = std::fmod(place * 37, 101.0F);
+    b[i + 1] = std::fmod(place * 53, 97.0F);
+    b[i + 2] = b[i] + 4 + std::fabs(b[i + 2]);
+    b[i + 3] = b[i + 1] + 4 + std::fabs(b[i + 3]);
+  }
+  // One box has no corner.
+  b[4 * 30] = std::numeric_limits<float>::quiet_NaN();
+  tensor scores = random_tensor(dtype::float32, {1, 2, count}, 22);
+  auto s = scores.mutable_data<float>();
+  for (std::size_t i = 0; i < s.size(); i += 7) s[i] = i % 2 == 0 ? 0.0F : -0.0F;
+  s[5] = s[700] = std::numeric_limits<float>::quiet_NaN();
+  s[6] = std::numeric_limits<float>::infinity();
+  s[8] = -std::numeric_limits<float>::infinity();
+  for (const std::int64_t most : {3, 1000})
+    for (const bool limited : {false, true}) {
+      CAPTURE(most, limited);
+      node_case c{
+          "NonMaxSuppression",
+          {boxes, scores, tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{most}), tensor::scalar<float>(0.2F)},
+          {},
+          {},
+          1};
+      if (limited) c.inputs.push_back(tensor::scalar<float>(-0.1F));
+      CHECK(expect(c)[0].dims()[0] >= 2 * std::min<std::int64_t>(most, 100));
+      check(c, {device_form::vectors, device_form::groups});
+    }
 }

@@ -209,7 +209,10 @@ inline void non_max_suppression(const attribute_map& attributes, std::span<const
       for (std::int64_t at = 0; at < count; ++at)
         if (!limited || own[static_cast<std::size_t>(at)] > least) candidates.push_back(at);
       std::stable_sort(candidates.begin(), candidates.end(), [&](std::int64_t a, std::int64_t b) {
-        return own[static_cast<std::size_t>(a)] > own[static_cast<std::size_t>(b)];
+        const float first = own[static_cast<std::size_t>(a)];
+        const float second = own[static_cast<std::size_t>(b)];
+        // What is no number comes last.
+        return std::isnan(second) ? !std::isnan(first) : first > second;
       });
       std::vector<corners> kept;
       for (const std::int64_t at : candidates) {

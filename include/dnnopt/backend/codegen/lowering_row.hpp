@@ -173,6 +173,7 @@ inline constexpr auto kernel_versions = std::to_array<std::string_view>({
     "unique_count",
     "unique_slices",
     "unique_numbers",
+    "sort_boxes",
     "suppress_boxes",
     "suppress_sum",
     "suppress_rows",

@@ -99,6 +99,11 @@ inline constexpr std::string_view attention_groups =
 #include <dnnopt/backend/codegen/frames/attention/attention_groups.cl>
     "#endif\n";
 
+inline constexpr std::string_view box_order =
+    "#ifdef __cplusplus\n"
+#include <dnnopt/backend/codegen/frames/selection/box_order.cl>
+    "#endif\n";
+
 inline constexpr std::string_view suppress_boxes =
     "#ifdef __cplusplus\n"
 #include <dnnopt/backend/codegen/frames/selection/suppress_boxes.cl>

@@ -15,9 +15,11 @@ inline constexpr std::array suppress_boxes_parameters{
     site_extent("DNNOPT_CLASSES", "classes"),
     site_number("DNNOPT_CENTERED", 0, 1, "whether boxes are given by their centers"),
     site_number("DNNOPT_LIMITED", 0, 1, "whether scores have a lower limit"),
-    site_text("DNNOPT_LEFT", "memory: which boxes are left"),
+    site_text("DNNOPT_SORTED", "memory: the boxes in their order"),
     site_text("DNNOPT_TAKEN", "memory: which boxes are taken"),
     site_text("DNNOPT_FOUND", "memory: how many boxes are taken"),
+    site_text("DNNOPT_MERGED", "memory: the boxes while one work-item sorts them").otherwise("DNNOPT_SORTED"),
+    site_text("DNNOPT_KEPT", "memory: corners of the boxes that one work-item took").otherwise("0"),
 };
 
 inline constexpr kernel_frame suppress_boxes_frame{"suppress_boxes", kernels::suppress_boxes,
