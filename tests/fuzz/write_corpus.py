@@ -1,4 +1,5 @@
-"""Writes the importer's corpus: the graphs of the zoo, of the light models and of ONNX's node tests, these in older opsets too.
+"""Writes the importer's corpus: the graphs of the zoo, of the light models, of other domains' operators, and of ONNX's node tests,
+these in older opsets too.
 
 usage: write_corpus.py FOLDER [NODE_TESTS]   (default: Debian's libonnx-testdata)
 
@@ -57,12 +58,15 @@ def main(folder, node_tests="/usr/share/libonnx-testdata/data/node"):
     graphs = [path for place in ("zoo", "zoo/dynamic", "light") for path in sorted((BENCH / place).glob("*.onnx"))]
     for path in graphs:
         (target / f"zoo_{path.name}").write_bytes(path.read_bytes())
+    others = [path for place in ("contrib/cases", "ml/models") for path in sorted((BENCH / place).glob("*/model.onnx"))]
+    for path in others:
+        (target / f"other_{path.parent.name}.onnx").write_bytes(path.read_bytes())
     tests = sorted(pathlib.Path(node_tests).glob("*/model.onnx"))
     for index, path in enumerate(tests):
         data = path.read_bytes()
         (target / f"node_{path.parent.name}.onnx").write_bytes(data)
         (target / f"older_{path.parent.name}.onnx").write_bytes(with_opset(data, 7 + index % 14))
-    print(f"{len(graphs)} graphs, {len(tests)} node tests, twice each")
+    print(f"{len(graphs)} graphs, {len(others)} of other domains, {len(tests)} node tests, twice each")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // com.microsoft's operators become standard nodes; what has no expansion is refused by name. What the nodes compute is
 // held against ONNX Runtime by bench/contrib/cases.
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -61,6 +62,19 @@ std::vector<refused> refusals() {
        one("MultiHeadAttention", {"x", "k", "k"}, {int_attribute("num_heads", 2), int_attribute("unidirectional", 1)},
            {x, info("k", 1, {"2", "4", "8"})}),
        errc::unsupported, "3 queries over 4 keys"},
+      {"attention of a matrix",
+       one("Attention", {"m", "m"}, {int_attribute("num_heads", 2), int_attribute("unidirectional", 1)},
+           {info("m", 1, {"24", "24"})}),
+       errc::unsupported, "of shape"},
+      {"a pool over a number",
+       one("QLinearGlobalAveragePool", {"q", "s", "z", "s", "z"}, {int_attribute("channels_last", 1)},
+           {info("q", 2, {}), info("s", 1, {}), info("z", 2, {})}),
+       errc::unsupported, "'X' of shape"},
+      {"a count of 63 bits",
+       one("MatMulNBits", {"x", "b", "s"},
+           {int_attribute("K", std::int64_t{1} << 62), int_attribute("N", 2), int_attribute("block_size", 16)},
+           {x, info("b", 2, {"2", "1", "8"}), info("s", 1, {"2", "1"})}),
+       errc::bad_attribute, "K is"},
       {"weights that are no constant",
        one("MatMulNBits", {"x", "b", "s"},
            {int_attribute("K", 8), int_attribute("N", 2), int_attribute("block_size", 16)},

@@ -44,7 +44,7 @@ inline value_id padding_scores(expansion& x, const attention_operands& o) {
     return x.add("Where", {x.add("Greater", {spread, x.number(o.padding, 0)}), zero, filter});
   }
   if (dims.size() != 1) x.refuse("a mask of shape " + to_string(dims));
-  const index_expr batch = x.dims(o.query, "query")[0];
+  const index_expr batch = x.extent(o.query, 0, "query");
   const bool ends_alone = dims[0] == batch;
   if (!ends_alone && !(dims[0] == batch * 2))
     x.refuse("a mask of shape " + to_string(dims) + " for batch " + to_string(batch));
@@ -73,8 +73,8 @@ inline std::vector<value_id> add_attention(expansion& x, const attention_operand
     // One query sees all keys; several see those up to their own position behind the past. Over another number of new
     // keys ONNX Runtime hides them for all queries but the last.
     const std::size_t along = rank == 3 ? 1 : 2;
-    const index_expr queries = x.dims(o.query, "query")[along];
-    const index_expr keys = x.dims(o.key, "key")[along];
+    const index_expr queries = x.extent(o.query, along, "query");
+    const index_expr keys = x.extent(o.key, along, "key");
     const bool one = queries == index_expr(1);
     if (!one && !(queries == keys))
       x.refuse("unidirectional with " + to_string(queries) + " queries over " + to_string(keys) + " keys");

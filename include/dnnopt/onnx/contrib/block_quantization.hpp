@@ -55,7 +55,7 @@ inline tensor constant_codes(const expansion& x, value_id v, std::string_view wh
   const tensor& packed = x.facts(v).constant;
   if (packed.type() != dtype::uint8)
     throw error(errc::type_mismatch, std::string(what) + " is " + std::string(name_of(packed.type())));
-  if (row_bytes < 1 || packed.size() % row_bytes != 0 || count * bits > row_bytes * 8)
+  if (packed.dims().empty() || row_bytes < 1 || packed.size() % row_bytes != 0 || count * bits > row_bytes * 8)
     throw error(errc::shape_mismatch, std::string(what) + " of " + to_string(packed.dims()) + " holds no rows of " +
                                           std::to_string(count) + " codes of " + std::to_string(bits) + " bits");
   return unpacked_rows(packed, row_bytes, bits, count);
@@ -156,7 +156,7 @@ inline void expand_matmul_bnb4(expansion& x) {
   x.refuse_attribute("transB", 1);
   const std::int64_t n = x.count_attribute("N");
   const std::int64_t k = x.count_attribute("K");
-  const std::int64_t block = x.count_attribute("block_size");
+  const std::int64_t block = std::min(x.count_attribute("block_size"), n * k);
   const auto kind = x.attributes().require<std::int64_t>("quant_type");
   if (kind != 0 && kind != 1) x.refuse("quant_type = " + std::to_string(kind));
   const std::int64_t blocks = (n * k + block - 1) / block;

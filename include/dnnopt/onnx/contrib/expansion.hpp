@@ -53,12 +53,21 @@ class expansion {
     if (!facts(v).dims) refuse("'" + std::string(what) + "' of unknown rank");
     return *facts(v).dims;
   }
-  [[nodiscard]] std::size_t rank(value_id v, std::string_view what) const { return dims(v, what).size(); }
-  /// Dim `axis` as a number. Errors: unsupported where only execution tells it.
-  [[nodiscard]] std::int64_t fixed_dim(value_id v, std::size_t axis, std::string_view what) const {
+  /// Errors: unsupported where the rank is not known, or below `least`.
+  [[nodiscard]] std::size_t rank(value_id v, std::string_view what, std::size_t least = 0) const {
+    const shape& all = dims(v, what);
+    if (all.size() < least) refuse("'" + std::string(what) + "' of shape " + to_string(all));
+    return all.size();
+  }
+  /// Dim `axis`. Errors: unsupported where the rank is not known, or lower.
+  [[nodiscard]] const index_expr& extent(value_id v, std::size_t axis, std::string_view what) const {
     const shape& all = dims(v, what);
     if (axis >= all.size()) refuse("'" + std::string(what) + "' of shape " + to_string(all));
-    const auto number = all[axis].as_constant();
+    return all[axis];
+  }
+  /// Dim `axis` as a number. Errors: unsupported where only execution tells it.
+  [[nodiscard]] std::int64_t fixed_dim(value_id v, std::size_t axis, std::string_view what) const {
+    const auto number = extent(v, axis, what).as_constant();
     if (!number)
       refuse("dim " + std::to_string(axis) + " of '" + std::string(what) + "' is not known before execution");
     return *number;
@@ -83,10 +92,12 @@ class expansion {
     if (const std::int64_t v = attributes().get_int(name, harmless); v != harmless)
       refuse(std::string(name) + " = " + std::to_string(v) + " has no expansion");
   }
-  /// A required attribute of at least 1. Errors: bad_attribute.
+  /// A required attribute of at least 1, and of at most 31 bits, so that the product of two is a number. Errors:
+  /// bad_attribute.
   [[nodiscard]] std::int64_t count_attribute(const char* name) const {
+    constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
     const auto count = attributes().require<std::int64_t>(name);
-    if (count < 1) throw error(errc::bad_attribute, std::string(name) + " is " + std::to_string(count));
+    if (count < 1 || count > most) throw error(errc::bad_attribute, std::string(name) + " is " + std::to_string(count));
     return count;
   }
 
@@ -174,7 +185,10 @@ class expansion {
     n.name = emitter_.unique_name(node_.name + "/Scan");
     const auto declare = [&](value_id outer, bool slice) {
       std::optional<shape> of = facts(outer).dims;
-      if (slice && of) of->erase(of->begin());
+      if (slice && of) {
+        if (of->empty()) refuse("a sequence of rank 0");
+        of->erase(of->begin());
+      }
       values.push_back(
           body->add_input(inside.unique_name(emitter_.target().value_at(outer).name), type(outer), std::move(of)));
       n.inputs.push_back(outer);
@@ -237,14 +251,14 @@ class expansion {
   }
   /// Moves the last dim behind the first one.
   value_id channels_first(value_id v, std::string_view what) {
-    const auto r = static_cast<std::int64_t>(rank(v, what));
+    const auto r = static_cast<std::int64_t>(rank(v, what, 2));
     std::vector<std::int64_t> perm{0, r - 1};
     for (std::int64_t a = 1; a + 1 < r; ++a) perm.push_back(a);
     return transpose(v, std::move(perm));
   }
   /// The inverse of channels_first.
   value_id channels_last(value_id v, std::string_view what, value_id target) {
-    const auto r = static_cast<std::int64_t>(rank(v, what));
+    const auto r = static_cast<std::int64_t>(rank(v, what, 2));
     std::vector<std::int64_t> perm{0};
     for (std::int64_t a = 2; a < r; ++a) perm.push_back(a);
     perm.push_back(1);

@@ -138,7 +138,7 @@ inline void expand_imputer(expansion& x) {
     imputed = x.cast(x.integers(values), x.type(v));
     replaced = x.add("Equal", {v, x.cast(x.integer(old), x.type(v))});
   }
-  if (x.facts(imputed).constant.size() == 0 && x.dims(imputed, "imputed_value")[0] == index_expr(0))
+  if (x.facts(imputed).constant.size() == 0 && x.extent(imputed, 0, "imputed_value") == index_expr(0))
     throw error(errc::bad_attribute, "Imputer without values to impute");
   x.give(0, "Where", {replaced, imputed, v});
 }

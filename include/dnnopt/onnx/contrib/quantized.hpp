@@ -99,7 +99,7 @@ inline void expand_quantized_softmax(expansion& x) {
 /// The sum of the integers is exact before it is scaled.
 inline void expand_quantized_global_average_pool(expansion& x) {
   const bool last = x.attributes().get_int("channels_last", 0) != 0;
-  const std::size_t rank = x.rank(x.in(0), "X");
+  const std::size_t rank = x.rank(x.in(0), "X", 2);
   std::vector<std::int64_t> axes;
   value_id count = x.one_integer(1);
   for (std::size_t a = last ? 1 : 2; a < (last ? rank - 1 : rank); ++a) {
@@ -115,7 +115,7 @@ inline void expand_quantized_global_average_pool(expansion& x) {
 /// AveragePool leaves them out. So the padding is made wide enough for windows of whole strides, and the result is cut
 /// to the size that ceil_mode gives.
 inline value_id pool_whole_windows(expansion& x, value_id v, attribute_map a) {
-  const std::size_t spatial = x.rank(v, "X") - 2;
+  const std::size_t spatial = x.rank(v, "X", 2) - 2;
   const value_id size = x.add("Shape", {x.add("AveragePool", {v}, a)});
   const std::vector<std::int64_t> given = a.get_ints("pads", std::vector<std::int64_t>(2 * spatial, 0));
   const std::vector<std::int64_t> strides = a.get_ints("strides", std::vector<std::int64_t>(spatial, 1));
