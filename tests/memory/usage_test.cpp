@@ -129,3 +129,13 @@ TEST_CASE("malformed records are refused with a code", "[memory]") {
   CHECK(code_of("{\"usage_records\":[{\"size\":1}]}") == errc::bad_file);
   CHECK(code_of("[{\"size\":\"4\",\"lower\":0,\"upper\":1}]") == errc::bad_file);
 }
+
+TEST_CASE("numbers of usage records in JSON are integers that 64 bits hold") {
+  const auto record = [](const std::string& size, const std::string& last) {
+    return R"([{"size": )" + size + R"(, "first_task": 0, "last_task": )" + last + "}]";
+  };
+  CHECK(read_usages(record("8.0", "3")).usages.front().size == 8);
+  for (const char* const size : {"1e98", "8.5", "18446744073709551615", "-1e300", "null"})
+    CHECK(code_of(record(size, "3")) == dnnopt::errc::bad_file);
+  CHECK(code_of(record("8", "9223372036854775807")) == dnnopt::errc::bad_file);
+}

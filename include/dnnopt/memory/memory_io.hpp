@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/json_integer.hpp>
 #include <dnnopt/memory/memory_csv.hpp>
 #include <dnnopt/memory/plan_store.hpp>
 #include <dnnopt/memory/usage.hpp>
@@ -26,24 +28,34 @@ namespace dnnopt::memory {
   try {
     const bool wrapped = document.is_object();
     const nlohmann::json& records = wrapped ? document.at("usage_records") : document;
-    const std::int64_t alignment = wrapped ? document.value("alignment", std::int64_t{1}) : 1;
+    const auto integer = [&](const nlohmann::json& number) {
+      const std::string where = "usage JSON: record " + std::to_string(result.usages.size());
+      return dnnopt::detail::integer_of<std::int64_t>(number, where);
+    };
+    const auto alignment_of = [&](const nlohmann::json& from, std::int64_t otherwise) {
+      return from.contains("alignment") ? integer(from["alignment"]) : otherwise;
+    };
+    const std::int64_t alignment = wrapped ? alignment_of(document, 1) : 1;
     if (!records.is_array()) throw error(errc::bad_file, "usage JSON: the records are not an array");
     for (const nlohmann::json& record : records) {
       buffer_usage usage;
-      usage.size = record.at("size").get<std::int64_t>();
-      usage.alignment = record.value("alignment", alignment);
+      usage.size = integer(record.at("size"));
+      usage.alignment = alignment_of(record, alignment);
       if (record.contains("first_task")) {
-        usage.lower = record.at("first_task").get<std::int64_t>();
-        usage.upper = record.at("last_task").get<std::int64_t>() + 1;
+        usage.lower = integer(record.at("first_task"));
+        const auto last = integer(record.at("last_task"));
+        if (last == std::numeric_limits<std::int64_t>::max())
+          throw error(errc::bad_file, "usage JSON: an endless task");
+        usage.upper = last + 1;
       } else {
-        usage.lower = record.at("lower").get<std::int64_t>();
-        usage.upper = record.at("upper").get<std::int64_t>();
+        usage.lower = integer(record.at("lower"));
+        usage.upper = integer(record.at("upper"));
       }
       std::string id = std::to_string(result.usages.size());
       if (record.contains("id")) id = record["id"].is_string() ? record["id"].get<std::string>() : record["id"].dump();
       result.ids.push_back(std::move(id));
       result.usages.push_back(usage);
-      if (record.contains("offset")) result.offsets.push_back(record["offset"].get<std::int64_t>());
+      if (record.contains("offset")) result.offsets.push_back(integer(record["offset"]));
     }
   } catch (const nlohmann::json::exception& fault) {
     throw error(errc::bad_file,
@@ -135,11 +147,13 @@ namespace dnnopt::memory {
 inline void plans_from_json(const nlohmann::json& document, plan_store& store) {
   try {
     for (const auto& [key, plan] : document.at("offsets").items())
-      store.put(key, plan_store::stored_offsets{plan.at("offsets").get<std::vector<std::int64_t>>(),
-                                                plan.at("strategy").get<std::string>(), plan.at("proved").get<bool>()});
+      store.put(key, plan_store::stored_offsets{
+                         dnnopt::detail::integers_of<std::int64_t>(plan.at("offsets"), "kept memory plans"),
+                         plan.at("strategy").get<std::string>(), plan.at("proved").get<bool>()});
     for (const auto& [key, plan] : document.at("orders").items())
-      store.put(key, plan_store::stored_order{plan.at("order").get<std::vector<std::uint32_t>>(),
-                                              plan.at("proved").get<bool>()});
+      store.put(key, plan_store::stored_order{
+                         dnnopt::detail::integers_of<std::uint32_t>(plan.at("order"), "kept memory plans"),
+                         plan.at("proved").get<bool>()});
   } catch (const nlohmann::json::exception& fault) {
     throw error(errc::bad_file, "kept memory plans: " + std::string(fault.what()));
   }

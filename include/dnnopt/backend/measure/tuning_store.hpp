@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <dnnopt/backend/codegen/tuning.hpp>
+#include <dnnopt/detail/json_integer.hpp>
 #include <dnnopt/device_info.hpp>
 #include <dnnopt/error.hpp>
 
@@ -59,7 +60,7 @@ inline std::size_t tuned_from_json(const nlohmann::json& document, tuning_store&
   try {
     for (const auto& [device, rows] : document.items())
       for (const auto& [name, values] : rows.items()) {
-        std::vector<std::int64_t> chosen = values.get<std::vector<std::int64_t>>();
+        std::vector<std::int64_t> chosen = detail::integers_of<std::int64_t>(values, "kept tuning results");
         try {
           store.table_of(device).set(name, std::move(chosen));
         } catch (const error&) {

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <dnnopt/detail/json_integer.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/profile/report/report.hpp>
 #include <dnnopt/profile/report/text.hpp>
@@ -36,7 +37,7 @@ struct saved_profile {
     r.name = from.at("name").get<std::string>();
     r.type = from.at("type").get<std::string>();
     r.ops = from.at("ops").get<std::vector<std::string>>();
-    r.count = from.at("count").get<std::uint64_t>();
+    r.count = dnnopt::detail::integer_of<std::uint64_t>(from.at("count"), "saved profile");
     r.mean_ns = from.at("avg_us").get<double>() * 1e3;
     r.p50_ns = from.at("p50_us").get<double>() * 1e3;
     r.p90_ns = from.at("p90_us").get<double>() * 1e3;

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <dnnopt/detail/json_integer.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/profile/report/latency_table.hpp>
 
@@ -51,8 +52,9 @@ namespace dnnopt::profile {
           {level == "kernel" ? latency_level::kernel : latency_level::operator_, e.at("operators").get<std::string>(),
            e.at("attributes").get<std::string>(), e.at("shapes").get<std::string>(), e.at("layout").get<std::string>(),
            e.at("device").get<std::string>()},
-          {e.at("count").get<std::uint64_t>(), e.at("mean_ns").get<double>(), e.at("min_ns").get<double>(),
-           e.at("p50_ns").get<double>(), e.at("p90_ns").get<double>(), e.at("max_ns").get<double>()});
+          {dnnopt::detail::integer_of<std::uint64_t>(e.at("count"), "latency table"), e.at("mean_ns").get<double>(),
+           e.at("min_ns").get<double>(), e.at("p50_ns").get<double>(), e.at("p90_ns").get<double>(),
+           e.at("max_ns").get<double>()});
     }
     return table;
   } catch (const nlohmann::json::exception& failure) {
