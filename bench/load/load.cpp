@@ -4,7 +4,7 @@
 // First N sessions of the model at once on one device, each run and compared; with --clones clones of the first. Then
 // for S seconds as many threads, each with a session that it runs, compares and makes anew after some inferences.
 // Sessions share one context of the device, or each has its own, whose programs the driver builds anew; "both" takes
-// turns. PoCL 3.1 keeps what its compiler noted of every program as long as any context of the process lives.
+// turns. With PoCL 3.1 memory grows there by what its compiler notes of programs (docs/measurements/opencl_runtime.md).
 // Prints a curve of resident and device memory, and every result that is not that of the reference backend. Exit status
 // 1 where one was wrong, an error came up, or memory still grew by more than 1% between the second and the last third
 // of the time. load.py adds processes that share a cache and are killed while they write it.

@@ -16,7 +16,7 @@
 
 namespace dnnopt::codegen {
 
-/// Why no frame takes an attention; empty where some may.
+/// Why no frame takes an attention; empty where some may. Precondition: the anchor is an Attention.
 [[nodiscard]] inline std::string reject_attention(const lowering_site& site) {
   if (std::string why = reject_element_types(site, 3); !why.empty()) return why;
   kernel_builder b(site.block, site.options.emitters);
@@ -127,6 +127,7 @@ namespace dnnopt::codegen {
 /// A column of the state is kept in private memory: at most so many key elements.
 inline constexpr std::int64_t most_key_elements = 1024;
 
+/// Attention as a recurrence over its state. Precondition: the anchor is a LinearAttention.
 [[nodiscard]] inline choice_or_reason choose_linear_attention(const lowering_site& site) {
   const node& n = site.anchor_node();
   if (site.block.members.size() != 1) return "something is joined to it";

@@ -59,6 +59,8 @@ struct convolution_shape {
   return c;
 }
 
+/// Why no frame takes a convolution; empty where some may. Precondition: the anchor is a Conv, as the rows of these
+/// frames say (lowering_row::op).
 [[nodiscard]] inline std::string reject_convolution(const lowering_site& site) {
   if (std::string why = reject_element_types(site, 3); !why.empty()) return why;
   const auto& dims = site.input(0).dims;

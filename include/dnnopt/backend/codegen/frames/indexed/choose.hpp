@@ -30,6 +30,7 @@ template <bool by_tuple>
 /// the launches of a sort as long as they are few.
 inline constexpr std::int64_t most_ranked_elements = 1024;
 
+/// The greatest elements of rows, by comparing all or by sorting. Precondition: the anchor is a TopK.
 [[nodiscard]] inline choice_or_reason choose_top_k(const lowering_site& site) {
   const node& n = site.anchor_node();
   for (const value_id out : site.block.outputs)

@@ -46,7 +46,7 @@ namespace dnnopt::codegen {
              : "dims of input " + std::to_string(input) + " depend on data and have no bound";
 }
 
-/// Why a block is not a selection alone.
+/// Why a block is not a selection alone. Precondition: the anchor is the operator of the row that asks.
 [[nodiscard]] inline std::string reject_selection(const lowering_site& site) {
   const node& n = site.anchor_node();
   if (site.block.members.size() != 1) return "something is joined to the selection";

@@ -388,8 +388,9 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
     if (joined.step != nullptr && joined.blocks.cost < 0.97 * best.blocks.cost) best = std::move(joined);
   }
   if (best.step == nullptr) return "the device has no room for its tiles";
-  // Either estimate errs by a tenth or more. Of a network's convolutions some stay in tiles, and between kernels of
-  // other needs of local memory the device waits (docs/measurements/kernels.md).
+  // Either estimate errs by a tenth or more. Convolutions in steps between others in tiles made a network slower though
+  // their kernels took less, so they have to save more: nanoseconds, measured on an H200, where the cause was not found
+  // (docs/measurements/kernels.md).
   constexpr double clearly = 0.85;
   const double between = convolution ? 3000 : 0;
   if (floats && !best.blocks.tuned && !is_plain(*best.step) && best.blocks.cost + between > clearly * in_tiles)
