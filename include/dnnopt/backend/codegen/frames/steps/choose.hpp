@@ -294,6 +294,15 @@ namespace detail {
   return choose_tiles(site, e).cost / multiply_adds;
 }
 
+/// Whether steps of floats are expected to take clearly less than tiles, both in nanoseconds: either estimate errs by a
+/// tenth or more. Convolutions in steps between others in tiles made a network slower though their kernels took less,
+/// so they have to save more, as measured on an H200, where the cause was not found (docs/measurements/kernels.md).
+[[nodiscard]] constexpr bool steps_save_time(double in_steps, double in_tiles, bool convolution) {
+  constexpr double clearly = 0.85;
+  constexpr double between = 3000;
+  return in_steps + (convolution ? between : 0) <= clearly * in_tiles;
+}
+
 /// Adds the versions in tiles for few results where only a run tells how many there are: the tile of steps is chosen
 /// for a usual number, and fewer leave most of a device without work.
 inline void add_float_tiles_for_few(const lowering_site& site, const product_extents& e, choice& chosen) {
@@ -388,12 +397,8 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
     if (joined.step != nullptr && joined.blocks.cost < 0.97 * best.blocks.cost) best = std::move(joined);
   }
   if (best.step == nullptr) return "the device has no room for its tiles";
-  // Either estimate errs by a tenth or more. Convolutions in steps between others in tiles made a network slower though
-  // their kernels took less, so they have to save more: nanoseconds, measured on an H200, where the cause was not found
-  // (docs/measurements/kernels.md).
-  constexpr double clearly = 0.85;
-  const double between = convolution ? 3000 : 0;
-  if (floats && !best.blocks.tuned && !is_plain(*best.step) && best.blocks.cost + between > clearly * in_tiles)
+  if (floats && !best.blocks.tuned && !is_plain(*best.step) &&
+      !detail::steps_save_time(best.blocks.cost, in_tiles, convolution))
     return "tiles are not expected to take clearly longer";
   if (best.lines) e.inner = best.lines->inner;
   choice chosen = detail::choice_of_steps(site, e, best.blocks, best.loads, *best.step, best.fours);
