@@ -181,8 +181,12 @@ class kernel_facts {
   [[nodiscard]] static bool always_within(const index_expr& e, const index_expr& extent) {
     return e.range().low >= 0 && (extent - e).range().low > 0;
   }
-  /// The test 0 <= e < extent in OpenCL C, without the sides that ranges settle; empty where both are settled.
+  /// The test that nothing passes: what stands behind it is not emitted.
+  static constexpr std::string_view nowhere = "false";
+  /// The test 0 <= e < extent in OpenCL C, without the sides that ranges settle; empty where both are settled,
+  /// `nowhere` where one never holds.
   [[nodiscard]] static std::string within(const index_expr& e, const index_expr& extent) {
+    if (e.range().high < 0 || (extent - e).range().high <= 0) return std::string(nowhere);
     std::string test;
     if (e.range().low < 0) test = index_source(e) + " >= 0";
     if ((extent - e).range().low <= 0)

@@ -174,7 +174,7 @@ struct texel_place {
 /// Four results at once, as they stand side by side in a texel.
 struct four_results {
   std::array<std::vector<index_expr>, 4> at;  ///< of the anchor's elements
-  std::array<std::string, 4> within;          ///< the test that one of them is an element; empty: always
+  std::array<std::string, 4> within;          ///< the test that one of them is an element (kernel_facts::within)
 };
 
 /// Whether four offsets stand side by side in a buffer, the first at a multiple of four.

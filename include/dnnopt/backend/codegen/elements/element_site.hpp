@@ -139,9 +139,10 @@ class element_site {
   void loop(std::string_view prefix, const index_expr& extent, Body&& body) const {
     loops(prefix, std::span<const index_expr>(&extent, 1), [&](const std::vector<index_expr>& at) { body(at[0]); });
   }
-  /// Runs `body` inside `if (test)`; without a test where it is empty.
+  /// Runs `body` inside `if (test)`; without a test where it is empty, not at all where it is kernel_builder::nowhere.
   template <class Body>
   void when(std::string_view test, Body&& body) const {
+    if (test == kernel_builder::nowhere) return;
     if (test.empty()) {
       body();
       return;
@@ -152,9 +153,10 @@ class element_site {
   }
 };
 
-/// "a && b" of two tests, either of which may be empty.
+/// "a && b" of two tests, either of which may be empty or kernel_builder::nowhere.
 [[nodiscard]] inline std::string both(std::string a, const std::string& b) {
-  if (a.empty()) return b;
+  if (a.empty() || b == kernel_builder::nowhere) return b;
+  if (a == kernel_builder::nowhere) return a;
   return b.empty() ? a : a + " && " + b;
 }
 

@@ -114,6 +114,7 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
   }
   if (all) hold_four_loads(anchor, four, names, finish);
   for (std::size_t j = 0; j < 4; ++j) {
+    if (four.within[j] == nowhere) continue;
     open(four.within[j].empty() ? "{" : "if (" + four.within[j] + ") {");
     finish_fourth(anchor, four, j, finish);
     for_each_output(anchor, four.at[j], [&](value_id out, const std::vector<index_expr>& at) {

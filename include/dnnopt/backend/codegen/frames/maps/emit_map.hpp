@@ -31,6 +31,7 @@ namespace dnnopt::codegen {
   for (std::int64_t j = 0; j < texel_width; ++j) {
     at[packed] = slice * texel_width + j;
     const std::string test = kernel_builder::within(at[packed], dims[packed]);
+    if (test == kernel_builder::nowhere) break;
     if (!test.empty()) b.open("if (" + test + ") {");
     const std::string element = b.emit(out, at);
     b.line(four + ".s" + std::to_string(j) + " = " +
