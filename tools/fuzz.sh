@@ -31,8 +31,12 @@ seeds=build/fuzz/seeds/$target
 corpus=build/fuzz/corpus/$target
 rm -rf "$seeds"
 mkdir -p "$seeds" "$corpus"
-python3 tests/fuzz/write_corpus.py "$seeds"
-DNNOPT_WRITE_CORPUS=$PWD/$seeds build/fuzz/bin/dnnopt_onnx_tests >/dev/null
+if [ "$target" = files_fuzz ]; then
+  python3 tests/fuzz/write_documents.py "$seeds"
+else
+  python3 tests/fuzz/write_corpus.py "$seeds"
+  DNNOPT_WRITE_CORPUS=$PWD/$seeds build/fuzz/bin/dnnopt_onnx_tests >/dev/null
+fi
 echo "$(ls "$seeds" | wc -l) seeds"
 "build/fuzz/bin/$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -max_len=2000000 \
   -print_final_stats=1 -artifact_prefix="$corpus/../" "$corpus" "$seeds"

@@ -67,6 +67,12 @@ class attribute_map {
     if (held == nullptr) return fallback;
     return as<T>(name, *held);
   }
+  /// The value as `T`, or null where it is absent. Errors: bad_attribute where it is of another type.
+  template <class T>
+  [[nodiscard]] const T* find_as(std::string_view name) const {
+    const attribute* held = find(name);
+    return held == nullptr ? nullptr : &as<T>(name, *held);
+  }
   /// The value as `T`. Errors: bad_attribute where it is absent or of another type.
   template <class T>
   [[nodiscard]] const T& require(std::string_view name) const {

@@ -120,6 +120,7 @@ TEST_CASE("malformed records are refused with a code", "[memory]") {
   CHECK(code_of("id,lower,upper,size\n0,1,2\n") == errc::bad_file);
   CHECK(code_of("id,lower,upper,size\n0,1,2,x\n") == errc::bad_file);
   CHECK(code_of("id,lower,upper,size\n0,1,2,99999999999999999999\n") == errc::bad_file);
+  CHECK(code_of("id,lower,upper,size\nbuffer\xc0,1,2,4\n") == errc::bad_file);
   CHECK(code_of("id,lower,upper,size,gaps\n0,1,9,4,3-5\n") == errc::bad_file);
   CHECK(code_of("id,lower,upper,size,offset\n0,1,9,4,\n1,1,9,4,0\n") == errc::bad_file);
   CHECK(code_of("id,lower,upper,size\n0,2,2,4\n") == errc::invalid_argument);

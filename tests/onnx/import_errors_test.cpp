@@ -99,6 +99,8 @@ std::vector<bad_input> bad_inputs() {
     twice_defined_function.with(25, function("f", "F", {"a"}, {"b"}, {}, {node("Relu", {"a"}, {"b"})}));
   const message then_branch = graph({node("Relu", {"nowhere"}, {"t"})}, {}, {untyped("t")});
   const message else_branch = graph({node("Relu", {"x"}, {"e"})}, {}, {untyped("e")});
+  const message gives_one = graph({node("Relu", {"x"}, {"one"})}, {}, {untyped("one")});
+  const auto training = [](const message& g) { return model(g).with(8, opset(1, "ai.onnx.preview.training")); };
 
   return {
       {"an empty file", "", errc::malformed_model, "ir_version"},
@@ -262,6 +264,23 @@ std::vector<bad_input> bad_inputs() {
        errc::bad_arity, "input 0"},
       {"too many outputs", model(graph({node("Relu", {"x"}, {"y", "z"})}, {info("x")}, {info("y")})).data,
        errc::bad_arity, "2 outputs"},
+      {"a branch that gives less than is taken",
+       model(graph({node("If", {"c"}, {"y", "z"},
+                         {graph_attribute("then_branch", gives_one), graph_attribute("else_branch", gives_one)})},
+                   {info("x"), info("c", 9, {})}, {info("y")}))
+           .data,
+       errc::bad_arity, "takes 1 values and gives 1 where 1 are handed to it and 2 taken"},
+      {"a loop's body without the turn and its condition",
+       model(
+           graph({node("Loop", {"", "", "x"}, {"y"}, {graph_attribute("body", gives_one)})}, {info("x")}, {info("y")}))
+           .data,
+       errc::bad_arity, "body 'body'"},
+      {"training with fewer outputs than states",
+       training(graph({node("Momentum", {"r", "t", "x", "x", "x"}, {"y"}, {string_attribute("mode", "standard")},
+                            "ai.onnx.preview.training")},
+                      {info("r", 1, {}), info("t", int64_type, {}), info("x")}, {info("y")}))
+           .data,
+       errc::bad_arity, "1 outputs of 2"},
       {"a function called with too much", too_many_arguments.data, errc::bad_arity, "'F'"},
       {"a function that calls itself", self_calling.data, errc::malformed_model, "calls itself"},
       {"an attribute without a name",
@@ -276,6 +295,11 @@ std::vector<bad_input> bad_inputs() {
        model(graph({node("Flatten", {"x"}, {"y"}, {string_attribute("axis", "one")})}, {info("x")}, {untyped("y")}))
            .data,
        errc::bad_attribute, "Flatten"},
+      {"an attribute of another type that evaluation alone reads",
+       model(graph({node("NegativeLogLikelihoodLoss", {"x", "l"}, {"y"}, {string_attribute("ignore_index", "one")})},
+                   {info("x", 1, {"2", "3"}), info("l", int64_type)}, {untyped("y")}))
+           .data,
+       errc::bad_attribute, "ignore_index"},
       {"an attribute of an unknown type",
        model(graph({node("Relu", {"x"}, {"y"}, {message{}.text(1, "a").number(20, 55)})}, {info("x")}, {info("y")}))
            .data,

@@ -105,6 +105,7 @@ TEST_CASE("a malformed table names its record", "[profile][latency]") {
                     Catch::Contains("p50_ns is 'four'"));
   CHECK_THROWS_WITH(latency_table_from_csv(header + "planet,x,,,,,1,2,3,4,5,6\n"), Catch::Contains("planet"));
   CHECK_THROWS_WITH(latency_table_from_csv(header + "launch,x,,,,,1,2,3,4,5,6\n"), Catch::Contains("launch model"));
+  CHECK_THROWS_WITH(latency_table_from_csv(header + "kernel,x\xff,,,,,1,2,3,4,5,6\n"), Catch::Contains("not UTF-8"));
   CHECK_THROWS_AS(latency_table_from_json(nlohmann::json::parse("{\"entries\":[]}")), dnnopt::error);
 }
 

@@ -1,5 +1,5 @@
-// Every operator is given operands of ranks, extents and types that nobody meant for it. Each ends in a result or in a
-// dnnopt::error: shape propagation, passes, lowering in both forms of kernels, and evaluation.
+// Every operator is given operands of ranks, extents and types, and attributes, that nobody meant for it. Each ends in
+// a result or in a dnnopt::error: shape propagation, passes, lowering in both forms of kernels, and evaluation.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -66,6 +66,142 @@ struct draw {
       s.push_back(one_in(6) ? g.expressions().symbol("s" + std::to_string(below(3))) : index_expr(extent));
     return g.add_input(name, of, std::move(s));
   }
+  /// A value of any of the types that files hold.
+  attribute any_attribute() {
+    switch (below(7)) {
+      case 0:
+        return below(5) - 2;
+      case 1:
+        return static_cast<float>(below(9)) / 4;
+      case 2:
+        return std::string(one_in(2) ? "none" : "");
+      case 3:
+        return std::vector<std::int64_t>(static_cast<std::size_t>(below(4)), below(3));
+      case 4:
+        return std::vector<float>(static_cast<std::size_t>(below(4)), 0.5F);
+      case 5:
+        return std::vector<std::string>(static_cast<std::size_t>(below(3)), "none");
+      default:
+        return content(type(), dims());
+    }
+  }
+  /// Attributes of names that operators read, of types that nobody meant for them.
+  void set_any(attribute_map& a) {
+    constexpr const char* names[] = {"activation_alpha",
+                                     "activation_beta",
+                                     "activations",
+                                     "align_corners",
+                                     "allowzero",
+                                     "alpha",
+                                     "antialias",
+                                     "approximate",
+                                     "auto_pad",
+                                     "axes",
+                                     "axis",
+                                     "batch_axis",
+                                     "batch_dims",
+                                     "beta",
+                                     "bias",
+                                     "block_size",
+                                     "blocksize",
+                                     "ceil_mode",
+                                     "center_point_box",
+                                     "classes_strings",
+                                     "clip",
+                                     "coordinate_transformation_mode",
+                                     "count_include_pad",
+                                     "cubic_coeff_a",
+                                     "default_float",
+                                     "default_tensor",
+                                     "detect_negative",
+                                     "direction",
+                                     "dtype",
+                                     "end",
+                                     "epsilon",
+                                     "equation",
+                                     "exclude_outside",
+                                     "exclusive",
+                                     "extrapolation_value",
+                                     "fmod",
+                                     "gamma",
+                                     "group",
+                                     "high",
+                                     "ignore_index",
+                                     "interleaved",
+                                     "inverse",
+                                     "is_causal",
+                                     "k",
+                                     "keepdims",
+                                     "kernel_shape",
+                                     "kernel_type",
+                                     "keys_int64s",
+                                     "keys_strings",
+                                     "kv_num_heads",
+                                     "largest",
+                                     "low",
+                                     "max_gram_length",
+                                     "mean",
+                                     "min_gram_length",
+                                     "mode",
+                                     "momentum",
+                                     "nearest_mode",
+                                     "new_axis",
+                                     "ngram_counts",
+                                     "nodes_modes",
+                                     "nodes_splits",
+                                     "noop_with_empty_axes",
+                                     "num_groups",
+                                     "num_heads",
+                                     "num_outputs",
+                                     "offset_group",
+                                     "onesided",
+                                     "output_dtype",
+                                     "output_padding",
+                                     "output_shape",
+                                     "p",
+                                     "padding_mode",
+                                     "pads",
+                                     "perm",
+                                     "periodic",
+                                     "pixel_format",
+                                     "pooled_shape",
+                                     "post_transform",
+                                     "q_num_heads",
+                                     "qk_matmul_output_mode",
+                                     "reduction",
+                                     "reverse",
+                                     "rotary_embedding_dim",
+                                     "round_mode",
+                                     "sample_size",
+                                     "sampling_ratio",
+                                     "saturate",
+                                     "scale",
+                                     "seed",
+                                     "shape",
+                                     "share",
+                                     "size",
+                                     "softcap",
+                                     "sorted",
+                                     "spatial_scale",
+                                     "start",
+                                     "stash_type",
+                                     "storage_order",
+                                     "strides",
+                                     "to",
+                                     "transA",
+                                     "transB",
+                                     "training_mode",
+                                     "update_rule",
+                                     "upper",
+                                     "value",
+                                     "values_floats",
+                                     "values_int64s",
+                                     "values_strings",
+                                     "values_tensor",
+                                     "weights"};
+    for (const char* name : names)
+      if (one_in(16)) a.set(name, any_attribute());
+  }
   attribute_map attributes() {
     attribute_map a;
     const auto numbers = [&](std::int64_t most) {
@@ -90,6 +226,7 @@ struct draw {
         a.set(name, std::string(texts[below(std::ssize(texts))]));
       }
     if (one_in(3)) a.set("equation", std::string(one_in(2) ? "ij,jk->ik" : "...i,ij"));
+    if (one_in(4)) set_any(a);
     return a;
   }
 };

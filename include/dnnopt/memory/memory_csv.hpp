@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dnnopt/detail/utf8.hpp>
 #include <dnnopt/memory/usage.hpp>
 
 namespace dnnopt::memory {
@@ -54,8 +55,8 @@ namespace detail {
 /// Reads `id,lower,upper,size[,alignment][,gaps][,offset][,hint]`: a header that names the columns in any order, then
 /// one row per buffer, lifetimes half-open (MiniMalloc, README). `start`/`end` are accepted for lower/upper and
 /// `buffer`/`buffer_id` for id. Hints are ignored: they do not change what a plan may be. Errors: bad_file
-/// naming the line for a missing column, a non-integer, a row of another length, or a row with gaps (a buffer that is
-/// not needed for part of its lifetime; records here have none); records are validated.
+/// naming the line for a missing column, text that is not UTF-8, a non-integer, a row of another length, or a row with
+/// gaps (a buffer that is not needed for part of its lifetime; records here have none); records are validated.
 [[nodiscard]] inline named_usages read_usages_csv(std::string_view text) {
   enum column { id, lower, upper, size, alignment, gaps, offset, hint, columns };
   constexpr std::string_view names[columns] = {"id", "lower", "upper", "size", "alignment", "gaps", "offset", "hint"};
@@ -71,6 +72,8 @@ namespace detail {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     ++line_number;
     if (line.empty()) continue;
+    if (!dnnopt::detail::is_utf8(line))
+      throw error(errc::bad_file, "usage CSV: line " + std::to_string(line_number) + " is not UTF-8");
     const auto cells = detail::split(line, ',');
     if (width == 0) {
       width = cells.size();

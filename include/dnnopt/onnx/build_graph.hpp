@@ -281,15 +281,23 @@ class graph_builder {
   void emit(detail::scope& s, pending_node n) {
     if (n.domain.empty()) {
       adapt_to_newest(n, *s.emitter);
-      if (ops_.find(n.domain, n.op_type) == nullptr && expand_function(n, *s.emitter)) return;
+      if (ops_.find(n.domain, n.op_type) == nullptr && expand_function(n, *s.emitter)) return forget_ungiven(s, n);
     }
-    if (ops_.find(n.domain, n.op_type) == nullptr && expand_contrib(n, *s.emitter)) return;
+    if (ops_.find(n.domain, n.op_type) == nullptr && expand_contrib(n, *s.emitter)) return forget_ungiven(s, n);
     if (ops_.find(n.domain, n.op_type) == nullptr)
       throw error(errc::unknown_operator, "operator '" + n.op_type + "' of domain '" +
                                               (n.domain.empty() ? "ai.onnx" : n.domain) + "' is not known (opset " +
                                               std::to_string(n.version) + "); " + other_unknown(n) +
                                               "load_options::ops takes a row for it (docs/how_to/add_an_operator.md)");
     s.emitter->add(std::move(n));
+  }
+
+  // Outputs that the nodes in the place of `n` do not give have no name: whoever reads one is told that nothing
+  // defines it.
+  static void forget_ungiven(detail::scope& s, const pending_node& n) {
+    for (const value_id out : n.outputs)
+      if (out != no_value && s.emitter->target().value_at(out).producer == no_node)
+        std::erase_if(s.names, [out](const auto& named) { return named.second == out; });
   }
 
   /// The other operators of domains of their own that nothing knows, with the count of their nodes: whoever adds one

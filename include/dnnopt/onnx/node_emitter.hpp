@@ -133,6 +133,7 @@ class node_emitter {
     --nodes_left_;
     check_arity(op, n);
     check_attributes(op, n.attributes);
+    check_bodies(op, n);
     const std::vector<value_id> outputs = n.outputs;
     const node_id id =
         graph_.add_node(op, std::move(n.name), std::move(n.inputs), std::move(n.outputs), std::move(n.attributes));
@@ -171,6 +172,24 @@ class node_emitter {
       if (const auto* one = std::get_if<std::int64_t>(&held)) check(name, *one);
       if (const auto* many = std::get_if<std::vector<std::int64_t>>(&held))
         for (const std::int64_t v : *many) check(name, v);
+    }
+  }
+
+  // How many values an operator hands to its bodies and takes from them, as ONNX Runtime checks when it loads a model;
+  // a body may give more than is taken.
+  static void check_bodies(const op_info& op, const pending_node& n) {
+    if (op.flow == flow_form::none) return;
+    const std::size_t formal = std::min<std::size_t>(n.inputs.size(), n.captured_begin);
+    const std::size_t handed = op.flow == flow_form::branches ? n.inputs.size() - formal : n.inputs.size();
+    const std::size_t taken = n.outputs.size() + (op.flow == flow_form::loop ? 1 : 0);
+    for (const auto& [name, held] : n.attributes) {
+      const auto* body = std::get_if<subgraph>(&held);
+      if (body == nullptr || *body == nullptr) continue;
+      if ((*body)->inputs().size() != handed || (*body)->outputs().size() < taken)
+        throw error(errc::bad_arity, "body '" + name + "' takes " + std::to_string((*body)->inputs().size()) +
+                                         " values and gives " + std::to_string((*body)->outputs().size()) + " where " +
+                                         std::to_string(handed) + " are handed to it and " + std::to_string(taken) +
+                                         " taken");
     }
   }
 

@@ -15,6 +15,7 @@
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
 
+#include <dnnopt/detail/utf8.hpp>
 #include <dnnopt/error.hpp>
 
 namespace dnnopt::onnx {
@@ -64,7 +65,7 @@ class wire_reader {
   [[nodiscard]] std::string_view text() {
     const auto content = bytes();
     const std::string_view view(reinterpret_cast<const char*>(content.data()), content.size());
-    if (!is_utf8(view)) fail("a string is not UTF-8");
+    if (!dnnopt::detail::is_utf8(view)) fail("a string is not UTF-8");
     return view;
   }
   [[nodiscard]] wire_reader message() { return {bytes(), begin_}; }
@@ -146,29 +147,6 @@ class wire_reader {
     } catch (const protozero::exception&) {
       return "";
     }
-  }
-
-  static bool is_utf8(std::string_view s) {
-    for (std::size_t i = 0; i < s.size();) {
-      const auto lead = static_cast<unsigned char>(s[i]);
-      const std::size_t more = lead < 0x80                   ? 0
-                               : lead >= 0xC2 && lead < 0xE0 ? 1
-                               : (lead & 0xF0u) == 0xE0      ? 2
-                               : lead >= 0xF0 && lead < 0xF5 ? 3
-                                                             : s.size();
-      if (more >= s.size() - i) return false;
-      std::uint32_t code = more == 0 ? lead : lead & (0x3Fu >> more);
-      for (std::size_t k = 1; k <= more; ++k) {
-        const auto next = static_cast<unsigned char>(s[i + k]);
-        if ((next & 0xC0u) != 0x80) return false;
-        code = code << 6 | (next & 0x3Fu);
-      }
-      if ((more == 2 && code < 0x800) || (more == 3 && (code < 0x10000 || code > 0x10FFFF)) ||
-          (code >= 0xD800 && code < 0xE000))
-        return false;
-      i += more + 1;
-    }
-    return true;
   }
 
   protozero::pbf_reader reader_;

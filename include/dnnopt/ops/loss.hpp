@@ -20,6 +20,7 @@ struct loss_classes {
 
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     outputs[0].type = facts.type(0);
+    (void)facts.attributes->find_as<std::int64_t>("ignore_index");
     require_labels(facts);
     if (facts.attributes->get_string("reduction", "mean") != "none")
       outputs[0].dims = shape{};

@@ -21,13 +21,13 @@ namespace detail {
 [[nodiscard]] inline std::vector<std::size_t> summed_dims(const graph& g, const node& n, std::size_t slot) {
   if (slot >= 2) return {};
   const std::size_t rank = g.facts(n.inputs[slot]).dims->size();
-  if (const attribute* equation = n.attributes.find("equation"); equation != nullptr) {
+  if (const std::string* equation = n.attributes.find_as<std::string>("equation")) {
     std::vector<std::size_t> ranks;
     for (const value_id in : n.inputs) {
       if (in == no_value || !g.facts(in).dims) return {};
       ranks.push_back(g.facts(in).dims->size());
     }
-    const einsum_equation e = parse_einsum(std::get<std::string>(*equation), ranks);
+    const einsum_equation e = parse_einsum(*equation, ranks);
     std::vector<std::size_t> dims;
     for (std::size_t d = 0; d < rank; ++d)
       if (std::find(e.output.begin(), e.output.end(), e.operands[slot][d]) == e.output.end()) dims.push_back(d);

@@ -40,6 +40,7 @@ class expansion {
   [[nodiscard]] value_id in(std::size_t i) const { return node_.input(i); }
   [[nodiscard]] bool has(std::size_t i) const { return in(i) != no_value; }
   [[nodiscard]] std::size_t input_count() const noexcept { return node_.inputs.size(); }
+  [[nodiscard]] std::size_t output_count() const noexcept { return node_.outputs.size(); }
   /// Output `i` of the node, or no_value where nobody reads it.
   [[nodiscard]] value_id out(std::size_t i) const { return i < node_.outputs.size() ? node_.outputs[i] : no_value; }
 

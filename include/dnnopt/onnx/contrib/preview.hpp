@@ -60,6 +60,10 @@ struct training_step {
     if ((e.input_count() - 2) % states != 0)
       throw error(errc::bad_arity, std::to_string(e.input_count()) + " inputs where each variable has " +
                                        std::to_string(states) + " beside the rate and the count");
+    // All but the gradients are given anew.
+    if (e.output_count() != count * (states - 1))
+      throw error(errc::bad_arity,
+                  std::to_string(e.output_count()) + " outputs of " + std::to_string(count * (states - 1)));
   }
   /// Tensor `which` (variable, gradient, states in order) of variable `v`.
   [[nodiscard]] value_id of(std::size_t which, std::size_t v) const { return x.in(2 + which * count + v); }

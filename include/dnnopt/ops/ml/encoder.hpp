@@ -30,8 +30,8 @@ struct label_encoder_op : encoder_traits {
   static constexpr op_arity arity{1, 1};
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     const attribute_map& a = *facts.attributes;
-    if (const attribute* values = a.find("values_tensor"))
-      set_type(outputs, 0, std::get<tensor>(*values).type());
+    if (const tensor* values = a.find_as<tensor>("values_tensor"))
+      set_type(outputs, 0, values->type());
     else if (a.contains("values_strings"))
       set_type(outputs, 0, dtype::string);
     else if (a.contains("values_int64s"))

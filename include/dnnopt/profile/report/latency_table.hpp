@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/detail/utf8.hpp>
 #include <dnnopt/error.hpp>
 #include <dnnopt/profile/events.hpp>
 #include <dnnopt/profile/report/report.hpp>
@@ -257,7 +258,8 @@ inline constexpr std::string_view latency_csv_header =
   return out;
 }
 
-/// Reads a table's CSV. Errors: bad_file, with the line, for a wrong header, field count, number or level.
+/// Reads a table's CSV. Errors: bad_file, with the line, for a wrong header, field count, number or level, and for text
+/// that is not UTF-8.
 [[nodiscard]] inline latency_table latency_table_from_csv(std::string_view csv) {
   const auto records = text::csv_records(csv);
   const auto header = text::csv_records(latency_csv_header).front();
@@ -271,6 +273,7 @@ inline constexpr std::string_view latency_csv_header =
     };
     if (r.size() != header.size())
       throw wrong(std::to_string(r.size()) + " fields in place of " + std::to_string(header.size()));
+    if (!std::all_of(r.begin(), r.end(), dnnopt::detail::is_utf8)) throw wrong("it is not UTF-8");
     const auto number = [&](std::size_t column) {
       double value = 0.0;
       const char* end = r[column].data() + r[column].size();
@@ -279,8 +282,11 @@ inline constexpr std::string_view latency_csv_header =
         throw wrong(header[column] + " is '" + r[column] + "'");
       return value;
     };
-    const latency_entry entry{
-        static_cast<std::uint64_t>(number(6)), number(7), number(8), number(9), number(10), number(11)};
+    std::uint64_t count = 0;
+    if (const auto [stop, failure] = std::from_chars(r[6].data(), r[6].data() + r[6].size(), count);
+        failure != std::errc{} || stop != r[6].data() + r[6].size())
+      throw wrong(header[6] + " is '" + r[6] + "'");
+    const latency_entry entry{count, number(7), number(8), number(9), number(10), number(11)};
     if (r[0] == "launch") {
       launch_model& m = table.launches;
       double* into = r[1] == "enqueue"    ? &m.enqueue_ns

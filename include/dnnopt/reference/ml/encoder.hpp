@@ -34,10 +34,10 @@ namespace dnnopt::reference::ml {
 
 /// The list that attribute `name`_tensor, _strings, _int64s or _floats holds, or nothing.
 [[nodiscard]] inline std::optional<tensor> list_of_attribute(const attribute_map& a, const std::string& name) {
-  if (const attribute* held = a.find(name + "_tensor")) return std::get<tensor>(*held);
+  if (const tensor* held = a.find_as<tensor>(name + "_tensor")) return *held;
   const auto count = [](const auto& list) { return dim_list{static_cast<std::int64_t>(list.size())}; };
-  if (const attribute* held = a.find(name + "_strings"))
-    return string_tensor(count(std::get<std::vector<std::string>>(*held)), std::get<std::vector<std::string>>(*held));
+  if (const auto* held = a.find_as<std::vector<std::string>>(name + "_strings"))
+    return string_tensor(count(*held), *held);
   if (a.contains(name + "_int64s")) {
     const std::vector<std::int64_t> list = a.get_ints(name + "_int64s");
     return tensor::of<std::int64_t>(count(list), list);
@@ -118,8 +118,8 @@ class key_positions {
 }
 
 [[nodiscard]] inline tensor default_value(const attribute_map& a, dtype type) {
-  if (const attribute* held = a.find("default_tensor"))
-    if (std::get<tensor>(*held).size() != 0) return std::get<tensor>(*held);
+  if (const tensor* held = a.find_as<tensor>("default_tensor"))
+    if (held->size() != 0) return *held;
   if (type == dtype::string) return string_tensor({}, {a.get_string("default_string", "_Unused")});
   if (is_floating(type))
     return store_all<double>(type, {}, std::vector<double>{static_cast<double>(a.get_float("default_float", -0.0F))});
@@ -137,10 +137,9 @@ inline void label_encoder(const attribute_map& a, std::span<const tensor> inputs
   const tensor& x = inputs[0];
   std::optional<tensor> keys = list_of_attribute(a, "keys");
   std::optional<tensor> values = list_of_attribute(a, "values");
-  if (const attribute* held = a.find("classes_strings")) {
-    const auto& classes = std::get<std::vector<std::string>>(*held);
-    const auto count = static_cast<std::int64_t>(classes.size());
-    keys = string_tensor({count}, classes);
+  if (const auto* classes = a.find_as<std::vector<std::string>>("classes_strings")) {
+    const auto count = static_cast<std::int64_t>(classes->size());
+    keys = string_tensor({count}, *classes);
     values = counting(count);
     if (x.type() != dtype::string) std::swap(keys, values);
   }

@@ -83,8 +83,8 @@ namespace detail {
 
 /// The floats of attribute `name`, or those of the tensor `name`_as_tensor.
 [[nodiscard]] inline std::vector<double> numbers_of(const attribute_map& a, const std::string& name) {
-  if (const attribute* held = a.find(name + "_as_tensor"))
-    if (std::get<tensor>(*held).size() != 0) return load_all<double>(std::get<tensor>(*held));
+  if (const tensor* held = a.find_as<tensor>(name + "_as_tensor"))
+    if (held->size() != 0) return load_all<double>(*held);
   const std::vector<float> floats = a.get_floats(name);
   return {floats.begin(), floats.end()};
 }
@@ -225,7 +225,7 @@ inline void check_trees(const forest& f, bool all_reached) {
   detail::check_count(leaf_targets, weights.size(), "leaf_targetids");
   if (!missing.empty()) detail::check_count(missing, interior, "nodes_missing_value_tracks_true");
   std::vector<double> members;
-  if (const attribute* held = a.find("membership_values")) members = load_all<double>(std::get<tensor>(*held));
+  if (const tensor* held = a.find_as<tensor>("membership_values")) members = load_all<double>(*held);
   forest f;
   f.nodes.resize(interior + weights.size());
   const auto child_of = [&](std::size_t i, std::size_t side) {

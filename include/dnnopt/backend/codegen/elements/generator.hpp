@@ -80,12 +80,11 @@ std::string emit_label_loss(kernel_builder& b, node_id id, std::size_t output, s
   const compute_type type = s.compute();
   if (output == 1) return log_probability(s, s.index, s.read(0, s.index));
   const std::string reduction = s.attributes().get_string("reduction", "mean");
-  const attribute* ignored = s.attributes().find("ignore_index");
+  const std::int64_t* ignored = s.attributes().find_as<std::int64_t>("ignore_index");
   // The loss of one label and the label's weight, assigned to variables declared outside.
   const auto one = [&](std::span<const index_expr> at, const std::string& loss, const std::string& weight) {
     const std::string label = s.read(1, at);
-    const std::string test =
-        ignored == nullptr ? "" : label + " != " + std::to_string(std::get<std::int64_t>(*ignored));
+    const std::string test = ignored == nullptr ? "" : label + " != " + std::to_string(*ignored);
     b.line(loss + " = 0;");
     b.line(weight + " = 0;");
     s.when(test, [&] {

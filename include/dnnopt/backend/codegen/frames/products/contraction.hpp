@@ -66,10 +66,10 @@ struct contraction {
   const shape& y = b.dims(n.inputs[1]);
   const shape& out = b.dims(n.outputs[0]);
   int summed = -1;  // of Einsum, whose summed dims may broadcast, none
-  if (const attribute* equation = n.attributes.find("equation"); equation != nullptr) {
+  if (const std::string* equation = n.attributes.find_as<std::string>("equation")) {
     if (n.inputs.size() != 2) return std::nullopt;
     const std::array<std::size_t, 2> ranks{x.size(), y.size()};
-    const einsum_equation e = parse_einsum(std::get<std::string>(*equation), ranks);
+    const einsum_equation e = parse_einsum(*equation, ranks);
     c.operands = {e.operands[0], e.operands[1]};
     c.output = e.output;
   } else if (n.attributes.contains("transA") || n.attributes.contains("transB") || n.op->arity.most_inputs == 3) {
