@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <dnnopt/backend/measure/opened_device.hpp>
@@ -86,6 +87,12 @@ double resident_mib() {
   double resident = 0;
   file >> whole >> resident;
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+/// What the allocator has handed out and not got back; the rest of what is resident are its gaps, libraries and caches.
+double allocated_mib() {
+  const struct mallinfo2 held = ::mallinfo2();
+  return static_cast<double>(held.uordblks + held.hblkhd) / (1 << 20);
 }
 
 /// A model, its inputs and what the reference backend makes of them.
@@ -200,13 +207,13 @@ bool under_load(const judged_model& m, const dnnopt::compile_options& options, c
   for (std::size_t t = 0; t < a.threads; ++t)
     threads.emplace_back([&] { one_thread(m, options, a, end, shared, origin); });
   std::vector<double> curve;
-  std::printf("%8s %12s %10s %10s\n", "s", "resident MiB", "inferences", "sessions");
+  std::printf("%8s %12s %13s %10s %10s\n", "s", "resident MiB", "allocated MiB", "inferences", "sessions");
   constexpr int points = 60;
   for (int i = 0; i < points; ++i) {
     std::this_thread::sleep_until(begin + (end - begin) * (i + 1) / points);
     curve.push_back(resident_mib());
-    std::printf("%8.0f %12.1f %10zu %10zu\n", a.seconds * (i + 1) / points, curve.back(), inferences.load(),
-                made.load());
+    std::printf("%8.0f %12.1f %13.1f %10zu %10zu\n", a.seconds * (i + 1) / points, curve.back(), allocated_mib(),
+                inferences.load(), made.load());
     std::fflush(stdout);
   }
   for (std::thread& t : threads) t.join();

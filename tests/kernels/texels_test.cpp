@@ -151,6 +151,25 @@ TEST_CASE_METHOD(texels, "element kernels read and write whole texels beside row
     }
 }
 
+TEST_CASE_METHOD(texels, "texels that their dim does not fill read no constant beyond it") {
+  for (const memory_object object : {memory_object::buffer, memory_object::image2d})
+    for (const std::int64_t extent : {1, 2, 3, 5}) {
+      memory = object == memory_object::buffer ? memory_objects::packed : memory_objects::images;
+      node_case sum{"Add", {f32({2, extent, 7}, 1), f32({extent, 1}, 2)}, {false, true}, {}, 1};
+      sum.texels = {texel_layout{1, object, 0}};
+      sum.result_texels = sum.texels;
+      CHECK(check(sum) == std::vector<std::string>{"map"});
+      sum.texels.clear();
+      CHECK(check(sum) == std::vector<std::string>{"map"});
+      node_case thin = convolution({1, 8, 5, 6}, {extent, 8, 3, 3}, {1, 1, 1, 1}, {1, 1}, 1);
+      thin.result_texels = {texel_layout{1, object, 0}};
+      check(thin);
+      node_case narrow = convolution({1, extent, 5, 6}, {4, extent, 3, 3}, {1, 1, 1, 1}, {1, 1}, 1);
+      narrow.texels = thin.result_texels;
+      check(narrow);
+    }
+}
+
 TEST_CASE_METHOD(texels, "rows are read from texels, and a frame that stores single elements refuses them") {
   node_case c{"Softmax", {f32({3, 6, 9}, 1)}, {}, {}, 1};
   c.attributes.set("axis", std::int64_t{2});

@@ -93,32 +93,6 @@ TEST_CASE("tensors between kernels hold texels where kernels can, and results st
   }
 }
 
-TEST_CASE("texels that their dim does not fill read no constant beyond it") {
-  for (const std::int64_t channels : {1, 2, 3, 5}) {
-    CAPTURE(channels);
-    network n;
-    const value_id x = n.input("x", shape{2, 3, 9, 7});
-    const value_id thin = n.node("Conv", {x, n.weights({channels, 3, 3, 3}, 0.3F)}, same_padding());
-    const value_id scaled = n.node("Mul", {thin, n.weights({channels, 1, 1})});
-    const value_id both = n.node("Add", {scaled, n.weights({1, channels, 1, 1})});
-    // A map of its own: its operands are results of two kernels.
-    const value_id other = n.node("Conv", {n.node("Relu", {both}), n.weights({channels, channels, 1, 1}, 0.5F)});
-    const value_id joined =
-        n.node("Mul", {n.concat({n.node("Relu", {other}), both}, 1), n.weights({2 * channels, 1, 1})});
-    const value_id wide = n.node("Conv", {joined, n.weights({8, 2 * channels, 3, 3}, 0.3F)}, same_padding());
-    const model m = n.finish(n.node("Conv", {n.node("Relu", {wide}), n.weights({4, 8, 1, 1}, 0.3F)}));
-    const tensor input = ramp({2, 3, 9, 7});
-    session rows = compiled(m, memory_objects::buffers);
-    const tensor want = rows.run({{"x", input}})[0];
-    for (const memory_objects objects : {memory_objects::packed, memory_objects::images}) {
-      session packed = compiled(m, objects);
-      CHECK(packed.report().storage.packed_values >= 3);
-      for (const std::string& note : packed.report().storage.notes) CHECK(note.find("is read of") == std::string::npos);
-      CHECK(largest_difference(packed.run({{"x", input}})[0], want) <= 1e-5);
-    }
-  }
-}
-
 TEST_CASE("by default those tensors alone hold texels that a kernel reads sooner so") {
   network n;
   const value_id x = n.input("x", shape{2, 3, 12, 10});
