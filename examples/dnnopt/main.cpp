@@ -130,7 +130,8 @@ void add_common(CLI::App& command, tool::options& o) {
       .add_option(
           "--matrix-steps", o.matrix_steps,
           "what multiplies in matrix steps: automatic is the best for halves, for floats and for bytes that works "
-          "on the device, none, plain (halves in OpenCL C for every device, slow), or another provider's name")
+          "on the device, none, plain, plain_floats or plain_bytes (halves, floats or bytes in OpenCL C for every "
+          "device, slow), or another provider's name")
       ->capture_default_str();
   command
       .add_option("--integer-dots", o.integer_dots,
@@ -370,7 +371,9 @@ int main(int count, char** arguments) {
   add_common(*command, o);
   command->add_option("-o,--output", o.output, "write the optimized model as ONNX");
   command->add_option("--dot", o.dot, "write the optimized graph for Graphviz");
-  command->add_flag("--explain", o.explain, "say of every edge that was not fused why");
+  command->add_flag(
+      "--explain", o.explain,
+      "say what passes could not do and why, also of every edge that was not fused, and which conditions runs check");
   command->add_flag("--extended-graph", o.extended_graph,
                     "mapping types, result sizes and properties of the nodes, in --json and --dot");
   command->add_option("--memory-plan", o.memory_plan, "draw the memory plan as SVG");

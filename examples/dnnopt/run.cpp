@@ -1,6 +1,7 @@
 // dnnopt run
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include <dnnopt/backend/run/executor.hpp>
 #include <dnnopt/npy.hpp>
@@ -78,18 +79,23 @@ int run(const options& o) {
   result["kernels"] = session.kernels();
   result["host_ops"] = session.host_ops();
   result["placements"] = json::array();
-  std::size_t counts[4] = {};
+  std::map<std::string, std::size_t> counts;
   for (const dnnopt::placement_row& row : session.placements()) {
     result["placements"].push_back({{"node", row.node}, {"op", row.op}, {"where", row.where}, {"reason", row.reason}});
-    ++counts[row.where == "device" ? 0 : row.where == "host" ? 1 : 2];
+    ++counts[row.where];
     if (row.where == "host" && o.device != "reference")
       text += "on the host: " + row.op + " '" + row.node + "': " + row.reason + "\n";
   }
   if (session.executor() != nullptr) {
     result["crossings"] = session.executor()->executed().crossings;
-    text += std::to_string(session.kernels()) + " device commands, " + std::to_string(counts[0]) +
-            " nodes on the device, " + std::to_string(counts[1]) + " on the host, " + std::to_string(counts[2]) +
-            " without computation, " + result["crossings"].dump() + " crossings" + form_text(o) + "\n";
+    const auto where = [&](const char* place, const char* what) {
+      return counts[place] == 0 ? "" : ", " + std::to_string(counts[place]) + what;
+    };
+    text += std::to_string(session.kernels()) + " device commands, " + std::to_string(counts["device"]) +
+            " nodes on the device, " + std::to_string(counts["host"]) + " on the host" +
+            where("sizes", " there to learn sizes") + where("bodies", " with bodies of their own") + ", " +
+            std::to_string(counts["known"] + counts["alias"]) + " without computation, " + result["crossings"].dump() +
+            " crossings" + form_text(o) + "\n";
   }
   const bool quick = session.executor() != nullptr && session.executor()->figures().quick_kernels;
   result["quick_kernels"] = quick;

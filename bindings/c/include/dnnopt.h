@@ -2,10 +2,10 @@
  *
  * Conventions. Functions that can fail return a dnnopt_status: DNNOPT_OK is 0, everything else is an error, whose text
  * dnnopt_last_error() gives. No exception crosses this interface. Handles are released by the function of their name,
- * which accepts NULL. Texts are UTF-8 and end with NUL; those given as `const char*` belong to the object that gave them
- * and live as long as it does. No pointer argument may be NULL unless it says so. There is no global state: different
- * handles may be used from different threads at once, clones of a session too, one handle by one thread at a time. A model may be shared by
- * sessions that are created one after the other, and may be released before them.
+ * which accepts NULL. Texts are UTF-8 and end with NUL; those given as `const char*` belong to the object that gave
+ * them and live as long as it does. No pointer argument may be NULL unless it says so. There is no global state:
+ * different handles may be used from different threads at once, clones of a session too, one handle by one thread at a
+ * time. A model may be shared by sessions that are created one after the other, and may be released before them.
  *
  * The interface grows by addition only: what a program calls today, a later library of the same SONAME has too. Check
  * dnnopt_version() where it matters. docs/how_to/c.md has a whole program.
@@ -38,8 +38,8 @@ extern "C" {
 typedef int32_t dnnopt_status;
 enum {
   DNNOPT_OK = 0,
-  DNNOPT_OUT_OF_MEMORY = 1,     /* the host has no memory left */
-  DNNOPT_INTERNAL = 2,          /* an error of the C++ library or of a library below dnnopt */
+  DNNOPT_OUT_OF_MEMORY = 1, /* the host has no memory left */
+  DNNOPT_INTERNAL = 2,      /* an error of the C++ library or of a library below dnnopt */
   DNNOPT_INVALID_ARGUMENT = 101,
   DNNOPT_TYPE_MISMATCH = 103,
   DNNOPT_SHAPE_MISMATCH = 104,
@@ -90,7 +90,8 @@ DNNOPT_API void dnnopt_options_release(dnnopt_options* options);
  *                     optimized ones, which a thread compiles, take over between two runs
  *   passes            "default", "none", "epilogue", or names separated by commas
  *   memory_objects    "automatic", "buffers", "packed" or "images": what holds weights
- *   memory_strategy   "default", or what places intermediate tensors: a planner's name, as `dnnopt plan-memory` knows it
+ *   memory_strategy   "default", or what places intermediate tensors: a planner's name, as `dnnopt plan-memory`
+ *                     knows it
  *   io_types          "model" or "float16": whether float32 inputs and outputs are given and returned as float16
  *   memory_limit      bytes of device memory; 0 is no limit
  *   program_folder    where compiled programs are kept; "" keeps them in memory alone
@@ -112,8 +113,8 @@ typedef struct dnnopt_model dnnopt_model;
 
 /* Reads an .onnx file; data files that it names are looked for beside it. `options` may be NULL. */
 DNNOPT_API dnnopt_status dnnopt_model_load(const char* path, const dnnopt_options* options, dnnopt_model** model);
-/* The same for a file's content in memory, which is copied. Data files that it names are looked for in `folder`; NULL is
- * the current one. */
+/* The same for a file's content in memory, which is copied. Data files that it names are looked for in `folder`; NULL
+ * is the current one. */
 DNNOPT_API dnnopt_status dnnopt_model_load_bytes(const void* bytes, size_t size, const char* folder,
                                                  const dnnopt_options* options, dnnopt_model** model);
 /* NULL is allowed. */
@@ -191,7 +192,8 @@ typedef struct dnnopt_outputs dnnopt_outputs;
 /* One inference. Every input that is not bound must be given, by name, in any order; they are read in place and not
  * kept. `names` are the outputs that are wanted, in the order in which `outputs` has them; NULL with 0 names is all of
  * them in the model's order. Errors: those of compiling where inputs decide the structure; DNNOPT_MISSING_INPUT,
- * DNNOPT_TYPE_MISMATCH, DNNOPT_SHAPE_MISMATCH; DNNOPT_INVALID_ARGUMENT for an unknown output or bytes that do not fit the dims. */
+ * DNNOPT_TYPE_MISMATCH, DNNOPT_SHAPE_MISMATCH; DNNOPT_INVALID_ARGUMENT for an unknown output or bytes that do not fit
+ * the dims. */
 DNNOPT_API dnnopt_status dnnopt_session_run(dnnopt_session* session, const dnnopt_tensor* inputs, size_t input_count,
                                             const char* const* names, size_t name_count, dnnopt_outputs** outputs);
 DNNOPT_API size_t dnnopt_outputs_count(const dnnopt_outputs* outputs);
@@ -200,16 +202,16 @@ DNNOPT_API dnnopt_status dnnopt_outputs_get(const dnnopt_outputs* outputs, size_
 /* NULL is allowed. */
 DNNOPT_API void dnnopt_outputs_release(dnnopt_outputs* outputs);
 
-/* ---- memory on the device ------------------------------------------------------------------------------------------ */
+/* ---- memory on the device ---------------------------------------------------------------------------------------- */
 
 /* Memory of the device that a session and its clones run on, which may be bound to their inputs and outputs, so that
  * what one run gives the next one takes without passing through the host. */
 typedef struct dnnopt_buffer dnnopt_buffer;
 
-/* Copies `bytes` bytes from `from` to the buffer, then from the buffer to `to`, each from its beginning; NULL for either
- * leaves that copy out. Where *buffer is NULL one of `bytes` bytes is made first, in the context of `session`; what is
- * in it is undefined until something is written. Errors: DNNOPT_UNSUPPORTED where the session runs on the reference
- * backend; DNNOPT_INVALID_ARGUMENT for more bytes than the buffer has, or for none; what OpenCL says. */
+/* Copies `bytes` bytes from `from` to the buffer, then from the buffer to `to`, each from its beginning; NULL for
+ * either leaves that copy out. Where *buffer is NULL one of `bytes` bytes is made first, in the context of `session`;
+ * what is in it is undefined until something is written. Errors: DNNOPT_UNSUPPORTED where the session runs on the
+ * reference backend; DNNOPT_INVALID_ARGUMENT for more bytes than the buffer has, or for none; what OpenCL says. */
 DNNOPT_API dnnopt_status dnnopt_buffer_copy(dnnopt_session* session, dnnopt_buffer** buffer, const void* from, void* to,
                                             size_t bytes);
 /* What it is bound to keeps the memory. NULL is allowed. */
@@ -223,7 +225,7 @@ DNNOPT_API void dnnopt_buffer_release(dnnopt_buffer* buffer);
 DNNOPT_API dnnopt_status dnnopt_session_bind(dnnopt_session* session, const char* name, dnnopt_buffer* buffer,
                                              const int64_t* dims, int32_t rank);
 
-/* ---- reports ------------------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 /* What compiling did, and where each node of the last run's program runs, as JSON: device, kernels, host_ops, builds,
  * pass_seconds, build_seconds, warnings[{code,node,text}], placements[{node,op,where,reason}]. */

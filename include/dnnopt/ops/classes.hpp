@@ -25,7 +25,7 @@ enum class dynamism_class : std::uint8_t {
   edo,     ///< execution determined output
 };
 
-/// What an operator computes; tells apart anchors that share a mapping type (DESIGN.md, "A fused block").
+/// What an operator computes; tells apart anchors that share a mapping type.
 enum class computation_kind : std::uint8_t {
   element_wise,   ///< output element = scalar function of input elements at (broadcast) equal indices
   view,           ///< output elements are input elements moved or repeated; an index map says which
