@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,119 +88,21 @@ struct draw {
   }
   /// Attributes of names that operators read, of types that nobody meant for them.
   void set_any(attribute_map& a) {
-    constexpr const char* names[] = {"activation_alpha",
-                                     "activation_beta",
-                                     "activations",
-                                     "align_corners",
-                                     "allowzero",
-                                     "alpha",
-                                     "antialias",
-                                     "approximate",
-                                     "auto_pad",
-                                     "axes",
-                                     "axis",
-                                     "batch_axis",
-                                     "batch_dims",
-                                     "beta",
-                                     "bias",
-                                     "block_size",
-                                     "blocksize",
-                                     "ceil_mode",
-                                     "center_point_box",
-                                     "classes_strings",
-                                     "clip",
-                                     "coordinate_transformation_mode",
-                                     "count_include_pad",
-                                     "cubic_coeff_a",
-                                     "default_float",
-                                     "default_tensor",
-                                     "detect_negative",
-                                     "direction",
-                                     "dtype",
-                                     "end",
-                                     "epsilon",
-                                     "equation",
-                                     "exclude_outside",
-                                     "exclusive",
-                                     "extrapolation_value",
-                                     "fmod",
-                                     "gamma",
-                                     "group",
-                                     "high",
-                                     "ignore_index",
-                                     "interleaved",
-                                     "inverse",
-                                     "is_causal",
-                                     "k",
-                                     "keepdims",
-                                     "kernel_shape",
-                                     "kernel_type",
-                                     "keys_int64s",
-                                     "keys_strings",
-                                     "kv_num_heads",
-                                     "largest",
-                                     "low",
-                                     "max_gram_length",
-                                     "mean",
-                                     "min_gram_length",
-                                     "mode",
-                                     "momentum",
-                                     "nearest_mode",
-                                     "new_axis",
-                                     "ngram_counts",
-                                     "nodes_modes",
-                                     "nodes_splits",
-                                     "noop_with_empty_axes",
-                                     "num_groups",
-                                     "num_heads",
-                                     "num_outputs",
-                                     "offset_group",
-                                     "onesided",
-                                     "output_dtype",
-                                     "output_padding",
-                                     "output_shape",
-                                     "p",
-                                     "padding_mode",
-                                     "pads",
-                                     "perm",
-                                     "periodic",
-                                     "pixel_format",
-                                     "pooled_shape",
-                                     "post_transform",
-                                     "q_num_heads",
-                                     "qk_matmul_output_mode",
-                                     "reduction",
-                                     "reverse",
-                                     "rotary_embedding_dim",
-                                     "round_mode",
-                                     "sample_size",
-                                     "sampling_ratio",
-                                     "saturate",
-                                     "scale",
-                                     "seed",
-                                     "shape",
-                                     "share",
-                                     "size",
-                                     "softcap",
-                                     "sorted",
-                                     "spatial_scale",
-                                     "start",
-                                     "stash_type",
-                                     "storage_order",
-                                     "strides",
-                                     "to",
-                                     "transA",
-                                     "transB",
-                                     "training_mode",
-                                     "update_rule",
-                                     "upper",
-                                     "value",
-                                     "values_floats",
-                                     "values_int64s",
-                                     "values_strings",
-                                     "values_tensor",
-                                     "weights"};
-    for (const char* name : names)
+    std::istringstream names(
+        "activation_alpha activation_beta activations align_corners allowzero alpha antialias approximate "
+        "auto_pad axes axis batch_axis batch_dims beta bias block_size blocksize ceil_mode center_point_box "
+        "classes_strings clip coordinate_transformation_mode count_include_pad cubic_coeff_a default_float "
+        "default_tensor detect_negative direction dtype end epsilon equation exclude_outside exclusive "
+        "extrapolation_value fmod gamma group high ignore_index interleaved inverse is_causal k keepdims "
+        "kernel_shape kernel_type keys_int64s keys_strings kv_num_heads largest low max_gram_length mean "
+        "min_gram_length mode momentum nearest_mode new_axis ngram_counts nodes_modes nodes_splits "
+        "noop_with_empty_axes num_groups num_heads num_outputs offset_group onesided output_dtype output_padding "
+        "output_shape p padding_mode pads perm periodic pixel_format pooled_shape post_transform q_num_heads "
+        "qk_matmul_output_mode reduction reverse rotary_embedding_dim round_mode sample_size sampling_ratio "
+        "saturate scale seed shape share size softcap sorted spatial_scale start stash_type storage_order "
+        "strides to transA transB training_mode update_rule upper value values_floats values_int64s "
+        "values_strings values_tensor weights ");
+    for (std::string name; names >> name;)
       if (one_in(16)) a.set(name, any_attribute());
   }
   attribute_map attributes() {

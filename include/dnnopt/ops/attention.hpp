@@ -63,7 +63,10 @@ struct attention_op : attention_classes {
       e.size = q[3];
       e.value_size = v[3];
     }
-    if (const shape* past = facts.dims(4); past != nullptr && past->size() == 4) e.keys += (*past)[2];
+    for (const std::size_t slot : {std::size_t{4}, std::size_t{5}})
+      if (const shape* past = facts.dims(slot); past != nullptr && past->size() != 4)
+        throw error(errc::shape_mismatch, "Attention with a past of " + to_string(*past));
+    if (const shape* past = facts.dims(4)) e.keys += (*past)[2];
     return e;
   }
   static bool shapes_are_known(const node_facts& facts) {
@@ -115,7 +118,7 @@ struct attention_op : attention_classes {
     }
     for (const std::size_t slot : {std::size_t{4}, std::size_t{5}}) {
       const shape* past = facts.dims(slot);
-      if (past == nullptr || past->size() != 4) continue;
+      if (past == nullptr) continue;
       facts.require(guard_relation::equal, (*past)[0], e.batch, "batches of Attention's past and queries");
       facts.require(guard_relation::equal, (*past)[1], e.key_heads, "heads of Attention's past and keys");
       facts.require(guard_relation::equal, (*past)[3], slot == 4 ? e.size : e.value_size,

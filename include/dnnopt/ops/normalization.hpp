@@ -3,7 +3,9 @@
 #define DNNOPT_OPS_NORMALIZATION_HPP
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <dnnopt/ops/element_wise.hpp>
@@ -142,7 +144,9 @@ struct group_normalization_op : aggregating_classes {
   static void infer(const node_facts& facts, std::span<value_facts> outputs) {
     aggregating_classes::infer(facts, outputs);
     const shape* dims = facts.dims(0);
-    if (dims == nullptr || dims->size() < 2) return;
+    if (dims == nullptr) return;
+    if (dims->size() < 2)
+      throw error(errc::shape_mismatch, "GroupNormalization of " + to_string(*dims) + ", which has no channels");
     const auto groups = facts.attributes->require<std::int64_t>("num_groups");
     if (groups < 1) throw error(errc::bad_attribute, "attribute 'num_groups' is " + std::to_string(groups));
     facts.require(guard_relation::multiple, (*dims)[1], groups, "channels and groups of GroupNormalization");
@@ -163,6 +167,14 @@ struct lrn_op : aggregating_classes {
   static constexpr std::string_view name = "LRN";
   static constexpr int since = 13;
   static constexpr op_arity arity{1, 1};
+
+  static void infer(const node_facts& facts, std::span<value_facts> outputs) {
+    const auto size = facts.attributes->require<std::int64_t>("size");
+    if (size < 1) throw error(errc::bad_attribute, "attribute 'size' is " + std::to_string(size));
+    if (const shape* dims = facts.dims(0); dims != nullptr && dims->size() < 2)
+      throw error(errc::shape_mismatch, "LRN of " + to_string(*dims) + ", which has no channels");
+    aggregating_classes::infer(facts, outputs);
+  }
 };
 struct lp_normalization_op : aggregating_classes {
   static constexpr std::string_view name = "LpNormalization";

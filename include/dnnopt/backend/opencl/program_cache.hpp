@@ -321,8 +321,8 @@ class program_cache {
   [[noreturn]] void refuse(const program_request& request, const std::string& why, cl_int status,
                            const std::string& log) const {
     throw error(errc::kernel_build, "program '" + request.name + "' with options '" + request.options +
-                                        "' does not build on '" + where_->info().name + "': " + why + " (" +
-                                        std::to_string(status) + ")\n" + log);
+                                        "' does not build (clBuildProgram) on '" + where_->info().name + "': " + why +
+                                        " (" + std::to_string(status) + ")\n" + log);
   }
 
   /// The program of the revealed text of one that is built.
