@@ -73,9 +73,21 @@ bool is_small(const graph& g, const symbol_values& twos) {
   return true;
 }
 
-pass_environment environment() {
-  pass_environment result;
-  result.evaluate = &reference::evaluate_node;
+/// What passes are told of the device, and which of them run: of `choice` from 0 to 3 one joins as DNNFusion published
+/// it.
+struct pipeline {
+  pass_environment environment;
+  std::string passes;
+};
+pipeline pipeline_of(std::size_t choice, bool folds) {
+  pipeline result;
+  result.environment.evaluate = &reference::evaluate_node;
+  result.environment.integer_products = choice == 1;
+  result.environment.code_products = choice == 2;
+  result.passes = "default";
+  if (choice == 3) result.passes += ",-fuse,fuse_published";
+  // Folding evaluates what is constant: only what is small.
+  if (!folds) result.passes += ",-fold_constants";
   return result;
 }
 
@@ -99,11 +111,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool propagated = runs("rdp", [&] { rdp{}.run(plain); });
   const symbol_values twos = plain.expressions().all_bound_to(2);
   const bool small = propagated && is_small(plain, twos);
-  // Folding evaluates what is constant: only what is small.
-  const std::string passes = small ? "default" : "default,-fold_constants";
+  const pipeline run = pipeline_of(size % 8, small);
   graph optimized = g;
   const bool passed = runs("passes", [&] {
-    (void)run_passes(optimized, pass_names(passes), environment(),
+    (void)run_passes(optimized, pass_names(run.passes), run.environment,
                      [](const graph& now, const pass_report& pass) { verify(now, pass.name); });
   });
   if (!passed) return 0;

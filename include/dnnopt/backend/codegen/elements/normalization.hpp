@@ -164,6 +164,7 @@ inline std::string emit_batch_normalization(kernel_builder& b, node_id id, std::
   const compute_type type = statistics_type(s.compute());
   const shape& d = s.dims(0);
   const double epsilon = static_cast<double>(s.attributes().get_float("epsilon", 1e-5f));
+  if (d.empty() || (output != 0 && s.index.size() != 1)) throw s.refuse("there is no dim of channels");
   const index_expr channel = output != 0 ? s.index[0] : d.size() > 1 ? s.index[1] : index_expr(0);
   std::string mean;
   std::string variance;
