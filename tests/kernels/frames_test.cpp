@@ -752,6 +752,13 @@ TEST_CASE_METHOD(frames, "a block that no lowering takes is refused with a reaso
   CHECK(why->find("map: ") != std::string::npos);
   CHECK(why->find("HostNonZero") != std::string::npos);
   CHECK_FALSE(codegen::can_lower({g, {n}, {out}}));
+  const codegen::lowering tried = codegen::try_lower({g, {n}, {out}});
+  CHECK_FALSE(tried.made);
+  CHECK(tried.why == *why);
+  // A rank that nobody knows is an error of lower() and a reason of try_lower().
+  g.facts(out).dims.reset();
+  CHECK_FALSE(codegen::try_lower({g, {n}, {out}}).made);
+  CHECK_THROWS_WITH(codegen::lower({g, {n}, {out}}), Catch::Contains("rank"));
 }
 
 // tests/oclgrind.sh compares this list with the kernels that ran.

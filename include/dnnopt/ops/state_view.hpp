@@ -6,6 +6,7 @@
 #include <span>
 
 #include <dnnopt/error.hpp>
+#include <dnnopt/inexpressible.hpp>
 #include <dnnopt/ops/op_info.hpp>
 
 namespace dnnopt::detail {
@@ -17,8 +18,10 @@ namespace dnnopt::detail {
   if (op.view == nullptr) return false;
   try {
     op.view(builder, facts, output, index);
+  } catch (const inexpressible&) {
+    return false;
   } catch (const error& e) {
-    if (e.code() == errc::unsupported || e.code() == errc::division_by_zero) return false;
+    if (e.code() == errc::division_by_zero) return false;
     throw;
   }
   return true;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/inexpressible.hpp>
 #include <dnnopt/ops/facts.hpp>
 #include <dnnopt/ops/op_info.hpp>
 
@@ -94,7 +95,7 @@ inline void set_dims(std::span<value_facts> outputs, std::size_t i, shape dims) 
 
 /// Errors: unsupported, naming the operator and the input whose value an index map needs.
 [[noreturn]] inline void no_view(std::string_view op, std::string_view reason) {
-  throw error(errc::unsupported, std::string(op) + ": no index map, " + std::string(reason));
+  throw inexpressible(std::string(op) + ": no index map, " + std::string(reason));
 }
 
 /// The dims of input `i`. Precondition of every view; errors: unsupported.

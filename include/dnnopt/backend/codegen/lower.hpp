@@ -14,6 +14,7 @@
 #include <dnnopt/backend/codegen/versions.hpp>
 #include <dnnopt/detail/implementation.hpp>
 #include <dnnopt/device_info.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 #if DNNOPT_IMPLEMENT_LOWERING
 #include <dnnopt/backend/codegen/lowering_table.hpp>
@@ -32,6 +33,16 @@ namespace dnnopt::codegen {
 /// its anchor reads, is no tensor; shape_mismatch where the rank of one of these is not known (symbols are allowed as
 /// dims).
 [[nodiscard]] lowered_node lower(const block_view& block, const lower_options& options = default_lower_options());
+
+/// The kernels of a block, or why it has none.
+struct lowering {
+  std::optional<lowered_node> made;
+  std::string why{};
+};
+
+/// The same as a value, for those who go on without kernels. A block whose ranks are not known, whose dims contradict
+/// each other or depend on what nobody binds has none either. Errors: those of the graph and the device.
+[[nodiscard]] lowering try_lower(const block_view& block, const lower_options& options = default_lower_options());
 
 #if DNNOPT_IMPLEMENT_LOWERING
 DNNOPT_BODY lower_options default_lower_options(const device_info* device) {
@@ -96,24 +107,31 @@ inline void set_build_options(kernel_plan& plan, const lower_options& options) {
 
 }  // namespace detail
 
-DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& options) {
+namespace detail {
+
+/// lower() with its reasons as a value; what lower() says of ranks is thrown.
+[[nodiscard]] inline lowering lower_by_rows(const block_view& whole, const lower_options& options) {
   block_view block = whole;
   std::erase_if(block.outputs, [&](value_id out) { return detail::is_empty(block.g, out); });
-  if (block.outputs.empty() && !whole.outputs.empty()) return {};
+  if (block.outputs.empty() && !whole.outputs.empty()) return {lowered_node{}};
   const lowering_site site = make_lowering_site(block, options);
   // Compilers for processors hold what they broadcast of arguments through the loops of products, and spill sums for
   // it.
   block.divides_once = !site.prefers_vectors();
   block.numbers_as_arguments = !site.prefers_vectors() && detail::has_bytes(block);
+  std::string no_tensor;
   const auto require_rank = [&](value_id v) {
     const value& one = block.g.value_at(v);
-    if (one.facts.kind != value_kind::tensor) throw error(errc::unsupported, "'" + one.name + "' is no tensor");
-    if (!one.facts.dims) throw error(errc::shape_mismatch, "the rank of '" + one.name + "' is not known");
+    if (one.facts.kind != value_kind::tensor)
+      no_tensor = "'" + one.name + "' is no tensor";
+    else if (!one.facts.dims)
+      throw error(errc::shape_mismatch, "the rank of '" + one.name + "' is not known");
   };
   for (const value_id out : block.outputs) require_rank(out);
   if (site.anchor != no_node)
     for (const value_id in : site.anchor_node().inputs)
       if (in != no_value) require_rank(in);
+  if (!no_tensor.empty()) return {std::nullopt, std::move(no_tensor)};
   std::vector<std::string> passed_over;
   const auto attempt = [&](const lowering_row& row) -> std::optional<lowered_node> {
     if (!row.is_for(site.anchor == no_node ? nullptr : &site.anchor_node())) return std::nullopt;
@@ -133,8 +151,7 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
           made.passed_over = std::move(passed_over);
           return made;
         }
-      } catch (const error& e) {
-        if (e.code() != errc::unsupported) throw;
+      } catch (const inexpressible& e) {
         why = e.what();
       }
     }
@@ -144,28 +161,40 @@ DNNOPT_BODY lowered_node lower(const block_view& whole, const lower_options& opt
   if (detail::reads_empty(block)) {
     for (const lowering_row& row : lowering_table)
       if (!row.kind && row.version == "map")
-        if (auto made = attempt(row)) return std::move(*made);
+        if (auto made = attempt(row)) return {std::move(made)};
   }
   for (const lowering_row& row : options.rows)
-    if (auto made = attempt(row)) return std::move(*made);
+    if (auto made = attempt(row)) return {std::move(made)};
   for (const lowering_row& row : lowering_table)
-    if (auto made = attempt(row)) return std::move(*made);
+    if (auto made = attempt(row)) return {std::move(made)};
   std::string reasons;
   for (const std::string& why : passed_over) reasons += (reasons.empty() ? "" : "; ") + why;
-  throw error(errc::unsupported, "no kernel (" + reasons + ")");
+  return {std::nullopt, "no kernel (" + reasons + ")"};
+}
+
+}  // namespace detail
+
+DNNOPT_BODY lowered_node lower(const block_view& block, const lower_options& options) {
+  lowering found = detail::lower_by_rows(block, options);
+  if (!found.made) throw error(errc::unsupported, found.why);
+  return std::move(*found.made);
+}
+
+DNNOPT_BODY lowering try_lower(const block_view& block, const lower_options& options) {
+  try {
+    return detail::lower_by_rows(block, options);
+  } catch (const error& e) {
+    if (e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
+    return {std::nullopt, e.what()};
+  }
 }
 #endif
 
 /// Why a block has no kernels; nothing where it has. As costly as lowering it.
 [[nodiscard]] inline std::optional<std::string> why_not_lowered(
     const block_view& block, const lower_options& options = default_lower_options()) {
-  try {
-    (void)lower(block, options);
-  } catch (const error& e) {
-    if (e.code() != errc::unsupported) throw;
-    return e.what();
-  }
-  return std::nullopt;
+  lowering found = try_lower(block, options);
+  return found.made ? std::nullopt : std::optional(std::move(found.why));
 }
 
 /// Whether a block has kernels.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/frames/products/matrix_frame.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -168,8 +169,8 @@ template <class At>
                                 : fits(false) ? store_direction::columns
                                               : store_direction::single;
     if (own == store_direction::single || (found != store_direction::single && found != own))
-      throw error(errc::unsupported,
-                  "the frame owns no four neighbours along the packed dim of '" + block.g.value_at(out).name + "'");
+      throw inexpressible("the frame owns no four neighbours along the packed dim of '" + block.g.value_at(out).name +
+                          "'");
     found = own;
   }
   return found;

@@ -33,19 +33,10 @@ class join_timer {
     }
     fusion::join_times times;
     std::vector<detail::timed_block> apart;
-    try {
-      for (const fused_block& block : q.apart) add(q.g, block, apart);
-    } catch (const error& e) {
-      if (!is_refusal(e)) throw;
-      return std::nullopt;
-    }
+    for (const fused_block& block : q.apart)
+      if (!has_kernels(q.g, block, apart)) return std::nullopt;
     std::vector<detail::timed_block> joined;
-    try {
-      add(q.g, q.joined, joined);
-    } catch (const error& e) {
-      if (!is_refusal(e)) throw;
-      times.joined_us = fusion::join_times::no_kernel;
-    }
+    if (!has_kernels(q.g, q.joined, joined)) times.joined_us = fusion::join_times::no_kernel;
     times.apart_us = std::numeric_limits<double>::max();
     if (!joined.empty()) times.joined_us = std::numeric_limits<double>::max();
     // In turns, so that a slow moment of the machine meets both.
@@ -71,14 +62,21 @@ class join_timer {
     opencl::command_queue queue;
   };
 
-  static bool is_refusal(const error& e) {
-    return e.code() == errc::unsupported || e.code() == errc::shape_mismatch || e.code() == errc::kernel_build;
-  }
-  void add(const graph& g, const fused_block& block, std::vector<detail::timed_block>& into) const {
+  /// Adds the kernels of a block where it has some and the driver builds them.
+  [[nodiscard]] bool has_kernels(const graph& g, const fused_block& block,
+                                 std::vector<detail::timed_block>& into) const {
     opencl::context& where = shared_->device->context;
     const codegen::block_view view{g, block.members, block.outputs, block.anchor};
-    into.emplace_back(where, shared_->device->programs, shared_->queue, view,
-                      codegen::lower(view, codegen::default_lower_options(&shared_->seen)), symbol_values{});
+    codegen::lowering found = codegen::try_lower(view, codegen::default_lower_options(&shared_->seen));
+    if (!found.made) return false;
+    try {
+      into.emplace_back(where, shared_->device->programs, shared_->queue, view, std::move(*found.made),
+                        symbol_values{});
+    } catch (const error& e) {
+      if (e.code() != errc::kernel_build) throw;
+      return false;
+    }
+    return true;
   }
 
   std::shared_ptr<state> shared_;

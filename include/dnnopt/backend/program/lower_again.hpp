@@ -45,13 +45,9 @@ template <class Changed>
       continue;
     }
     if (step.where != placement::device) continue;
-    try {
-      made.emplace_back(s, detail::lower_unit(*g, step, options));
-    } catch (const error& e) {
-      if (!detail::has_no_kernel(e)) throw;
-      return false;
-    }
-    codegen::lowered_node& now = made.back().second;
+    codegen::lowering found = detail::lower_unit(*g, step, options);
+    if (!found.made) return false;
+    codegen::lowered_node& now = made.emplace_back(s, std::move(*found.made)).second;
     if (now.size.has_value() != step.lowered.size.has_value()) return false;
     detail::share_sources(now, sources);
   }

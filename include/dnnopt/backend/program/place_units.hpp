@@ -65,20 +65,16 @@ namespace dnnopt::detail {
   return walked == members.size() ? std::optional<value_id>(at) : std::nullopt;
 }
 
-/// Whether lowering ended so because there is no kernel: other errors are of the graph or the device.
-[[nodiscard]] inline bool has_no_kernel(const error& e) noexcept {
-  return e.code() == errc::unsupported || e.code() == errc::shape_mismatch || e.code() == errc::unbound_symbol;
-}
-
 /// Sources would be most of a large program's memory, were equal ones not shared.
 inline void share_sources(codegen::lowered_node& made, codegen::text_pool& sources) {
   for (auto* plans : {&made.prepare, &made.kernels})
     for (codegen::kernel_plan& plan : *plans) plan.source = sources.shared(plan.source);
 }
 
-/// The kernels of a unit, in work-groups as large as its kernels were found to allow. Errors: those of codegen::lower.
-[[nodiscard]] inline codegen::lowered_node lower_unit(const graph& g, const placed_node& unit,
-                                                      codegen::lower_options options) {
+/// The kernels of a unit, in work-groups as large as its kernels were found to allow, or why it has none. Errors: those
+/// of codegen::try_lower.
+[[nodiscard]] inline codegen::lowering lower_unit(const graph& g, const placed_node& unit,
+                                                  codegen::lower_options options) {
   device_info limited;
   if (options.work_group_limits != nullptr && options.device != nullptr)
     if (const auto found = options.work_group_limits->find(unit.id); found != options.work_group_limits->end()) {
@@ -86,7 +82,7 @@ inline void share_sources(codegen::lowered_node& made, codegen::text_pool& sourc
       limited.max_work_group_size = found->second;
       options.device = &limited;
     }
-  return codegen::lower(codegen::block_view{g, unit.members, unit.outputs, unit.anchor}, options);
+  return codegen::try_lower(codegen::block_view{g, unit.members, unit.outputs, unit.anchor}, options);
 }
 
 /// Places units on demand, from the graph's outputs back, so that what nobody reads takes no place.
@@ -140,10 +136,13 @@ class placer {
     return unit;
   }
 
-  [[nodiscard]] codegen::lowered_node lowered(const placed_node& unit) {
-    codegen::lowered_node made = lower_unit(g_, unit, options_);
-    share_sources(made, sources_);
-    return made;
+  /// Gives a unit its kernels; where it has none, why.
+  [[nodiscard]] std::optional<std::string> why_not_lowered(placed_node& unit) {
+    codegen::lowering found = lower_unit(g_, unit, options_);
+    if (!found.made) return std::move(found.why);
+    unit.lowered = std::move(*found.made);
+    share_sources(unit.lowered, sources_);
+    return std::nullopt;
   }
 
   void finish(placed_node unit) {
@@ -187,18 +186,14 @@ class placer {
       unit.why_not = block.why_not;
       if (const auto source = flat_source(g_, unit.members, unit.outputs)) {
         place_alias(unit, *source);
+      } else if (const auto why = why_not_lowered(unit)) {
+        failed_[b] = true;
+        why_split_[v] = *why;
+        if (!block.before.empty() || !block.after.empty()) split(block, *why);
+        for (const value_id out : block.outputs) work_.push_back(out);
+        return;
       } else {
-        try {
-          unit.lowered = lowered(unit);
-          unit.where = placement::device;
-        } catch (const error& e) {
-          if (!has_no_kernel(e)) throw;
-          failed_[b] = true;
-          why_split_[v] = e.what();
-          if (!block.before.empty() || !block.after.empty()) split(block, e.what());
-          for (const value_id out : block.outputs) work_.push_back(out);
-          return;
-        }
+        unit.where = placement::device;
       }
       demand_sources(unit);
       finish(std::move(unit));
@@ -292,12 +287,7 @@ class placer {
 
   /// Lowers a unit whose kernels compute the sizes that data decide; whether it has such kernels.
   [[nodiscard]] bool computes_its_size(placed_node& unit) {
-    try {
-      unit.lowered = lowered(unit);
-    } catch (const error& e) {
-      if (!has_no_kernel(e)) throw;
-      return false;
-    }
+    if (why_not_lowered(unit)) return false;
     if (!unit.lowered.size) {
       unit.lowered = {};
       return false;
@@ -339,15 +329,11 @@ class placer {
       place_alias(unit, n.inputs[0]);
       return;
     }
-    try {
-      unit.lowered = lowered(unit);
-      unit.where = placement::device;
-    } catch (const error& e) {
-      if (!has_no_kernel(e)) throw;
-      unit.where = placement::host;
-      unit.reason = e.what();
-      refused += "\n  node '" + n.name + "' (" + std::string(n.op->name) + "): " + e.what();
-    }
+    const auto why = why_not_lowered(unit);
+    unit.where = why ? placement::host : placement::device;
+    if (!why) return;
+    unit.reason = *why;
+    refused += "\n  node '" + n.name + "' (" + std::string(n.op->name) + "): " + *why;
   }
 
   const graph& g_;

@@ -267,12 +267,9 @@ inline void settle_exchange(const program& rows, const codegen::lower_options& o
     step.members = {id};
     step.outputs = {g.node_at(id).outputs[0]};
     step.where = placement::device;
-    try {
-      step.lowered = detail::lower_unit(g, step, options);
-    } catch (const error& e) {
-      if (!detail::has_no_kernel(e)) throw;
-      return false;
-    }
+    codegen::lowering found = detail::lower_unit(g, step, options);
+    if (!found.made) return false;
+    step.lowered = std::move(*found.made);
     const value_id from = g.node_at(id).inputs[0];
     const auto stores = std::find_if(next.steps.begin(), next.steps.end(), [&](const placed_node& one) {
       return std::find(one.outputs.begin(), one.outputs.end(), from) != one.outputs.end();

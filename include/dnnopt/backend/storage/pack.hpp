@@ -56,14 +56,9 @@ namespace detail {
 [[nodiscard]] inline std::optional<codegen::lowered_node> lower_in_texels(const graph& g, const placed_node& step,
                                                                           const codegen::lower_options& options,
                                                                           std::string& why) {
-  try {
-    codegen::lowered_node now = lower_unit(g, step, options);
-    if (keeps_frames(step.lowered, now)) return now;
-    why = "the kernel that reads or writes it has no form for texels there";
-  } catch (const error& e) {
-    if (e.code() != errc::unsupported && e.code() != errc::shape_mismatch) throw;
-    why = e.what();
-  }
+  codegen::lowering now = lower_unit(g, step, options);
+  if (now.made && keeps_frames(step.lowered, *now.made)) return std::move(now.made);
+  why = now.made ? "the kernel that reads or writes it has no form for texels there" : std::move(now.why);
   return std::nullopt;
 }
 

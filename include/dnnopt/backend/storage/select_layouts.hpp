@@ -19,6 +19,7 @@
 
 #include <dnnopt/backend/storage/reduction_dims.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/inexpressible.hpp>
 #include <dnnopt/layout.hpp>
 #include <dnnopt/ops/state_view.hpp>
 #include <dnnopt/passes/graph_views.hpp>
@@ -57,7 +58,7 @@ class pieces_of_input final : public view_builder {
   void fill_from(std::size_t) override {}
   void fill(double) override {}
   index_expr load(std::size_t, std::span<const index_expr>, expr_range) override {
-    throw error(errc::unsupported, "indices that are read");
+    throw inexpressible("indices that are read");
   }
   index_expr wrap_negative(const index_expr& index, const index_expr&) override { return index; }
 

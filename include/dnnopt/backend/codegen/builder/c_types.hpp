@@ -8,6 +8,7 @@
 
 #include <dnnopt/dtype.hpp>
 #include <dnnopt/error.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -144,8 +145,7 @@ inline constexpr std::string_view half_bits_load = "as_float((uint)((__global co
 /// The row of an element type. Errors: unsupported naming the type.
 [[nodiscard]] inline const c_type_row& c_type_of(dtype type) {
   const c_type_row* row = find_c_type(type);
-  if (row == nullptr)
-    throw error(errc::unsupported, "kernels hold no elements of type " + std::string(dnnopt::name_of(type)));
+  if (row == nullptr) throw inexpressible("kernels hold no elements of type " + std::string(dnnopt::name_of(type)));
   return *row;
 }
 

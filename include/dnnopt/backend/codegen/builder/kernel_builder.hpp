@@ -27,6 +27,7 @@
 #include <dnnopt/backend/codegen/builder/literal.hpp>
 #include <dnnopt/backend/codegen/builder/texel_access.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/inexpressible.hpp>
 #include <dnnopt/row_major.hpp>
 
 namespace dnnopt::codegen {
@@ -246,7 +247,7 @@ class kernel_builder : public kernel_statements {
     if (!moments_ || moments_->id != id) return nullptr;
     if (moments_->asked.empty()) moments_->asked.assign(index.begin(), index.end());
     if (!std::equal(index.begin(), index.end(), moments_->asked.begin(), moments_->asked.end()))
-      throw error(errc::unsupported, "rows of '" + node_at(id).name + "' are read by two index maps");
+      throw inexpressible("rows of '" + node_at(id).name + "' are read by two index maps");
     return &moments_->names;
   }
   /// The index at which an element of the node of bind_moments was asked for; empty where none was.
@@ -346,7 +347,7 @@ class kernel_builder : public kernel_statements {
 
   void refuse_texels(value_id id) const {
     if (block_.g.facts(id).texels)
-      throw error(errc::unsupported, "the texels of '" + block_.g.value_at(id).name + "' are not addressed singly");
+      throw inexpressible("the texels of '" + block_.g.value_at(id).name + "' are not addressed singly");
   }
 
   /// The C name of a value's pointer, for a load or a store at `offset`.
@@ -394,8 +395,7 @@ class kernel_builder : public kernel_statements {
       if (reaches(anchor, out))
         at = index_from_anchor(anchor, index, out, places_alone);
       else if (!(dims(out) == dims(anchor)))
-        throw error(errc::unsupported,
-                    "output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
+        throw inexpressible("output '" + block_.g.value_at(out).name + "' stands before the anchor with other dims");
       store_one(out, std::as_const(at));
     }
   }

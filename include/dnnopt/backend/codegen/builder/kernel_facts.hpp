@@ -19,6 +19,7 @@
 #include <dnnopt/backend/codegen/builder/index_source.hpp>
 #include <dnnopt/backend/codegen/builder/kernel_arguments.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -128,7 +129,7 @@ class kernel_facts {
       // Only names of data_dim hold a dot: every other symbol is a C identifier.
       if (name.find('.') == std::string::npos) return symbol;
       const auto outer = block_.g.expressions().find(name);
-      if (!outer) throw error(errc::unsupported, "dim '" + name + "' depends on data that are not known");
+      if (!outer) throw inexpressible("dim '" + name + "' depends on data that are not known");
       return arguments_.integer(block_.g.expressions().symbol(name));
     });
     return arguments_.with_known_parts(named_by_graph);

@@ -18,6 +18,7 @@
 #include <dnnopt/backend/codegen/builder/kernel_facts.hpp>
 #include <dnnopt/backend/codegen/builder/kernel_plan.hpp>
 #include <dnnopt/graph.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -35,8 +36,8 @@ class kernel_statements : public kernel_facts {
     const std::size_t indent = std::min<std::size_t>(scopes_.size() * 2, 32);
     written_ += indent + text.size() + 1;
     if (written_ > most_text + most_text_of_member * members_.size())
-      throw error(errc::unsupported, "the source of one kernel grows beyond " + std::to_string(written_) +
-                                         " characters: its members compute elements again at many indices");
+      throw inexpressible("the source of one kernel grows beyond " + std::to_string(written_) +
+                          " characters: its members compute elements again at many indices");
     scopes_.back().text.append(indent, ' ').append(text).append("\n");
   }
   /// Opens a nested scope: `head` is a line ending in "{". Names emitted inside are forgotten at close().

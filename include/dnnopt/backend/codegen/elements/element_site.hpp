@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -108,8 +109,8 @@ class element_site {
     for (std::size_t k = 0; k < static_cast<std::size_t>(c.size()); ++k) out.push_back(number_at(c, k));
     return out;
   }
-  [[nodiscard]] error refuse(std::string_view why) const {
-    return error(errc::unsupported, "node '" + n().name + "' (" + std::string(n().op->name) + "): " + std::string(why));
+  [[nodiscard]] inexpressible refuse(std::string_view why) const {
+    return inexpressible("node '" + n().name + "' (" + std::string(n().op->name) + "): " + std::string(why));
   }
   /// A number as a literal of a compute type.
   [[nodiscard]] static std::string number(compute_type type, double v) { return literal(type, v); }

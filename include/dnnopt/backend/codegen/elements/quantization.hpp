@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -66,7 +67,7 @@ inline std::string emit_bit_cast(kernel_builder& b, node_id id, std::size_t outp
 struct code_limits {
   explicit code_limits(dtype type) {
     const int bits = row_of(type).packed_bits;
-    if (bits > 32) throw error(errc::unsupported, "codes of type " + std::string(dnnopt::name_of(type)));
+    if (bits > 32) throw inexpressible("codes of type " + std::string(dnnopt::name_of(type)));
     const bool natural = kind_of(type) == dtype_kind::unsigned_integer;
     low = natural ? 0 : -(std::int64_t{1} << (bits - 1));
     high = natural ? (std::int64_t{1} << bits) - 1 : (std::int64_t{1} << (bits - 1)) - 1;

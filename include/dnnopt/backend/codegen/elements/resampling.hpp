@@ -379,8 +379,7 @@ inline std::string emit_resize(kernel_builder& b, node_id id, std::size_t output
     // Exact rational arithmetic, where the operator can state it.
     try {
       return b.emit_by_view(id, output, index);
-    } catch (const error& e) {
-      if (e.code() != errc::unsupported) throw;
+    } catch (const inexpressible&) {
     }
   }
   const compute_type type = s.compute();

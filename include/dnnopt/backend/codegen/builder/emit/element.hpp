@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
+#include <dnnopt/inexpressible.hpp>
 #include <dnnopt/small_float.hpp>
 
 namespace dnnopt::codegen {
@@ -113,8 +114,8 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   }
   if (!is_member_value(id)) return load_element(id, index);
   if (bound_.contains(id))
-    throw error(errc::unsupported, "element " + to_string(offset_of(id, index)) + " of the anchor's result '" +
-                                       block_.g.value_at(id).name + "' is read where another one is computed");
+    throw inexpressible("element " + to_string(offset_of(id, index)) + " of the anchor's result '" +
+                        block_.g.value_at(id).name + "' is read where another one is computed");
   const value& v = block_.g.value_at(id);
   const node& n = node_at(v.producer);
   for (const emitter_row& row : emitters_)
@@ -125,7 +126,7 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
   if (plain && n.op->kind == computation_kind::element_wise && !n.op->scalar.empty())
     return emit_element_wise(v.producer, v.output_index, index);
   if (n.op->view != nullptr) return emit_view(v.producer, v.output_index, index);
-  throw error(errc::unsupported, "node '" + n.name + "' (" + std::string(n.op->name) + ") has no element expression");
+  throw inexpressible("node '" + n.name + "' (" + std::string(n.op->name) + ") has no element expression");
 }
 
 template <class Test>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -154,7 +155,7 @@ void kernel_builder::define_store4(std::string_view name, value_id anchor, const
     }
     const std::size_t packed = block_.g.facts(out).texels->packed;
     if (!are_one_texel(held.at, packed))
-      throw error(errc::unsupported, "the frame's four results are no texel of '" + block_.g.value_at(out).name + "'");
+      throw inexpressible("the frame's four results are no texel of '" + block_.g.value_at(out).name + "'");
     held.at[0][packed] = floordiv(held.at[0][packed], texel_width);
     write_texel(out, held.at[0], held.name);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -116,8 +117,7 @@ inline std::vector<index_expr> kernel_builder::index_from_anchor(value_id anchor
     if (!places_alone && n.op->kind != computation_kind::element_wise) remember(out, at, emit(n.inputs[i], inner));
     return at;
   }
-  throw error(errc::unsupported,
-              "output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
+  throw inexpressible("output '" + block_.g.value_at(out).name + "' does not depend on the anchor of its block");
 }
 
 inline std::vector<index_expr> kernel_builder::forward_index(const node& n, std::size_t input, value_id out,
@@ -125,8 +125,8 @@ inline std::vector<index_expr> kernel_builder::forward_index(const node& n, std:
   const shape& from = dims(n.inputs[input]);
   const shape& to = dims(out);
   const auto refuse = [&](std::string_view why) {
-    return error(errc::unsupported,
-                 "node '" + n.name + "' (" + std::string(n.op->name) + ") can't follow an anchor: " + std::string(why));
+    return inexpressible("node '" + n.name + "' (" + std::string(n.op->name) +
+                         ") can't follow an anchor: " + std::string(why));
   };
   if (n.op->kind == computation_kind::element_wise) {
     if (from.size() > to.size()) throw refuse("rank grows");

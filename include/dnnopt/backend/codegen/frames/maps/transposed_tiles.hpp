@@ -64,8 +64,7 @@ inline constexpr std::int64_t transposed_side = 32;
   const std::size_t depth = b.depth();
   try {
     (void)b.emit(out, at);
-  } catch (const error& e) {
-    if (e.code() != errc::unsupported) throw;
+  } catch (const inexpressible& e) {
     return none(e.what());
   }
   (void)b.take();

@@ -12,6 +12,7 @@
 
 #include <dnnopt/backend/codegen/elements/element_site.hpp>
 #include <dnnopt/backend/codegen/frames/rows/row_operators.hpp>
+#include <dnnopt/inexpressible.hpp>
 
 namespace dnnopt::codegen {
 
@@ -29,7 +30,7 @@ inline void define_normalized_rows(kernel_builder& b, node_id norm, value_id ope
                                    const index_expr& k, std::span<const std::string> names) {
   const node& n = b.node_at(norm);
   const auto refuse = [&](std::string_view why) {
-    return error(errc::unsupported, "node '" + n.name + "' can't stand before the product: " + std::string(why));
+    return inexpressible("node '" + n.name + "' can't stand before the product: " + std::string(why));
   };
   const shape d = b.dims(n.inputs[0]);
   if (normalize_axis(n.attributes.get_int("axis", -1), d.size()) + 1 != d.size())
