@@ -47,6 +47,16 @@ def list_hashes(options):
     print()
 
 
+def numbered(rows):
+    """Rows by name and by which of that name they are: versions of a launch share its name."""
+    seen = {}
+    result = {}
+    for row in rows:
+        seen[row[0]] = seen.get(row[0], 0) + 1
+        result[row[0], seen[row[0]]] = row
+    return result
+
+
 def compare(options):
     before, after = json.load(open(options.before)), json.load(open(options.after))
     changed = 0
@@ -57,10 +67,11 @@ def compare(options):
             print(f"| {name} | {old.get('error', '')} | {new.get('error', '')} | | |")
             changed += old != new
             continue
-        rows = {row[0]: row for row in old["launches"]}
+        rows = numbered(old["launches"])
         hashed = all(row[2] for row in old["launches"] + new["launches"])  # executables before 0.2 tell no hashes
-        differing = [row for row in new["launches"] if rows.get(row[0], [None] * 3)[2 if hashed else 1] != row[2 if hashed else 1]]
-        versions = sorted({f"{rows[row[0]][1] if row[0] in rows else 'none'} to {row[1]}" for row in differing})
+        column = 2 if hashed else 1
+        differing = {key: row for key, row in numbered(new["launches"]).items() if rows.get(key, [None] * 3)[column] != row[column]}
+        versions = sorted({f"{rows[key][1] if key in rows else 'none'} to {row[1]}" for key, row in differing.items()})
         changed += bool(differing) or old["kernels"] != new["kernels"]
         print(f"| {name} | {old['kernels']} | {new['kernels']} | {len(differing)} | {', '.join(versions)} |")
     print(f"\n{changed} of {len(before.keys() | after.keys())} differ")

@@ -183,6 +183,9 @@ DNNOPT_BODY lowered_node lower(const block_view& block, const lower_options& opt
 DNNOPT_BODY lowering try_lower(const block_view& block, const lower_options& options) {
   try {
     return detail::lower_by_rows(block, options);
+  } catch (const inexpressible& e) {
+    // A row that looks at what only a run knows while it chooses.
+    return {std::nullopt, e.what()};
   } catch (const error& e) {
     if (e.code() != errc::shape_mismatch && e.code() != errc::unbound_symbol) throw;
     return {std::nullopt, e.what()};
