@@ -5,9 +5,9 @@
 // for S seconds as many threads, each with a session that it runs, compares and makes anew after some inferences.
 // Sessions share one context of the device, or each has its own, whose programs the driver builds anew; "both" takes
 // turns. With PoCL 3.1 memory grows there by what its compiler notes of programs (docs/measurements/opencl_runtime.md).
-// Prints a curve of resident and device memory, and every result that is not that of the reference backend. Exit status
-// 1 where one was wrong, an error came up, or memory still grew by more than 1% between the second and the last third
-// of the time. load.py adds processes that share a cache and are killed while they write it.
+// Prints a curve of resident, allocated and device memory, and every result that is not that of the reference backend.
+// Exit status 1 where one was wrong, an error came up, or memory still grew by more than 1% between the second and the
+// last third of the time. load.py adds processes that share a cache and are killed while they write it.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

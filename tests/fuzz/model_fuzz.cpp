@@ -73,12 +73,14 @@ bool is_small(const graph& g, const symbol_values& twos) {
   return true;
 }
 
-/// What passes are told of the device, and which of them run: of `choice` from 0 to 3 one joins as DNNFusion published
-/// it.
+/// What passes are told of the device, and which of them run.
 struct pipeline {
   pass_environment environment;
   std::string passes;
 };
+
+/// By choice: 1 wants products of integers, 2 products of codes, 3 joins as DNNFusion published it; all else the
+/// default.
 pipeline pipeline_of(std::size_t choice, bool folds) {
   pipeline result;
   result.environment.evaluate = &reference::evaluate_node;

@@ -232,6 +232,14 @@ TEST_CASE("the same once a symbolic dim is bound, and with the condition known",
   }
 }
 
+TEST_CASE("a Loop that carries nothing may leave its condition out", "[as found]") {
+  const message body = graph({node("Identity", {"go"}, {"on"}), node("Relu", {"x"}, {"part"})},
+                             {info("turn", int64_type, {}), info("go", 9, {})}, {info("on", 9, {}), untyped("part")});
+  const message m = model(graph({node("Loop", {"count", ""}, {"y"}, {graph_attribute("body", body)})},
+                                {info("count", int64_type, {}), info("x")}, {untyped("y")}));
+  check_runs(m, {tensor::scalar(std::int64_t{3}), floats({2}, {-1, 2})}, {"y float32 3x2 [0, 2, 0, 2, 0, 2]"});
+}
+
 TEST_CASE("a carried value may change its dims whatever the body declares", "[as found]") {
   const message body =
       graph({node("Concat", {"v", "v"}, {"w"}, {int_attribute("axis", 0)}), node("Identity", {"k"}, {"go"})},

@@ -270,6 +270,12 @@ std::vector<bad_input> bad_inputs() {
                    {info("x"), info("c", 9, {})}, {info("y")}))
            .data,
        errc::bad_arity, "takes 1 values and gives 1 where 1 are handed to it and 2 taken"},
+      {"an If without its condition",
+       model(graph({node("If", {"", "x"}, {"y"},
+                         {graph_attribute("then_branch", gives_one), graph_attribute("else_branch", gives_one)})},
+                   {info("x")}, {info("y")}))
+           .data,
+       errc::bad_arity, ""},
       {"a loop's body without the turn and its condition",
        model(
            graph({node("Loop", {"", "", "x"}, {"y"}, {graph_attribute("body", gives_one)})}, {info("x")}, {info("y")}))

@@ -3,6 +3,7 @@
 #ifndef DNNOPT_ONNX_BUILD_GRAPH_HPP
 #define DNNOPT_ONNX_BUILD_GRAPH_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -268,6 +269,10 @@ class graph_builder {
       inline_function(s, *function->second, n);
       return;
     }
+    // The trip count and the condition of a Loop may be left out, which ends its list of inputs where it carries
+    // nothing.
+    if (const op_info* op = ops_.find(n.domain, n.op_type); op != nullptr && op->flow == flow_form::loop)
+      n.inputs.resize(std::max<std::size_t>(n.inputs.size(), op->arity.least_inputs), no_value);
     detail::close_bodies(s, bodies, n);
     emit(s, std::move(n));
   }

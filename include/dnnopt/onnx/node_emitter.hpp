@@ -155,7 +155,7 @@ class node_emitter {
       wrong("outputs", n.outputs.size(), op.arity.least_outputs, op.arity.most_outputs);
     // Loop alone has optional inputs (its trip count and condition) before required ones.
     for (std::size_t i = 0; i < op.arity.least_inputs; ++i)
-      if (n.inputs[i] == no_value && op.kind != computation_kind::control_flow)
+      if (n.inputs[i] == no_value && op.flow != flow_form::loop)
         throw error(errc::bad_arity, "required input " + std::to_string(i) + " is absent");
   }
 
