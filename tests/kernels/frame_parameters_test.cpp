@@ -17,6 +17,7 @@
 #include <dnnopt/backend/codegen/builder/kernel_builder.hpp>
 #include <dnnopt/backend/codegen/frames/all_frames.hpp>
 #include <dnnopt/backend/codegen/tuning.hpp>
+#include <dnnopt/backend/run/combine_sources.hpp>
 
 using namespace dnnopt;
 using codegen::frame_parameter;
@@ -105,6 +106,27 @@ std::vector<codegen::given_parameter> given_rows() {
 }
 
 }  // namespace
+
+TEST_CASE("no frame takes a name of the prelude from the kernels that follow it in a program") {
+  const detail::defined_names prelude = detail::names_defined_in(kernels::prelude);
+  REQUIRE(prelude.macros.contains("dnnopt_quotient"));
+  for (const kernel_frame* frame : codegen::all_frames) {
+    INFO(frame->name);
+    codegen::kernel_plan plan;
+    plan.entry = "dnnopt_frame";
+    plan.source = std::string(kernels::prelude) + std::string(frame->text);
+    const joined_programs joined = join_sources({&plan});
+    REQUIRE(joined.programs.size() == 1);
+    for (const std::string& name : prelude.macros) {
+      CAPTURE(name);
+      CHECK(joined.programs[0].source.find("#undef " + name + "\n") == std::string::npos);
+    }
+    for (const std::string& name : prelude.functions) {
+      CAPTURE(name);
+      CHECK(joined.programs[0].source.find("#define " + name + " " + name + "_0\n") == std::string::npos);
+    }
+  }
+}
 
 TEST_CASE("the text of every frame reads the parameters of its table, and no others") {
   for (const kernel_frame* frame : codegen::all_frames) {

@@ -82,7 +82,7 @@ struct defined_names {
     std::size_t kernels;
   };
   std::map<std::string, open_program> open;  // by options
-  static const std::set<std::string> of_prelude = detail::names_defined_in(kernels::prelude).functions;
+  static const detail::defined_names of_prelude = detail::names_defined_in(kernels::prelude);
   std::map<std::pair<std::string, std::string>, joined_kernel> known;
   for (const codegen::kernel_plan* plan : plans) {
     const std::string& text = plan->source;
@@ -102,7 +102,10 @@ struct defined_names {
       const std::string suffix = "_" + std::to_string(place->second.kernels++);
       detail::defined_names names = detail::names_defined_in(body);
       // What a text that also stands alone defines where no prelude precedes it, is the prelude's here.
-      if (split) std::erase_if(names.functions, [](const std::string& name) { return of_prelude.contains(name); });
+      if (split) {
+        std::erase_if(names.functions, [](const std::string& name) { return of_prelude.functions.contains(name); });
+        std::erase_if(names.macros, [](const std::string& name) { return of_prelude.macros.contains(name); });
+      }
       names.functions.insert(plan->entry);
       std::string& source = result.programs[place->second.index].source;
       for (const std::string& name : names.functions) source += "#define " + name + " " + name + suffix + "\n";
