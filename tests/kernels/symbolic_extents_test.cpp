@@ -1,10 +1,14 @@
 // Kernels whose extents a run tells: sizes of sizes come as arguments, an element's own place is not divided for, and
 // element-wise operators with operands of fewer axes go along rows.
 #include "block_fixture.hpp"
+#include "choose_fixture.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace dnnopt;
 using namespace dnnopt::testing;
@@ -159,4 +163,64 @@ TEST_CASE_METHOD(symbolic_blocks, "how far a crop or padding moves is told to a 
   const std::string text = own_text(plan(form));
   CHECK(text.find("dnnopt_floordiv") == std::string::npos);
   CHECK(text.find("max(") == std::string::npos);
+}
+
+namespace {
+
+/// Whether a line of OpenCL C divides by something else than a number.
+bool divides(const std::string& line) {
+  for (const std::string_view division : {" / (uint)", " % (uint)", " / (ulong)", " % (ulong)"})
+    for (std::size_t at = line.find(division); at != std::string::npos; at = line.find(division, at + 1))
+      if (std::isdigit(static_cast<unsigned char>(line[at + division.size()])) == 0) return true;
+  return line.find("dnnopt_floor") != std::string::npos;
+}
+
+/// Lines of a kernel that stand behind a test and divide.
+std::vector<std::string> divisions_behind_tests(const std::string& text) {
+  std::vector<std::string> found;
+  std::vector<bool> tested;
+  std::istringstream lines(text.substr(text.find("__kernel")));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find('}') != std::string::npos && !tested.empty()) tested.pop_back();
+    const bool behind = !tested.empty() && tested.back();
+    if (behind && divides(line)) found.push_back(line);
+    if (line.ends_with("{")) tested.push_back(behind || line.find("if (") != std::string::npos);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("no kernel divides an element's number behind a test") {
+  chooser c;
+  c.device = GENERATE(cpu_device(), gpu_device());
+  const shape four{c.symbol("n"), c.symbol("c"), c.symbol("h"), c.symbol("w")};
+  const std::string op = GENERATE("MaxPool", "Pad", "Concat", "CenterCropPad");
+  CAPTURE(op);
+  const auto x = c.input(four, dtype::uint8);
+  attribute_map attributes;
+  std::vector<value_id> operands{x};
+  if (op == "MaxPool") {
+    attributes.set("kernel_shape", std::vector<std::int64_t>{5, 5});
+    attributes.set("pads", std::vector<std::int64_t>{2, 2, 2, 2});
+  } else if (op == "Pad") {
+    const std::vector<std::int64_t> pads{1, 0, 2, 3, 0, 1, 2, 1};
+    operands.push_back(c.g.add_constant("pads", tensor::of<std::int64_t>({8}, pads)));
+  } else if (op == "Concat") {
+    attributes.set("axis", std::int64_t{1});
+    for (const char* const channels : {"d", "e"})
+      operands.push_back(c.input({four[0], c.symbol(channels), four[2], four[3]}, dtype::uint8));
+  } else {
+    attributes.set("axes", std::vector<std::int64_t>{1});
+    operands.push_back(c.g.add_constant("target", tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9})));
+  }
+  const value_id out = c.add(op, operands, attributes);
+  rdp{}.run(c.g);
+  const codegen::lowered_node made =
+      codegen::lower({c.g, {c.g.value_at(out).producer}, {out}}, codegen::default_lower_options(&c.device));
+  REQUIRE(made.kernels.size() == 1);
+  const std::string text = own_text(made.kernels[0]);
+  CAPTURE(text);
+  REQUIRE(text.find("if (") != std::string::npos);
+  CHECK(divisions_behind_tests(text) == std::vector<std::string>{});
 }

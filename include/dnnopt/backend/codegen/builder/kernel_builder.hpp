@@ -160,7 +160,7 @@ class kernel_builder : public kernel_statements {
     refuse_texels(id);
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
     return let(type.compute, fill_pattern(block_.g.facts(id).type == dtype::float16 ? half_load_ : type.load,
-                                          access(id, false, offset), index_source(offset), ""));
+                                          access(id, false, offset), index_source(divided_where_tested(offset)), ""));
   }
   /// The bits of an element in the buffer of a value as a ulong. Errors: unsupported where it holds texels.
   [[nodiscard]] std::string load_bits(value_id id, const index_expr& offset) {
@@ -168,7 +168,7 @@ class kernel_builder : public kernel_statements {
     const std::size_t bytes = size_of(block_.g.facts(id).type);
     const std::string_view type = bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : "ulong";
     return let(compute_type::natural, "((__global const " + std::string(type) + "*)" + access(id, false, offset) +
-                                          ")[" + index_source(offset) + "]");
+                                          ")[" + index_source(divided_where_tested(offset)) + "]");
   }
   /// Whether elements of the value are halves in rows of memory, to which views alone lead. Members may be of float32:
   /// where storage is narrowed, types of values within a block are what they were.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,7 +45,9 @@ class kernel_statements : public kernel_facts {
   /// Opens a nested scope: `head` is a line ending in "{". Names emitted inside are forgotten at close().
   void open(std::string_view head) {
     line(head);
+    const bool tested = scopes_.back().tested || !head.starts_with("for ");
     scopes_.emplace_back();
+    scopes_.back().tested = tested;
   }
   /// Closes the scope with `tail`.
   void close(std::string_view tail = "}") {
@@ -62,15 +66,17 @@ class kernel_statements : public kernel_facts {
   }
   /// How many scopes are open.
   [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
-  /// Starts collecting statements apart; `take` returns them.
-  void begin() {
+  /// Starts collecting statements apart; `take` returns them. They may use `given` from their beginning, beside the
+  /// kernel's integers.
+  void begin(std::initializer_list<index_expr> given = {}) {
     arguments_.accesses().begin_section();
     held_.push_back(std::move(scopes_));
     scopes_.clear();
     scopes_.emplace_back();
+    scopes_.front().given = given;
   }
   [[nodiscard]] std::string take() {
-    std::string text = std::move(scopes_.front().text);
+    std::string text = std::move(scopes_.front().beginning) + std::move(scopes_.front().text);
     scopes_ = std::move(held_.back());
     held_.pop_back();
     arguments_.accesses().end_section();
@@ -95,6 +101,30 @@ class kernel_statements : public kernel_facts {
     line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " +
          (fits_int(range) ? "(int)(" : "(long)(") + std::string(expression) + ");");
     return expressions().symbol(name, range);
+  }
+  /// An expression for what stands behind a test, or is one: each quotient and remainder by what only a run tells, of
+  /// what is given from the beginning, becomes a constant that is declared there. LLVM's vectorizer computes one that
+  /// it finds behind a test, and that is the same for all elements of a vector, only where the first element passes the
+  /// test, and loads the others' by it all the same (docs/measurements/random_models.md).
+  [[nodiscard]] index_expr divided_outside(const index_expr& e) {
+    if (scopes_.front().given.empty() || !takes_division(e)) return e;
+    return substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
+      const expr_op op = atom.node()->op;
+      if (op == expr_op::symbol) return atom;
+      if ((op != expr_op::floordiv && op != expr_op::mod) || !is_given(atom)) return std::nullopt;
+      if (index_expr::from_node(atom.node()->right, atom.node()->right_constant).is_constant()) return std::nullopt;
+      for (const auto& [known, name] : scopes_.front().divided)
+        if (known == atom) return name;
+      // Outside of the test a divisor may be 0.
+      const index_expr value = divided_by_one_at_least(atom);
+      if (!always_has_value(value)) return std::nullopt;
+      const std::string name = fresh("at");
+      const bool narrow = fits_int(atom.range());
+      scopes_.front().beginning += std::string(narrow ? "  const int " : "  const long ") + name + " = " +
+                                   (narrow ? "(int)(" : "(long)(") + index_source(value) + ");\n";
+      scopes_.front().divided.emplace_back(atom, expressions().symbol(name, atom.range()));
+      return scopes_.front().divided.back().second;
+    });
   }
   /// An index that data gave into a dim, as a symbol below `dim`: negative ones count from its end, and what is outside
   /// is the nearest place inside. An index that is never negative must be known to be inside.
@@ -223,12 +253,33 @@ class kernel_statements : public kernel_facts {
     std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> known;
     std::vector<std::pair<std::pair<value_id, std::vector<index_expr>>, std::string>> texels;
     std::vector<std::pair<index_expr, index_expr>> indices;  ///< long expressions and the constants that hold them
+    bool tested = false;                                     ///< stands behind a test
+
+    // Of the outermost scope alone:
+    std::vector<index_expr> given;                           ///< names that hold from the beginning on
+    std::string beginning;                                   ///< statements before `text`
+    std::vector<std::pair<index_expr, index_expr>> divided;  ///< what these declare
   };
 
   static std::string arguments_of(std::span<const std::string> names) {
     std::string text;
     for (const std::string& name : names) text += ", const int " + name;
     return text;
+  }
+
+  /// Whether an expression names nothing but the kernel's integers and what is given from the beginning.
+  [[nodiscard]] bool is_given(const index_expr& e) {
+    const std::vector<index_expr>& given = scopes_.front().given;
+    bool all = true;
+    (void)substitute(e, [&](const index_expr& symbol) {
+      all = all && (arguments_.is_integer(symbol) || std::find(given.begin(), given.end(), symbol) != given.end());
+      return symbol;
+    });
+    return all;
+  }
+  /// divided_outside() where a test stands around.
+  [[nodiscard]] index_expr divided_where_tested(const index_expr& e) {
+    return scopes_.back().tested ? divided_outside(e) : e;
   }
 
   std::string functions_;

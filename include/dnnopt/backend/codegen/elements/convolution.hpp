@@ -58,6 +58,7 @@ void window_loops(const element_site& s, std::span<const window_axis> axes, std:
     std::vector<bool> bounded;
     for (std::size_t i = 0; i < axes.size(); ++i) {
       at.push_back(output[i] * axes[i].stride + k[i] * axes[i].dilation - axes[i].pad_begin);
+      if (!kernel_builder::always_within(at[i], axes[i].input)) at[i] = s.b.divided_outside(at[i]);
       const kernel_builder::border_test within =
           zero_outside ? s.b.within_or_zero(s.n().inputs[0], 2 + i, at[i])
                        : kernel_builder::border_test{kernel_builder::within(at[i], axes[i].input)};

@@ -99,7 +99,7 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
       std::string row;
       for (const index_expr& e : *facts.elements) row += (row.empty() ? "" : ", ") + index_source(e);
       line("const " + std::string(name_of(type)) + " " + table + "[] = {" + row + "};");
-      return let(type, table + "[" + index_source(offset) + "]");
+      return let(type, table + "[" + index_source(divided_where_tested(offset)) + "]");
     }
   }
   if (facts.is_constant() && facts.constant.size() <= static_cast<std::int64_t>(largest_table)) {
@@ -298,7 +298,7 @@ inline std::string kernel_builder::emit_view(node_id id, std::size_t output, std
   n.op->view(pieces, facts, output, index);
   for (auto& piece : pieces.pieces) {
     for (index_expr& at : piece.indices) at = settled(at);
-    for (auto& c : piece.conditions) c = {settled(c.value), settled(c.low), settled(c.high)};
+    for (auto& c : piece.conditions) c = {divided_outside(settled(c.value)), settled(c.low), settled(c.high)};
   }
   if (pieces.pieces.size() == 1 && pieces.pieces[0].conditions.empty())
     return emit(n.inputs.at(pieces.pieces[0].input), pieces.pieces[0].indices);

@@ -23,7 +23,7 @@ namespace dnnopt::codegen {
   const shape texels = texel_dims(dims, packed);
   const index_expr count = element_count(texels);
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   std::vector<index_expr> at = b.index_at(texels, i);
   const index_expr slice = at[packed];
   const std::string four = b.fresh("o");
@@ -70,7 +70,7 @@ inline constexpr std::size_t most_outputs = 32;
     }
     const index_expr i = b.index("i", count);
     std::vector<value_id> later;
-    b.begin();
+    b.begin({i});
     std::size_t stored = 0;
     for (const value_id out : pending) {
       if (stored == most_outputs || !(element_count(b.dims(out)) == count) || block.g.facts(out).texels) {
