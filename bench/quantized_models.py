@@ -8,8 +8,9 @@ quantized_models.py bench DNNOPT FOLDER [--models NAME,...] [--device SPEC] [--b
 `write` gives each network generated weights, lets ONNX Runtime fold what is constant, makes the batch symbolic, and quantizes it by
 ONNX Runtime's quantize_static: Q and DQ around operators, weights per channel, activations calibrated on four inputs of a printed seed.
 Needs numpy, onnx and onnxruntime. Networks whose nodes hold the batch as a number (vit_base, bert_base) run at batch 1 alone.
-`bench` lets the variants take turns, a process of `dnnopt bench --bind-io` each, and prints medians over rounds in ms and how much longer halves and floats take than codes; it needs nothing but Python unless ONNX Runtime's latency of the
-quantized network is asked for.
+`bench` lets the variants take turns, a process of `dnnopt bench --bind-io` each, and prints medians over rounds in ms and how much
+longer halves and floats take than codes; it needs nothing but Python unless ONNX Runtime's latency of the quantized network is
+asked for.
 """
 import argparse
 import json
