@@ -195,12 +195,29 @@ TEST_CASE("no kernel divides an element's number behind a test") {
   chooser c;
   c.device = GENERATE(cpu_device(), gpu_device());
   const shape four{c.symbol("n"), c.symbol("c"), c.symbol("h"), c.symbol("w")};
-  const std::string op = GENERATE("MaxPool", "Pad", "Concat", "CenterCropPad");
+  const std::string op = GENERATE("MaxPool", "Pad", "Concat", "CenterCropPad", "Resize", "RotaryEmbedding", "LRN");
   CAPTURE(op);
-  const auto x = c.input(four, dtype::uint8);
+  const auto x = c.input(four, op == "Resize" || op == "RotaryEmbedding" || op == "LRN" ? dtype::float32 : dtype::uint8);
   attribute_map attributes;
   std::vector<value_id> operands{x};
-  if (op == "MaxPool") {
+  std::vector<node_id> members;
+  if (op == "Resize") {
+    // What interpolates goes along rows, and stands behind the test of what is padded after it.
+    attribute_map linear;
+    linear.set("mode", std::string("linear"));
+    const value_id none = c.g.add_constant("none", tensor(dtype::float32, {0}));
+    const std::vector<float> factors{1, 1, 2, 3};
+    operands = {c.add(op, {x, none, c.g.add_constant("scales", tensor::of<float>({4}, factors))}, linear)};
+    members.push_back(c.g.value_at(operands[0]).producer);
+    const std::vector<std::int64_t> pads{1, 0, 2, 3, 0, 1, 2, 1};
+    operands.push_back(c.g.add_constant("pads", tensor::of<std::int64_t>({8}, pads)));
+  } else if (op == "RotaryEmbedding") {
+    for (const char* const cache : {"cosines", "sines"})
+      operands.push_back(c.g.add_input(cache, dtype::float32, shape{c.symbol("positions"), floordiv(four[3], 2)}));
+    operands.push_back(c.g.add_input("place", dtype::int64, shape{four[0], four[2]}));
+  } else if (op == "LRN") {
+    attributes.set("size", std::int64_t{3});
+  } else if (op == "MaxPool") {
     attributes.set("kernel_shape", std::vector<std::int64_t>{5, 5});
     attributes.set("pads", std::vector<std::int64_t>{2, 2, 2, 2});
   } else if (op == "Pad") {
@@ -214,10 +231,11 @@ TEST_CASE("no kernel divides an element's number behind a test") {
     attributes.set("axes", std::vector<std::int64_t>{1});
     operands.push_back(c.g.add_constant("target", tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9})));
   }
-  const value_id out = c.add(op, operands, attributes);
+  const value_id out = c.add(op == "Resize" ? "Pad" : op, operands, attributes);
+  members.push_back(c.g.value_at(out).producer);
   rdp{}.run(c.g);
   const codegen::lowered_node made =
-      codegen::lower({c.g, {c.g.value_at(out).producer}, {out}}, codegen::default_lower_options(&c.device));
+      codegen::lower({c.g, members, {out}}, codegen::default_lower_options(&c.device));
   REQUIRE(made.kernels.size() == 1);
   const std::string text = own_text(made.kernels[0]);
   CAPTURE(text);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,11 +114,11 @@ class kernel_arguments {
     return false;
   }
 
-  /// Whether an expression of the kernel names nothing but integers.
-  [[nodiscard]] bool is_of_integers(const index_expr& e) {
+  /// Whether an expression of the kernel names nothing but integers and `others`.
+  [[nodiscard]] bool is_of_integers(const index_expr& e, std::span<const index_expr> others = {}) {
     bool all = true;
     (void)substitute(e, [&](const index_expr& symbol) {
-      all = all && is_integer(symbol);
+      all = all && (is_integer(symbol) || std::find(others.begin(), others.end(), symbol) != others.end());
       return symbol;
     });
     return all;

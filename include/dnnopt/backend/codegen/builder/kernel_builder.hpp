@@ -95,7 +95,7 @@ class kernel_builder : public kernel_statements {
     for (auto nested = scopes_.rbegin(); nested != scopes_.rend(); ++nested)
       for (const auto& [known, name] : nested->indices)
         if (known == e) return name;
-    const index_expr name = define_integer("at", index_source(e), e.range());
+    const index_expr name = define_integer("at", index_source(divided_where_tested(e)), e.range());
     scopes_.back().indices.emplace_back(e, name);
     return name;
   }

@@ -98,8 +98,7 @@ class kernel_statements : public kernel_facts {
   /// Declares a constant integer that holds `expression` (OpenCL C) and returns it as a symbol of that range.
   [[nodiscard]] index_expr define_integer(std::string_view prefix, std::string_view expression, expr_range range) {
     const std::string name = fresh(prefix);
-    line(std::string(fits_int(range) ? "const int " : "const long ") + name + " = " +
-         (fits_int(range) ? "(int)(" : "(long)(") + std::string(expression) + ");");
+    line(declaration_of(name, expression, range));
     return expressions().symbol(name, range);
   }
   /// An expression for what stands behind a test, or is one: each quotient and remainder by what only a run tells, of
@@ -111,17 +110,16 @@ class kernel_statements : public kernel_facts {
     return substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
       const expr_op op = atom.node()->op;
       if (op == expr_op::symbol) return atom;
-      if ((op != expr_op::floordiv && op != expr_op::mod) || !is_given(atom)) return std::nullopt;
+      if ((op != expr_op::floordiv && op != expr_op::mod) ||
+          !arguments_.is_of_integers(atom, scopes_.front().given))
+        return std::nullopt;
       if (index_expr::from_node(atom.node()->right, atom.node()->right_constant).is_constant()) return std::nullopt;
       for (const auto& [known, name] : scopes_.front().divided)
         if (known == atom) return name;
-      // Outside of the test a divisor may be 0.
-      const index_expr value = divided_by_one_at_least(atom);
-      if (!always_has_value(value)) return std::nullopt;
+      const std::string value = source_outside(atom);
+      if (value.empty()) return std::nullopt;
       const std::string name = fresh("at");
-      const bool narrow = fits_int(atom.range());
-      scopes_.front().beginning += std::string(narrow ? "  const int " : "  const long ") + name + " = " +
-                                   (narrow ? "(int)(" : "(long)(") + index_source(value) + ");\n";
+      scopes_.front().beginning += "  " + declaration_of(name, value, atom.range()) + "\n";
       scopes_.front().divided.emplace_back(atom, expressions().symbol(name, atom.range()));
       return scopes_.front().divided.back().second;
     });
@@ -141,7 +139,7 @@ class kernel_statements : public kernel_facts {
   /// the result must stand where a test (see `within`) made that true.
   [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent) {
     if (always_within(e, extent)) return e;
-    return define_integer(prefix, index_source(e), kernel_arguments::below(extent));
+    return define_integer(prefix, index_source(divided_where_tested(e)), kernel_arguments::below(extent));
   }
 
   // --- functions around a hand-written frame ---
@@ -267,15 +265,23 @@ class kernel_statements : public kernel_facts {
     return text;
   }
 
-  /// Whether an expression names nothing but the kernel's integers and what is given from the beginning.
-  [[nodiscard]] bool is_given(const index_expr& e) {
-    const std::vector<index_expr>& given = scopes_.front().given;
-    bool all = true;
-    (void)substitute(e, [&](const index_expr& symbol) {
-      all = all && (arguments_.is_integer(symbol) || std::find(given.begin(), given.end(), symbol) != given.end());
-      return symbol;
-    });
-    return all;
+  /// The statement that declares a constant integer of that range.
+  static std::string declaration_of(std::string_view name, std::string_view expression, const expr_range& range) {
+    const std::string type = fits_int(range) ? "int" : "long";
+    return "const " + type + " " + std::string(name) + " = (" + type + ")(" + std::string(expression) + ");";
+  }
+  /// The source of a quotient or remainder outside of the tests that it stands behind, where its divisor may be 0 (or
+  /// below, of sizes without known bounds) and is 1 then; empty where a part of it has no such source.
+  [[nodiscard]] std::string source_outside(const index_expr& atom) {
+    const index_expr value = divided_by_one_at_least(atom);
+    if (always_has_value(value)) return index_source(value);
+    const detail::expr_node& n = *atom.node();
+    const index_expr left = divided_outside(index_expr::from_node(n.left, n.left_constant));
+    const index_expr right = divided_outside(index_expr::from_node(n.right, n.right_constant));
+    if (!always_has_value(left) || !always_has_value(right)) return {};
+    const std::string divisor = index_source(right);
+    return std::string(n.op == expr_op::floordiv ? "dnnopt_floordiv(" : "dnnopt_floormod(") + index_source(left) +
+           ", " + divisor + " == 0 ? 1 : " + divisor + ")";
   }
   /// divided_outside() where a test stands around.
   [[nodiscard]] index_expr divided_where_tested(const index_expr& e) {

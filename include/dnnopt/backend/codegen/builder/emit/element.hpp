@@ -118,8 +118,13 @@ inline std::string kernel_builder::emit_new(value_id id, std::span<const index_e
                         block_.g.value_at(id).name + "' is read where another one is computed");
   const value& v = block_.g.value_at(id);
   const node& n = node_at(v.producer);
-  for (const emitter_row& row : emitters_)
-    if (row.name == n.op->name && row.domain == n.op->domain) return row.emit(*this, v.producer, v.output_index, index);
+  for (const emitter_row& row : emitters_) {
+    if (row.name != n.op->name || row.domain != n.op->domain) continue;
+    // An emitter may write its index as a number.
+    std::vector<index_expr> at;
+    for (const index_expr& e : index) at.push_back(divided_where_tested(e));
+    return row.emit(*this, v.producer, v.output_index, at);
+  }
   std::vector<const value_facts*> storage;
   const bool plain =
       v.output_index == 0 && mapping_of(*n.op, facts_of(v.producer, storage)) != mapping_type::many_to_many;

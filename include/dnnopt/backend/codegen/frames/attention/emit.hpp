@@ -24,7 +24,7 @@ namespace dnnopt::codegen {
   const value_id out = n.outputs[output];
   const index_expr count = element_count(b.dims(out));
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const attention_site a(b, site.anchor);
   const std::vector<index_expr> at = b.index_at(b.dims(out), i);
   if (output < 3) {

@@ -36,7 +36,7 @@ namespace dnnopt::codegen {
   const shape items{s.dims(0)[0], heads, value_size};
   const index_expr count = element_count(items);
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const std::vector<index_expr> own = b.index_at(items, i);
   const index_expr& batch = own[0];
   const index_expr& head = own[1];

@@ -150,7 +150,7 @@ inline void define_scales(kernel_builder& b, const framed_product& p, const code
   const std::int64_t each = std::max(8 / o.bits, 1);
   const index_expr count = panels * words * width * per_word / each;
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const element_site s(b, site.anchor, 0, {});
   const bool coded = o.is_coded();
   const std::string element = b.variable(coded ? compute_type::integer : compute_type::real, "0");

@@ -86,7 +86,7 @@ template <class Within, class Read>
   const std::int64_t panels = (extent + width - 1) / width;
   const index_expr count = batch * panels * quads * width * quad_width;
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const index_expr lane = floordiv(i, quad_width);
   const index_expr row = mod(lane, width) + mod(floordiv(lane, width * quads), panels) * width;
   const index_expr quad = mod(floordiv(lane, width), quads);

@@ -38,7 +38,7 @@ template <bool by_tuple>
     kernel_builder b(site.block, site.options.emitters);
     const index_expr count = element_count(b.dims(out));
     const index_expr i = b.index("i", count);
-    b.begin();
+    b.begin({i});
     b.store(out, i, b.emit(n.inputs[0], b.index_at(b.dims(out), i)));
     const std::string statements = b.take();
     kernel_plan plan = b.finish_items(kernels::prelude, statements, i, count, "scatter_copy");

@@ -29,7 +29,7 @@ namespace dnnopt::codegen {
   const index_expr k = b.dims(order.stored)[axis];
   const index_expr count = element_count(x);
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const std::vector<index_expr> own = b.index_at(x, i);
   const std::string mine = s.read(0, own);
   const std::string place = b.variable(compute_type::integer, "0");

@@ -116,7 +116,7 @@ struct top_k_writer {
     const index_expr n = x[order.axis];
     const index_expr count = element_count(x);
     const index_expr i = b.index("i", count);
-    b.begin();
+    b.begin({i});
     shape lanes = x;
     lanes[order.axis] = 1;
     const index_expr all = element_count(lanes);
@@ -172,7 +172,7 @@ struct top_k_writer {
     const std::string merged = std::to_string(stages.merged);
     const auto key_at = [&](const std::string& at) { return fill_pattern(type.load, keys, at, ""); };
     const index_expr i = b.index("i", count);
-    b.begin();
+    b.begin({i});
     b.line("const int kept = " + index_source(min(b.argument(k), run_argument)) + ";");
     b.line("const int runs = (" + n + " - 1) / " + run + " + 1;");
     b.line("const int own = (int)(i / kept % runs);");

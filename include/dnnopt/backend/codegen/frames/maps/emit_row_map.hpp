@@ -14,8 +14,7 @@
 namespace dnnopt::codegen {
 
 /// The kernel in which a work-item goes along a row of the output: its elements from `axis` on, the last where that is
-/// not chosen. Errors: unsupported where a member has no element
-/// expression.
+/// not chosen. Errors: unsupported where a member has no element expression.
 [[nodiscard]] inline lowered_node emit_row_map(const lowering_site& site, const choice& chosen) {
   lowered_node result;
   kernel_builder b(site.block, site.options.emitters);
@@ -29,7 +28,7 @@ namespace dnnopt::codegen {
   const index_expr extent = element_count(inner);
   const index_expr rows = element_count(outer);
   const index_expr row = b.index("i", rows);
-  b.begin();
+  b.begin({row});
   const index_expr x = b.open_loop("x", extent);
   const index_expr offset = row * extent + x;
   std::vector<index_expr> at = b.index_at(outer, row);

@@ -366,7 +366,7 @@ template <class Read>
   const std::int64_t panels = (extent + width - 1) / width;
   const index_expr count = batch * panels * inner * width;
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const index_expr row = mod(i, width) + mod(floordiv(i, width * inner), panels) * width;
   const std::string element = b.variable(compute_type::real, "0");
   const element_site s(b, site.anchor, 0, {});

@@ -99,7 +99,7 @@ void add_slice_kernel(const lowering_site& site, lowered_node& to, bool flat, st
   const unique_slices slices{s, flat, axis};
   if (slices.length() == index_expr(0)) return;
   const index_expr i = b.index("i", slices.length());
-  b.begin();
+  b.begin({i});
   body(slices, i);
   const std::string statements = b.take();
   to.kernels.push_back(b.finish_items(kernels::prelude, statements, i, slices.length(), version));

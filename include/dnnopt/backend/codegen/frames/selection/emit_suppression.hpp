@@ -40,22 +40,25 @@ struct suppression_scratch {
   const element_site s(b, site.anchor, 0, {});
   const shape& scores = s.dims(1);
   const index_expr i = b.index("i", element_count(scores));
-  b.begin();
+  b.begin({i});
   const std::vector<index_expr> at = b.index_at(scores, i);
   const std::string least = s.has(4) ? b.let(compute_type::real, s.read_scalar(4)) : std::string();
   const auto may_be_taken = [&](const std::string& score) { return least.empty() ? "1" : score + " > " + least; };
   const std::string own = b.let(compute_type::real, s.read(1, at));
   s.when(may_be_taken(own), [&] {
+    std::vector<index_expr> place;
+    for (const index_expr& e : at) place.push_back(b.divided_outside(e));
     const std::string rank = b.variable(compute_type::integer, "0");
     s.loop("j", scores[2], [&](const index_expr& j) {
       const std::string other = b.let(compute_type::real, s.read(1, {at[0], at[1], j}));
       const std::string keys = "dnnopt_order_key(" + other + ") > dnnopt_order_key(" + own + ") || (dnnopt_order_key(" +
                                other + ") == dnnopt_order_key(" + own + ") && " + index_source(j) + " < " +
-                               index_source(at[2]) + ")";
+                               index_source(place[2]) + ")";
       b.line(rank + " += " + may_be_taken(other) + " && (" + keys + ") ? 1 : 0;");
     });
-    b.line(b.scratch(memory.sorted, dtype::int32, true) + "[" + index_source((at[0] * scores[1] + at[1]) * scores[2]) +
-           " + " + rank + "] = (int)" + index_source(at[2]) + ";");
+    b.line(b.scratch(memory.sorted, dtype::int32, true) + "[" +
+           index_source((place[0] * scores[1] + place[1]) * scores[2]) +
+           " + " + rank + "] = (int)" + index_source(place[2]) + ";");
   });
   const std::string statements = b.take();
   return b.finish_items(suppression_prelude(), statements, i, element_count(scores), "sort_boxes");
@@ -126,7 +129,7 @@ struct suppression_scratch {
   const element_site s(b, site.anchor, 0, {});
   const index_expr rows = s.out_dims()[0];
   const index_expr i = b.index("i", rows);
-  b.begin();
+  b.begin({i});
   const std::string first = b.scratch(memory.found, dtype::int32, false);
   const std::string pair = b.variable(compute_type::integer, "0");
   // The last pair that begins at or before the row.

@@ -53,7 +53,7 @@ selected_places keep_chosen(const lowering_site& site, lowered_node& to, const i
     if (count == index_expr(0)) return;
     const index_expr parts = ceildiv(count, candidates_per_item);
     const index_expr i = b.index("i", parts);
-    b.begin();
+    b.begin({i});
     const std::string begin = b.scratch(begins, dtype::int32, !writes);
     const std::string total = b.variable(compute_type::integer, writes ? begin + "[i]" : "0");
     s.loop("r", candidates_per_item, [&](const index_expr& r) {
@@ -108,7 +108,7 @@ void add_output_kernel(const lowering_site& site, lowered_node& to, std::size_t 
   const index_expr count = element_count(s.out_dims());
   if (count == index_expr(0)) return;
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const std::vector<index_expr> at = b.index_at(s.out_dims(), i);
   b.store(n.outputs[output], i, element(s, at));
   const std::string statements = b.take();

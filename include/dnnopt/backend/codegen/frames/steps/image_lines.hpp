@@ -92,7 +92,7 @@ struct image_lines {
   // Neighbouring work-items read neighbours of a plane.
   const index_expr count = c.batch * c.group * copies * places;
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const std::vector<index_expr> place =
       b.index_at(shape{lines.axes[0].extent, lines.axes[1].extent, lines.axes[2].extent}, mod(i, places));
   const index_expr z = floordiv(i, places * copies);
@@ -165,7 +165,7 @@ struct image_lines {
   const std::int64_t count = c.group * rows * lines.inner;
   result.scratch.push_back({count, true});
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const index_expr k = mod(i, lines.inner);
   const index_expr row = floordiv(i, lines.inner);
   const index_expr element = floordiv(k, lines.channels);

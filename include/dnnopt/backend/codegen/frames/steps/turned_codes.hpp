@@ -49,7 +49,7 @@ inline constexpr int turned_line = 16;
   const std::int64_t count = (which == 0 ? p.extents.rows : p.extents.columns).constant() * inner;
   result.scratch.push_back({count, true});
   const index_expr i = own.index("i", count);
-  own.begin();
+  own.begin({i});
   const std::string code = own.emit(codes.id, codes.at(0, floordiv(i, inner), mod(i, inner)));
   own.line(own.scratch(number, dtype::int8, true) + "[" + index_source(i) + "] = (char)(" + code + ");");
   const std::string statements = own.take();

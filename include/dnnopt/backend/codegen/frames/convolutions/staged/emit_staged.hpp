@@ -84,7 +84,7 @@ namespace dnnopt::codegen {
   const std::int64_t outputs = shape_of.outputs.constant();
   const index_expr count = blocks_of(outputs, width) * channels * width;
   const index_expr i = b.index("i", count);
-  b.begin();
+  b.begin({i});
   const index_expr row = mod(i, width) + floordiv(i, width * channels) * width;
   const index_expr channel = mod(floordiv(i, width), channels);
   const element_site s(b, site.anchor, 0, {});
