@@ -74,6 +74,11 @@ def main(exe, device):
         expect(rows and {row["level"] for row in rows} == {"operator", "kernel"}, f"not both levels: {rows}")
         for row in rows:
             expect(abs(row["b_us"] - row["a_us"] - row["difference_us"]) < 1e-6, f"no difference: {row}")
+        for at, key in enumerate(("a_us", "b_us")):
+            for level, list_of in (("operator", "operators"), ("kernel", "kernel_rows")):
+                told_us = sum(row[key] for row in rows if row["level"] == level)
+                held_us = sum(row["total_us"] for row in json.loads(profiles[at].read_text())[list_of])
+                expect(abs(told_us - held_us) < 1e-6 * held_us, f"{level}s take {told_us} us, not {held_us}")
         sizes = [abs(row["difference_us"]) for row in rows]
         expect(sizes == sorted(sizes, reverse=True), f"not the largest first: {sizes}")
         call("compare", profiles[0], path, status=2)

@@ -197,7 +197,8 @@ TEST_CASE("no kernel divides an element's number behind a test") {
   const shape four{c.symbol("n"), c.symbol("c"), c.symbol("h"), c.symbol("w")};
   const std::string op = GENERATE("MaxPool", "Pad", "Concat", "CenterCropPad", "Resize", "RotaryEmbedding", "LRN");
   CAPTURE(op);
-  const auto x = c.input(four, op == "Resize" || op == "RotaryEmbedding" || op == "LRN" ? dtype::float32 : dtype::uint8);
+  const auto x =
+      c.input(four, op == "Resize" || op == "RotaryEmbedding" || op == "LRN" ? dtype::float32 : dtype::uint8);
   attribute_map attributes;
   std::vector<value_id> operands{x};
   std::vector<node_id> members;
@@ -234,8 +235,7 @@ TEST_CASE("no kernel divides an element's number behind a test") {
   const value_id out = c.add(op == "Resize" ? "Pad" : op, operands, attributes);
   members.push_back(c.g.value_at(out).producer);
   rdp{}.run(c.g);
-  const codegen::lowered_node made =
-      codegen::lower({c.g, members, {out}}, codegen::default_lower_options(&c.device));
+  const codegen::lowered_node made = codegen::lower({c.g, members, {out}}, codegen::default_lower_options(&c.device));
   REQUIRE(made.kernels.size() == 1);
   const std::string text = own_text(made.kernels[0]);
   CAPTURE(text);

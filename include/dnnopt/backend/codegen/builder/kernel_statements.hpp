@@ -110,8 +110,7 @@ class kernel_statements : public kernel_facts {
     return substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
       const expr_op op = atom.node()->op;
       if (op == expr_op::symbol) return atom;
-      if ((op != expr_op::floordiv && op != expr_op::mod) ||
-          !arguments_.is_of_integers(atom, scopes_.front().given))
+      if ((op != expr_op::floordiv && op != expr_op::mod) || !arguments_.is_of_integers(atom, scopes_.front().given))
         return std::nullopt;
       if (index_expr::from_node(atom.node()->right, atom.node()->right_constant).is_constant()) return std::nullopt;
       for (const auto& [known, name] : scopes_.front().divided)

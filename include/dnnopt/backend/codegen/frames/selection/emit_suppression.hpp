@@ -57,8 +57,8 @@ struct suppression_scratch {
       b.line(rank + " += " + may_be_taken(other) + " && (" + keys + ") ? 1 : 0;");
     });
     b.line(b.scratch(memory.sorted, dtype::int32, true) + "[" +
-           index_source((place[0] * scores[1] + place[1]) * scores[2]) +
-           " + " + rank + "] = (int)" + index_source(place[2]) + ";");
+           index_source((place[0] * scores[1] + place[1]) * scores[2]) + " + " + rank + "] = (int)" +
+           index_source(place[2]) + ";");
   });
   const std::string statements = b.take();
   return b.finish_items(suppression_prelude(), statements, i, element_count(scores), "sort_boxes");
