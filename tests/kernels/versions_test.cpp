@@ -140,8 +140,8 @@ TEST_CASE("tiles of symbolic rows have versions for few, those that the same row
   REQUIRE(made);
   REQUIRE(!made->narrower.empty());
   CHECK(made->narrower.size() < codegen::most_versions);
-  // 100 multiprocessors, 768 columns: an eighth of them is full with 66 rows, and all with 533.
-  for (const std::int64_t rows : {66, 533}) {
+  // 100 multiprocessors, 768 columns: all of them are full with 533 rows, and a quarter, a 16th and a 64th with these.
+  for (const std::int64_t rows : {8, 33, 133, 533}) {
     chooser known;
     known.device = gpu_device();
     const value_id at = known.add("MatMul", {known.input({rows, 3072}), known.constant({3072, 768})});
@@ -156,6 +156,28 @@ TEST_CASE("tiles of symbolic rows have versions for few, those that the same row
     CHECK(taken->sizes == wanted.sizes);
   }
   CHECK((*made)["splits"] == 1);
+}
+
+TEST_CASE("a convolution of one pixel has the tiles of one image in a run of one image") {
+  // A squeeze and excitation: for each image one column, whose sum is long.
+  const auto in_tiles = [](chooser& c, const index_expr& images) {
+    c.device = gpu_device();
+    const value_id out = c.add("Conv", {c.input({images, 960, 1, 1}), c.constant({240, 960, 1, 1})});
+    return *c.choose(out, "convolution_tiles");
+  };
+  chooser one;
+  chooser any;
+  const index_expr batch = any.symbol("batch");
+  const codegen::choice wanted = in_tiles(one, 1);
+  const codegen::choice made = in_tiles(any, batch);
+  REQUIRE(wanted["splits"] > 1);
+  REQUIRE(!made.narrower.empty());
+  CHECK(made.narrower.front().sizes == wanted.sizes);
+  symbol_values values;
+  for (const std::int64_t images : {1, 2}) {
+    values.bind(*batch.as_symbol(), images);
+    CHECK(codegen::all_hold(made.narrower.front().guards).evaluate(values) == (images == 1 ? 1 : 0));
+  }
 }
 
 TEST_CASE("ranges settle guards: what no run can take is no version") {

@@ -170,8 +170,9 @@ inline void settle_tiles(choice& made, const tile_sizes& t) {
 
 /// The choice that `made_of(tiles)` gives for a product. Of one whose extents are symbols the choice itself is for
 /// large ones, whose sums are never split, for parts of them would take memory without a bound; versions are for
-/// results that fill an eighth of the device, and all of it once. Each serves up to twice the extents that it was
-/// chosen for, as which the symbolic ones count together. `outer(e)` gives an expression in the graph's symbols.
+/// results that fill all of the device once, a quarter of it, and so on to a 256th, and for extents of 1 (a batch of
+/// one image). Each but the last serves up to twice the extents that it was chosen for, as which the symbolic ones
+/// count together. `outer(e)` gives an expression in the graph's symbols.
 template <class Outer, class Made>
 [[nodiscard]] choice choice_of_tiles(const lowering_site& site, const product_extents& e, Outer&& outer,
                                      Made&& made_of) {
@@ -196,8 +197,10 @@ template <class Outer, class Made>
     constexpr std::int64_t tile = 64 * 64;  // results of a work-group that suits fat matrices
     const std::int64_t whole = std::max<std::int64_t>(site.compute_units() * tile / known, 1);
     std::int64_t before = 0;
-    for (const std::int64_t size : {std::max<std::int64_t>(whole / 8, 1), whole}) {
-      const std::int64_t serves = 2 * size;
+    for (const std::int64_t part :
+         {whole, std::int64_t{256}, std::int64_t{64}, std::int64_t{16}, std::int64_t{4}, std::int64_t{1}}) {
+      const std::int64_t size = std::max<std::int64_t>(whole / part, 1);
+      const std::int64_t serves = size == 1 ? 1 : 2 * size;
       if (serves < least || serves <= before || before >= count.range().high) continue;
       choice version = made_of(tiles_at(size));
       if (!made.narrower.empty() && made.narrower.back().sizes == version.sizes) made.narrower.pop_back();
