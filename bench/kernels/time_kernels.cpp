@@ -231,6 +231,8 @@ class bench {
         else
           kernel.set(at++, static_cast<cl_int>(value));
       }
+      for (const index_expr& divisor : plan.divisors)
+        kernel.set(at++, static_cast<cl_long>(codegen::reciprocal_of(divisor.evaluate({}))));
       opencl::launch_size size;
       size.dimensions = 3;
       const symbol_values symbols = plan.bind({});

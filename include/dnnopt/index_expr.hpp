@@ -39,7 +39,8 @@ enum class symbol_kind : std::uint8_t {
   body_dim,  ///< a dim in a body of control flow that the node outside does not tell, or that turns change
   turn,      ///< the number of a body's turn
   element,   ///< an element of an input, where nothing but branches depends on it
-  index      ///< an index of an element
+  index,     ///< an index of an element
+  argument   ///< an integer that a run gives to a kernel
 };
 
 /// Whether symbols of that kind get their values only while a run computes, and not from the shapes of its inputs.
@@ -267,6 +268,10 @@ class expr_context {
   /// Values that bind every symbol to `value`. Linear in their count.
   [[nodiscard]] symbol_values all_bound_to(std::int64_t value) const;
   [[nodiscard]] const std::string& symbol_name(std::uint32_t number) const;
+  /// The number of `divisor` among those that were noted, from 0: whoever writes expressions as text notes by what it
+  /// divides, and whoever hands the text on finds them all in noted_divisors(). O(noted ones).
+  [[nodiscard]] std::size_t note_divisor(const index_expr& divisor);
+  [[nodiscard]] std::vector<index_expr> noted_divisors() const;
 
   // Node constructors, used by the operators below; operands are canonical.
   [[nodiscard]] index_expr make_sum(std::int64_t constant, std::vector<detail::linear_term> terms);
@@ -299,6 +304,7 @@ class expr_context {
   std::deque<symbol_row> symbols_;
   std::map<std::string, std::uint32_t, std::less<>> by_name_;
   std::map<data_dim_key, std::uint32_t> data_dims_;
+  std::vector<index_expr> divisors_;
   std::size_t fresh_ = 0;
 };
 

@@ -317,6 +317,8 @@ class kernel_bench {
       else
         kernel.set(at++, static_cast<cl_int>(value));
     }
+    for (const index_expr& divisor : plan.divisors)
+      kernel.set(at++, static_cast<cl_long>(codegen::reciprocal_of(divisor.evaluate(symbols))));
     opencl::launch_size size;
     size.dimensions = 3;
     for (std::size_t i = 0; i < 3; ++i) {

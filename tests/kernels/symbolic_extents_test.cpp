@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <dnnopt/backend/run/built_kernels.hpp>
+
 using namespace dnnopt;
 using namespace dnnopt::testing;
 
@@ -241,4 +243,67 @@ TEST_CASE("no kernel divides an element's number behind a test") {
   CAPTURE(text);
   REQUIRE(text.find("if (") != std::string::npos);
   CHECK(divisions_behind_tests(text) == std::vector<std::string>{});
+}
+
+TEST_CASE("a reciprocal divides every number of 31 bits exactly") {
+  const auto over = [](std::int64_t n, std::int64_t reciprocal) {
+    const std::uint64_t product =
+        static_cast<std::uint64_t>(n << 1) * (static_cast<std::uint64_t>(reciprocal) & 0xffffffffU);
+    return static_cast<std::int64_t>((product >> 32U) >> static_cast<std::uint64_t>(reciprocal >> 32));
+  };
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+  std::vector<std::int64_t> divisors{most - 1, most};
+  for (std::int64_t d = 1; d < 2000; ++d) divisors.push_back(d);
+  for (std::int64_t power = 2048; power < most; power *= 2)
+    for (const std::int64_t d : {power - 1, power, power + 1, 3 * (power / 2) + 1})
+      divisors.push_back(std::min(d, most));
+  bool exact = true;
+  for (const std::int64_t d : divisors)
+    for (const std::int64_t multiple :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, most / d / 2, most / d})
+      for (const std::int64_t n : {multiple * d - 1, multiple * d, multiple * d + d / 2, multiple * d + d - 1, most})
+        if (n >= 0 && n <= most) exact = exact && over(n, codegen::reciprocal_of(d)) == n / d;
+  CHECK(exact);
+  for (const std::int64_t none : {std::int64_t{0}, std::int64_t{-3}, most + 1, std::int64_t{1} << 62})
+    CHECK(over(most, codegen::reciprocal_of(none)) == 0);
+}
+
+TEST_CASE_METHOD(symbolic_blocks, "kernels divide by what a run tells with a reciprocal that it tells too") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  const auto [rows, columns] = GENERATE(std::pair{1, 1}, std::pair{5, 7}, std::pair{64, 1}, std::pair{33, 130});
+  const value_id x = input_of({symbol("batch"), symbol("rows"), symbol("columns")}, {3, rows, columns});
+  attribute_map reversed;
+  reversed.set("perm", std::vector<std::int64_t>{2, 1, 0});
+  g.add_output(add("Transpose", {x}, reversed));
+  check(form, {"map"});
+  const codegen::kernel_plan made = plan(form);
+  CHECK(!made.divisors.empty());
+  const std::string text = own_text(made);
+  CHECK(text.find("dnnopt_rest(") != std::string::npos);
+  CHECK(text.find(" / (") == std::string::npos);
+  CHECK(text.find(" % (") == std::string::npos);
+}
+
+TEST_CASE_METHOD(symbolic_blocks, "a run of more elements than a kernel's int counts is refused") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  const index_expr rows = g.expressions().symbol("rows");
+  const index_expr columns = g.expressions().symbol("columns");
+  g.add_output(add("Neg", {input_of({rows, columns}, {2, 3})}));
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  const codegen::kernel_plan made = plan(form);
+  CHECK(own_text(made).find("const long i") == std::string::npos);
+  CHECK_NOTHROW(check_counts(made, "turned", symbols));
+  symbols.bind(*rows.as_symbol(), std::int64_t{1} << 16);
+  symbols.bind(*columns.as_symbol(), (std::int64_t{1} << 15) - 1);
+  CHECK_NOTHROW(check_counts(made, "turned", symbols));
+  symbols.bind(*columns.as_symbol(), std::int64_t{1} << 15);
+  try {
+    check_counts(made, "turned", symbols);
+    FAIL("2^31 elements are counted in 31 bits");
+  } catch (const error& refused) {
+    CHECK(refused.code() == errc::overflow);
+    CHECK(std::string(refused.what()).find("turned") != std::string::npos);
+    CHECK(std::string(refused.what()).find("2147483648") != std::string::npos);
+  }
 }

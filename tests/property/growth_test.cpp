@@ -84,6 +84,7 @@ figures lowered(grown made, device_type type) {
       f.kernels += 1;
       f.characters += static_cast<double>(plan.source.str().size() - kernels::prelude.size());
       double bytes = static_cast<double>(plan.pointers.size()) * 8;
+      bytes += 8 * static_cast<double>(plan.divisors.size());
       for (const bool is_long : plan.parameter_is_long) bytes += is_long ? 8 : 4;
       f.most_argument_bytes = std::max(f.most_argument_bytes, bytes);
       for (const index_expr& e : plan.global) f.expressions += e.size();

@@ -95,6 +95,17 @@ DNNOPT_BODY std::size_t expr_context::symbol_count() const {
   const std::lock_guard held(lock_);
   return symbols_.size();
 }
+DNNOPT_BODY std::size_t expr_context::note_divisor(const index_expr& divisor) {
+  const std::lock_guard held(lock_);
+  const auto found = std::find(divisors_.begin(), divisors_.end(), divisor);
+  const auto number = static_cast<std::size_t>(found - divisors_.begin());
+  if (found == divisors_.end()) divisors_.push_back(divisor);
+  return number;
+}
+DNNOPT_BODY std::vector<index_expr> expr_context::noted_divisors() const {
+  const std::lock_guard held(lock_);
+  return divisors_;
+}
 DNNOPT_BODY symbol_values expr_context::all_bound_to(std::int64_t value) const {
   symbol_values values;
   for (auto number = static_cast<std::uint32_t>(symbol_count()); number-- > 0;) values.bind(number, value);

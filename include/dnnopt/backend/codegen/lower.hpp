@@ -68,6 +68,7 @@ namespace detail {
   for (const auto* plans : {&made.prepare, &made.kernels})
     for (const kernel_plan& plan : *plans) {
       std::size_t bytes = plan.pointers.size() * sizeof(std::uint64_t);
+      bytes += plan.divisors.size() * sizeof(std::int64_t);
       for (const bool is_long : plan.parameter_is_long) bytes += is_long ? sizeof(std::int64_t) : sizeof(std::int32_t);
       if (bytes > most) return std::to_string(bytes) + " bytes of arguments, the device takes " + std::to_string(most);
     }

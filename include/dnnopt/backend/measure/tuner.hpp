@@ -71,6 +71,8 @@ class timed_block {
           else
             launch.set(at++, static_cast<cl_int>(value));
         }
+        for (const index_expr& divisor : plan.divisors)
+          launch.set(at++, static_cast<cl_long>(codegen::reciprocal_of(divisor.evaluate(symbols))));
         opencl::launch_size size;
         size.dimensions = 3;
         const symbol_values own = plan.bind(symbols);

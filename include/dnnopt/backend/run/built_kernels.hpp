@@ -200,12 +200,21 @@ inline constexpr std::uint64_t much_to_pack = std::uint64_t{8} << 20;
   return result;
 }
 
-/// Sets a kernel's arguments: pointers, each as `memory_of` gives it (an argument_memory), then the parameters' values,
-/// then `numbers` (built_kernel::numbers). `name` is its node's. Errors: opencl; overflow for a dim beyond the
-/// parameter's type.
+/// Refuses a run in which a kernel would count more than its int holds. `name` is its node's. Errors: overflow.
+inline void check_counts(const codegen::kernel_plan& plan, const std::string& name, const symbol_values& symbols) {
+  for (const index_expr& extent : plan.counted)
+    if (const std::int64_t count = extent.evaluate(symbols); count > codegen::largest_count)
+      throw error(errc::overflow, "node '" + name + "': its kernel counts in 32 bits, and " + to_string(extent) +
+                                      " is " + std::to_string(count));
+}
+
+/// Sets a kernel's arguments: pointers, each as `memory_of` gives it (an argument_memory), then the parameters' values
+/// and the divisors' reciprocals, then `numbers` (built_kernel::numbers). `name` is its node's. Errors: opencl;
+/// overflow for a dim beyond the parameter's type, and those of check_counts.
 template <class MemoryOf>
 void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, const std::string& name,
                    const std::vector<std::int32_t>& numbers, const symbol_values& symbols, MemoryOf&& memory_of) {
+  check_counts(plan, name, symbols);
   cl_uint argument = 0;
   const auto succeeded = [&](cl_int status) {
     opencl::check(status, "clSetKernelArg",
@@ -227,6 +236,10 @@ void set_arguments(const cl::Kernel& kernel, const codegen::kernel_plan& plan, c
       throw error(errc::overflow, "node '" + name + "': a dim of " + std::to_string(value) + " exceeds 32 bits");
     const cl_int narrow = static_cast<cl_int>(value);
     set(sizeof narrow, &narrow);
+  }
+  for (const index_expr& divisor : plan.divisors) {
+    const cl_long reciprocal = codegen::reciprocal_of(divisor.evaluate(symbols));
+    set(sizeof reciprocal, &reciprocal);
   }
   for (const cl_int number : numbers) set(sizeof number, &number);
 }

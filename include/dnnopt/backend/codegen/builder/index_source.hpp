@@ -1,5 +1,5 @@
 // Owns the OpenCL C form of index expressions: 32-bit arithmetic where ranges allow it, unsigned division where
-// possible.
+// possible, and multiplication by a reciprocal where a kernel's arguments divide.
 #ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_INDEX_SOURCE_HPP
 #define DNNOPT_BACKEND_CODEGEN_BUILDER_INDEX_SOURCE_HPP
 
@@ -15,6 +15,28 @@ namespace dnnopt::codegen {
 [[nodiscard]] inline bool fits_int(expr_range range) {
   return range.low >= -(std::int64_t{1} << 31) && range.high < (std::int64_t{1} << 31);
 }
+
+/// Whether an expression names arguments of a kernel alone and always has a value.
+[[nodiscard]] inline bool is_of_arguments(const index_expr& e) {
+  bool all = always_has_value(e);
+  if (all)
+    (void)substitute(e, [&](const index_expr& symbol) {
+      all = all && symbol.kind() == symbol_kind::argument;
+      return symbol;
+    });
+  return all;
+}
+
+/// Whether a quotient or remainder is written as a multiplication: of a number of 31 bits, by what arguments tell.
+[[nodiscard]] inline bool multiplies(const detail::expr_node& n) {
+  const index_expr left = index_expr::from_node(n.left, n.left_constant);
+  const index_expr right = index_expr::from_node(n.right, n.right_constant);
+  return left.range().low >= 0 && fits_int(left.range()) && right.range().low >= 0 && !right.is_constant() &&
+         is_of_arguments(right);
+}
+
+/// The name of the argument that holds the reciprocal of a noted divisor (kernel_plan::divisors).
+[[nodiscard]] inline std::string reciprocal_name(std::size_t divisor) { return "over" + std::to_string(divisor); }
 
 /// The expression in OpenCL C; symbols print as their names, which must be C identifiers of type int (or long where
 /// their range needs it). Subexpressions that may leave 32 bits are computed in 64.
@@ -58,6 +80,11 @@ namespace dnnopt::codegen {
       const std::string a = index_source(left);
       const std::string b = index_source(right);
       const char* const sign = n.op == expr_op::floordiv ? " / " : " % ";
+      if (multiplies(n)) {
+        const std::string over = reciprocal_name(n.owner->note_divisor(right)) + ")";
+        return n.op == expr_op::floordiv ? "dnnopt_over(" + a + ", " + over
+                                         : "dnnopt_rest(" + a + ", (int)" + b + ", " + over;
+      }
       if (left.range().low >= 0 && right.range().low >= 0) {
         // Unsigned division by a constant compiles to one multiplication and one shift. No divisor is 0.
         if (fits_int(left.range()) && fits_int(right.range())) return "(int)((uint)" + a + sign + "(uint)" + b + ")";

@@ -29,15 +29,16 @@ namespace dnnopt::codegen {
 /// p0, p1, ... The kernel's expressions have symbols of their own: these integers, and the indices of its loops.
 class kernel_arguments {
  public:
-  /// Dims without a known bound are taken to stay below this, so that index arithmetic keeps to 32 bits where the
-  /// executor checked the sizes.
-  static constexpr std::int64_t largest_dim = (std::int64_t{1} << 31) - 1;
+  /// What only a run tells to be of how many elements is taken to have no more than these, so that index arithmetic
+  /// keeps to 32 bits: a run of more is refused (kernel_plan::counted).
+  static constexpr std::int64_t largest_dim = largest_count;
 
   [[nodiscard]] const std::shared_ptr<expr_context>& expressions() const noexcept { return context_; }
 
   /// What an index along a dim of that extent may be.
   [[nodiscard]] static expr_range below(const index_expr& extent) {
-    return {0, extent.range().high >= unbounded ? largest_dim : std::max<std::int64_t>(extent.range().high - 1, 0)};
+    const std::int64_t last = std::max<std::int64_t>(extent.range().high - 1, 0);
+    return {0, extent.is_constant() ? last : std::min(last, largest_dim)};
   }
   /// An index named `name` with values 0 .. extent - 1. Errors: invalid_argument where the name stands for an index of
   /// another extent already.
@@ -46,6 +47,9 @@ class kernel_arguments {
     const index_expr made = context_->symbol(name, range);
     if (!(made.range() == range))
       throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
+    if (!extent.is_constant() && extent.range().high > largest_dim && is_of_integers(extent) &&
+        std::find(counted_.begin(), counted_.end(), extent) == counted_.end())
+      counted_.push_back(extent);
     return made;
   }
 
@@ -56,7 +60,7 @@ class kernel_arguments {
     for (std::size_t i = 0; i < integers_.size(); ++i)
       if (integers_[i] == outer) return symbol_of(i);
     integers_.push_back(outer);
-    return context_->symbol("p" + std::to_string(integers_.size() - 1), bounds_of(outer));
+    return context_->symbol("p" + std::to_string(integers_.size() - 1), bounds_of(outer), symbol_kind::argument);
   }
   /// The C name of an argument that is `bits` in every run: a number that would tell kernels apart which are alike but
   /// for it. Nothing where there are so many already that arguments would not fit.
@@ -168,6 +172,12 @@ class kernel_arguments {
       made.parameter_is_long.push_back(is_long);
       made.parameter_symbols.push_back(*symbol_of(i).as_symbol());
     }
+    for (const index_expr& extent : counted_) made.counted.push_back(translate_back(extent));
+    const std::vector<index_expr> divisors = context_->noted_divisors();
+    for (std::size_t i = 0; i < divisors.size(); ++i) {
+      lists.add("const long", "", reciprocal_name(i));
+      made.divisors.push_back(translate_back(divisors[i]));
+    }
     const bool doubles =
         std::any_of(pointers_.begin(), pointers_.end(), [](const auto& p) { return p.type == dtype::float64; });
     made.version = version;
@@ -239,6 +249,7 @@ class kernel_arguments {
   std::shared_ptr<expr_context> context_ = std::make_shared<expr_context>();
   std::vector<index_expr> integers_;  ///< over the graph's symbols
   std::vector<std::size_t> numbers_;  ///< those of them that number() made
+  std::vector<index_expr> counted_;   ///< extents of indices that are taken to fit an int
   std::vector<pointer_argument> pointers_;
   access_log accesses_;
 };

@@ -3,6 +3,7 @@
 #define DNNOPT_BACKEND_CODEGEN_BUILDER_KERNEL_PLAN_HPP
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -55,7 +56,24 @@ struct scratch_buffer {
   texel_storage image{};    ///< what it is where it is no buffer; images are persistent
 };
 
-/// One kernel launch. Pointer arguments come first in the argument list, then one integer per parameter.
+/// The most that an int of a kernel counts.
+inline constexpr std::int64_t largest_count = (std::int64_t{1} << 31) - 1;
+
+/// What a kernel multiplies by to divide numbers of 31 bits by `divisor` (dnnopt_over in the prelude): with
+/// 2^(shift - 1) < divisor <= 2^shift, ceil(2^(31 + shift) / divisor) in the low 32 bits and the shift above them. The
+/// quotient is exact, for what the rounding adds stays below 1 / divisor (Granlund and Montgomery, Division by
+/// Invariant Integers using Multiplication, 1994, theorem 4.2). 0, which makes every quotient 0, of what is not above 0
+/// or has more than 31 bits.
+[[nodiscard]] constexpr std::int64_t reciprocal_of(std::int64_t divisor) noexcept {
+  if (divisor <= 0 || divisor > largest_count) return 0;
+  const auto shift = static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(divisor - 1)));
+  const std::uint64_t by = static_cast<std::uint64_t>(divisor);
+  const std::uint64_t factor = ((std::uint64_t{1} << (31 + shift)) + by - 1) / by;
+  return static_cast<std::int64_t>(factor | shift << 32U);
+}
+
+/// One kernel launch. Pointer arguments come first in the argument list, then one integer per parameter, then a long,
+/// reciprocal_of, per divisor.
 struct kernel_plan {
   shared_text source;
   std::string options;
@@ -64,6 +82,8 @@ struct kernel_plan {
   std::vector<overwrite_pair> overwrites;
   std::vector<index_expr> parameters;   ///< over the graph's symbols, in argument order
   std::vector<bool> parameter_is_long;  ///< a long argument, else int
+  std::vector<index_expr> counted;      ///< over the graph's symbols: what an int of the kernel counts
+  std::vector<index_expr> divisors;     ///< over the graph's symbols: made of parameters, by which the kernel divides
   /// Work sizes over the kernel's own symbols; bind parameter i to symbol `parameter_symbols[i]` and evaluate.
   std::array<index_expr, 3> global{index_expr(1), index_expr(1), index_expr(1)};
   std::array<std::size_t, 3> local{0, 0, 0};  ///< 0: the launch chooses

@@ -102,9 +102,10 @@ class kernel_statements : public kernel_facts {
     return expressions().symbol(name, range);
   }
   /// An expression for what stands behind a test, or is one: each quotient and remainder by what only a run tells, of
-  /// what is given from the beginning, becomes a constant that is declared there. LLVM's vectorizer computes one that
-  /// it finds behind a test, and that is the same for all elements of a vector, only where the first element passes the
-  /// test, and loads the others' by it all the same (docs/measurements/random_models.md).
+  /// what is given from the beginning, becomes a constant that is declared there, but for those that are written as
+  /// multiplications. LLVM's vectorizer computes a quotient that it finds behind a test, and that is the same for all
+  /// elements of a vector, only where the first element passes the test, and loads the others' by it all the same
+  /// (docs/measurements/random_models.md).
   [[nodiscard]] index_expr divided_outside(const index_expr& e) {
     if (scopes_.front().given.empty() || !takes_division(e)) return e;
     return substitute_atoms(e, [this](const index_expr& atom) -> std::optional<index_expr> {
@@ -112,7 +113,9 @@ class kernel_statements : public kernel_facts {
       if (op == expr_op::symbol) return atom;
       if ((op != expr_op::floordiv && op != expr_op::mod) || !arguments_.is_of_integers(atom, scopes_.front().given))
         return std::nullopt;
-      if (index_expr::from_node(atom.node()->right, atom.node()->right_constant).is_constant()) return std::nullopt;
+      if (index_expr::from_node(atom.node()->right, atom.node()->right_constant).is_constant() ||
+          multiplies(*atom.node()))
+        return std::nullopt;
       for (const auto& [known, name] : scopes_.front().divided)
         if (known == atom) return name;
       const std::string value = source_outside(atom);

@@ -11,6 +11,14 @@ static inline long dnnopt_floordiv(long a, long b) {
 
 static inline long dnnopt_floormod(long a, long b) { return a - b * dnnopt_floordiv(a, b); }
 
+// Quotient and remainder of numbers that are not negative by a divisor whose reciprocal the host has told
+// (reciprocal_of): no division, which neither costs as one nor traps behind a test.
+static inline int dnnopt_over(int n, long reciprocal) {
+  return (int)(mul_hi((uint)n << 1, (uint)reciprocal) >> (uint)(reciprocal >> 32));
+}
+
+static inline int dnnopt_rest(int n, int divisor, long reciprocal) { return n - dnnopt_over(n, reciprocal) * divisor; }
+
 // The correctly rounded quotient, of which OpenCL promises 2.5 ulp: where a program is built so that division rounds
 // correctly it is that, else the device's is mended by its exact remainder (Markstein's theorem), within a range where no
 // step overflows or loses digits.
