@@ -92,7 +92,7 @@ namespace dnnopt::codegen {
   if (!fits(32, 1) && !fits(16, 1)) return "a block takes more than the local memory or work-groups";
   const std::int64_t units = device == nullptr ? 16 : std::max<std::int64_t>(device->compute_units, 1);
   const std::int64_t query_count = std::max<std::int64_t>(a.e.queries.as_constant().value_or(64), 1);
-  const std::int64_t key_blocks = (std::max<std::int64_t>(a.e.keys.as_constant().value_or(64), 1) + 31) / 32;
+  const std::int64_t key_blocks = (std::max<std::int64_t>(a.e.keys.as_constant().value_or(128), 1) + 31) / 32;
   const std::int64_t head_count = heads.as_constant().value_or(16);
   const auto groups = [&](std::int64_t rows) { return head_count * ((query_count + rows - 1) / rows); };
   std::int64_t rows = !fits(32, 1) || query_count <= 16 || groups(32) < 2 * units ? 16 : 32;
