@@ -3,6 +3,7 @@
 #ifndef DNNOPT_BACKEND_CODEGEN_BUILDER_INDEX_SOURCE_HPP
 #define DNNOPT_BACKEND_CODEGEN_BUILDER_INDEX_SOURCE_HPP
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_set>
@@ -16,15 +17,23 @@ namespace dnnopt::codegen {
   return range.low >= -(std::int64_t{1} << 31) && range.high < (std::int64_t{1} << 31);
 }
 
-/// Whether an expression names arguments of a kernel alone and always has a value.
+/// is_of_arguments() of a node and what lies below it, but for the nodes that were `seen`.
+[[nodiscard]] inline bool names_arguments_below(const detail::expr_node* n,
+                                                std::unordered_set<const detail::expr_node*>& seen) {
+  if (n == nullptr || !seen.insert(n).second) return true;
+  if (n->op == expr_op::symbol) return n->kind == symbol_kind::argument;
+  const bool divides = n->op == expr_op::floordiv || n->op == expr_op::mod;
+  if (divides && index_expr::from_node(n->right, n->right_constant).range().low <= 0) return false;
+  const auto below = [&](const detail::expr_node* part) { return names_arguments_below(part, seen); };
+  return std::all_of(n->terms.begin(), n->terms.end(), [&](const detail::linear_term& t) { return below(t.atom); }) &&
+         std::all_of(n->factors.begin(), n->factors.end(), below) && below(n->left) && below(n->right);
+}
+
+/// Whether an expression names arguments of a kernel alone and always has a value. O(nodes, shared ones once).
 [[nodiscard]] inline bool is_of_arguments(const index_expr& e) {
-  bool all = always_has_value(e);
-  if (all)
-    (void)substitute(e, [&](const index_expr& symbol) {
-      all = all && symbol.kind() == symbol_kind::argument;
-      return symbol;
-    });
-  return all;
+  if (e.as_symbol()) return e.kind() == symbol_kind::argument;
+  std::unordered_set<const detail::expr_node*> seen;
+  return names_arguments_below(e.node(), seen);
 }
 
 /// Whether a quotient or remainder is written as a multiplication: of a number of 31 bits, by what arguments tell.
