@@ -22,7 +22,7 @@ inline std::string emit_rotary_embedding(kernel_builder& b, node_id id, std::siz
   const std::int64_t heads = s.attributes().get_int("num_heads", 0);
   if (packed && heads < 1) throw s.refuse("num_heads is not given");
   const index_expr size = packed ? floordiv(s.dims(0)[2], heads) : s.dims(0)[3];
-  const index_expr e = b.divided_outside(packed ? mod(s.index[2], size) : s.index[3]);
+  const index_expr e = packed ? mod(s.index[2], size) : s.index[3];
   const index_expr position = packed ? s.index[1] : s.index[2];
   const std::int64_t stated = s.attributes().get_int("rotary_embedding_dim", 0);
   const index_expr rotated = stated == 0 ? size : index_expr(stated);

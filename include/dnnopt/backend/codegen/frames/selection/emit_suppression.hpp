@@ -46,19 +46,16 @@ struct suppression_scratch {
   const auto may_be_taken = [&](const std::string& score) { return least.empty() ? "1" : score + " > " + least; };
   const std::string own = b.let(compute_type::real, s.read(1, at));
   s.when(may_be_taken(own), [&] {
-    std::vector<index_expr> place;
-    for (const index_expr& e : at) place.push_back(b.divided_outside(e));
     const std::string rank = b.variable(compute_type::integer, "0");
     s.loop("j", scores[2], [&](const index_expr& j) {
       const std::string other = b.let(compute_type::real, s.read(1, {at[0], at[1], j}));
       const std::string keys = "dnnopt_order_key(" + other + ") > dnnopt_order_key(" + own + ") || (dnnopt_order_key(" +
                                other + ") == dnnopt_order_key(" + own + ") && " + index_source(j) + " < " +
-                               index_source(place[2]) + ")";
+                               index_source(at[2]) + ")";
       b.line(rank + " += " + may_be_taken(other) + " && (" + keys + ") ? 1 : 0;");
     });
-    b.line(b.scratch(memory.sorted, dtype::int32, true) + "[" +
-           index_source((place[0] * scores[1] + place[1]) * scores[2]) + " + " + rank + "] = (int)" +
-           index_source(place[2]) + ";");
+    b.line(b.scratch(memory.sorted, dtype::int32, true) + "[" + index_source((at[0] * scores[1] + at[1]) * scores[2]) +
+           " + " + rank + "] = (int)" + index_source(at[2]) + ";");
   });
   const std::string statements = b.take();
   return b.finish_items(suppression_prelude(), statements, i, element_count(scores), "sort_boxes");
