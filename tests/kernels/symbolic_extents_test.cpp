@@ -7,6 +7,8 @@
 #include <cctype>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,31 @@ std::string own_text(const codegen::kernel_plan& plan) {
   const std::string text = plan.source.str();
   return text.substr(text.find("#define DNNOPT_PARAMETERS"));
 }
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+/// Blocks of products, of whose kernels the versions differ by what a run has.
+struct symbolic_products : symbolic_blocks {
+  /// Plans, runs each block, and compares what it stores.
+  void agree(device_form form) {
+    rdp{}.run(g);
+    fuse_blocks{}.run(g);
+    const std::vector<tensor> all = evaluate_all();
+    for (const fused_block& block : g.blocks())
+      (void)check_block({g, block.members, block.outputs, block.anchor}, form, all);
+  }
+  /// The texts of all versions of the first block's kernel in tiles.
+  std::vector<std::string> tiles() {
+    const fused_block& block = g.blocks()[0];
+    const device_info facts = info(device_form::groups);
+    std::vector<std::string> found;
+    for (const codegen::kernel_plan& one :
+         codegen::lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts))
+             .kernels)
+      if (one.version == "matrix_tiles" || one.version == "convolution_tiles") found.push_back(own_text(one));
+    REQUIRE(!found.empty());
+    return found;
+  }
+};
 
 }  // namespace
 
@@ -305,5 +332,59 @@ TEST_CASE_METHOD(symbolic_blocks, "a run of more elements than a kernel's int co
     CHECK(refused.code() == errc::overflow);
     CHECK(std::string(refused.what()).find("turned") != std::string::npos);
     CHECK(std::string(refused.what()).find("2147483648") != std::string::npos);
+  }
+}
+
+TEST_CASE_METHOD(symbolic_products, "offsets into a value of symbolic dims are of 32 bits, and four are read at once") {
+  const index_expr batch = g.expressions().symbol("batch");
+  const value_id x = input_of({batch, 9, 32}, {GENERATE(1, 3, 40), 9, 32});
+  g.add_output(add("Relu", {add("MatMul", {x, constant({32, 20})})}));
+  agree(GENERATE(device_form::vectors, device_form::groups));
+  for (const std::string& text : tiles()) {
+    CHECK(has(text, "#define DNNOPT_A_WIDTH 4"));
+    const std::string functions = text.substr(0, text.find("#define dnnopt_kernel"));
+    CHECK(!has(functions.substr(0, functions.find("#define DNNOPT_M")), "(long)"));
+    CHECK(!has(functions.substr(functions.find("DNNOPT_STORE_ALONG")), "(long)"));
+  }
+}
+
+TEST_CASE_METHOD(symbolic_products, "a run of a value of more elements than an int counts is refused") {
+  const index_expr batch = g.expressions().symbol("batch");
+  g.add_output(add("MatMul", {input_of({batch, 9, 32}, {2, 9, 32}), constant({32, 20})}));
+  rdp{}.run(g);
+  fuse_blocks{}.run(g);
+  const fused_block& block = g.blocks()[0];
+  const device_info facts = info(device_form::groups);
+  const codegen::kernel_plan made =
+      codegen::lower({g, block.members, block.outputs, block.anchor}, codegen::default_lower_options(&facts))
+          .kernels.back();
+  symbols.bind(*batch.as_symbol(), ((std::int64_t{1} << 31) - 1) / (9 * 32));
+  CHECK_NOTHROW(check_counts(made, "product", symbols));
+  symbols.bind(*batch.as_symbol(), ((std::int64_t{1} << 31) - 1) / (9 * 32) + 1);
+  CHECK_THROWS_WITH(check_counts(made, "product", symbols), Catch::Matchers::Contains("product"));
+}
+
+TEST_CASE_METHOD(symbolic_products, "columns of a run are read four at once where they are a multiple of four") {
+  const auto form = GENERATE(device_form::vectors, device_form::groups);
+  SECTION("of a pointwise convolution, whose image may end with a part of four") {
+    const auto [height, width] = GENERATE(std::pair{4, 4}, std::pair{5, 7}, std::pair{1, 1}, std::pair{1, 3},
+                                          std::pair{2, 7}, std::pair{12, 12}, std::pair{9, 11});
+    const value_id x = input_of(
+        {g.expressions().symbol("batch"), 8, g.expressions().symbol("height"), g.expressions().symbol("width")},
+        {2, 8, height, width});
+    g.add_output(add("Conv", {x, constant({12, 8, 1, 1})}));
+  }
+  SECTION("of a product, along the inner elements too") {
+    const auto [rows, inner, columns] = GENERATE(std::tuple{5, 4, 8}, std::tuple{4, 7, 5}, std::tuple{1, 1, 1},
+                                                 std::tuple{3, 3, 4}, std::tuple{70, 66, 67}, std::tuple{8, 68, 2});
+    const auto dim = [&](std::string_view name) { return g.expressions().symbol(name); };
+    const value_id a = input_of({dim("batch"), dim("rows"), dim("inner")}, {2, rows, inner});
+    const value_id b = input_of({dim("batch"), dim("inner"), dim("columns")}, {2, inner, columns});
+    g.add_output(add("MatMul", {a, b}));
+  }
+  agree(form);
+  for (const std::string& text : tiles()) {
+    CHECK(has(text, "#define DNNOPT_B_WIDTH 4"));
+    CHECK(has(text, "if (extent % 4 == 0) return *(__global const float4*)at;"));
   }
 }

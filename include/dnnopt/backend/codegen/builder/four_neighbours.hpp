@@ -37,10 +37,10 @@ template <class Element>
     if (loads[j].id != loads[0].id || loads[j].depth != depth || !b.views_lead_to(id, loads[j].id)) return 1;
     offsets[j] = b.offset_of(loads[j].id, loads[j].index);
   }
-  if (!are_four_neighbours(offsets) || !fits_int(offsets[3].range())) return 1;
+  if (!are_four_neighbours(offsets) || !b.fits_offset(loads[0].id, offsets[3])) return 1;
   std::string text = "static inline float4 " + std::string(name) + "(DNNOPT_PARAMETERS";
   for (const std::string& n : names) text += ", const int " + n;
-  const std::string at = b.pointer(loads[0].id, false) + " + " + index_source(offsets[0]);
+  const std::string at = b.pointer(loads[0].id, false) + " + " + b.offset_source(loads[0].id, offsets[0]);
   b.add_function(text + (b.g().facts(loads[0].id).type == dtype::float32
                              ? ") { return *(__global const float4*)(" + at + "); }\n"
                              : ") { return dnnopt_load_half4(0, " + at + "); }\n"));

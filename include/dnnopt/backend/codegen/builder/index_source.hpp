@@ -47,24 +47,32 @@ namespace dnnopt::codegen {
 /// The name of the argument that holds the reciprocal of a noted divisor (kernel_plan::divisors).
 [[nodiscard]] inline std::string reciprocal_name(std::size_t divisor) { return "over" + std::to_string(divisor); }
 
+/// In how many bits an expression is computed.
+enum class index_width : std::uint8_t {
+  by_range,  ///< what may leave 32 bits in 64
+  int32      ///< sums and products in 32, for whoever asks knows that values of the whole fit
+};
+
 /// The expression in OpenCL C; symbols print as their names, which must be C identifiers of type int (or long where
-/// their range needs it). Subexpressions that may leave 32 bits are computed in 64.
-[[nodiscard]] inline std::string index_source(const index_expr& e) {
+/// their range needs it).
+[[nodiscard]] inline std::string index_source(const index_expr& e, index_width width = index_width::by_range) {
   const auto literal = [](std::int64_t v) {
     const std::string digits = std::to_string(v) + (fits_int({v, v}) ? "" : "L");
     return v < 0 ? "(" + digits + ")" : digits;
   };
   if (e.is_constant()) return literal(e.constant());
   const detail::expr_node& n = *e.node();
-  const auto operand = [](const detail::expr_node* node, std::int64_t constant) {
-    return index_source(index_expr::from_node(node, constant));
+  const auto operand = [width](const detail::expr_node* node, std::int64_t constant) {
+    return index_source(index_expr::from_node(node, constant), width);
   };
-  const std::string wide = fits_int(n.range) ? "" : "(long)";
+  const bool is_long = !fits_int(n.range);
+  const bool narrowed = is_long && width == index_width::int32;
+  const std::string wide = is_long && !narrowed ? "(long)" : "";
   switch (n.op) {
     case expr_op::constant:
       return literal(n.value);
     case expr_op::symbol:
-      return n.owner->symbol_name(static_cast<std::uint32_t>(n.value));
+      return (narrowed ? "(int)" : "") + n.owner->symbol_name(static_cast<std::uint32_t>(n.value));
     case expr_op::sum: {
       std::string text;
       for (const auto& t : n.terms) {
@@ -88,6 +96,7 @@ namespace dnnopt::codegen {
       const index_expr right = index_expr::from_node(n.right, n.right_constant);
       const std::string a = index_source(left);
       const std::string b = index_source(right);
+      const std::string narrow = narrowed ? "(int)" : "";
       const char* const sign = n.op == expr_op::floordiv ? " / " : " % ";
       if (multiplies(n)) {
         const std::string over = reciprocal_name(n.owner->note_divisor(right)) + ")";
@@ -97,16 +106,17 @@ namespace dnnopt::codegen {
       if (left.range().low >= 0 && right.range().low >= 0) {
         // Unsigned division by a constant compiles to one multiplication and one shift. No divisor is 0.
         if (fits_int(left.range()) && fits_int(right.range())) return "(int)((uint)" + a + sign + "(uint)" + b + ")";
-        return "(long)((ulong)" + a + sign + "(ulong)" + b + ")";
+        return narrow + "(long)((ulong)" + a + sign + "(ulong)" + b + ")";
       }
-      return std::string(fits_int(n.range) && fits_int(left.range()) ? "(int)" : "") +
+      return (!is_long && fits_int(left.range()) ? "(int)" : narrow) +
              (n.op == expr_op::floordiv ? "dnnopt_floordiv(" : "dnnopt_floormod(") + a + ", " + b + ")";
     }
     case expr_op::min:
     case expr_op::max: {
-      const std::string type = fits_int(n.range) ? "(int)" : "(long)";
-      return std::string(n.op == expr_op::min ? "min(" : "max(") + type + operand(n.left, n.left_constant) + ", " +
-             type + operand(n.right, n.right_constant) + ")";
+      const std::string type = is_long ? "(long)" : "(int)";
+      return std::string(narrowed ? "(int)" : "") + (n.op == expr_op::min ? "min(" : "max(") + type +
+             index_source(index_expr::from_node(n.left, n.left_constant)) + ", " + type +
+             index_source(index_expr::from_node(n.right, n.right_constant)) + ")";
     }
   }
   return {};

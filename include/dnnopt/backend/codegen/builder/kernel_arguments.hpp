@@ -47,10 +47,17 @@ class kernel_arguments {
     const index_expr made = context_->symbol(name, range);
     if (!(made.range() == range))
       throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
-    if (!extent.is_constant() && extent.range().high > largest_dim && is_of_integers(extent) &&
-        std::find(counted_.begin(), counted_.end(), extent) == counted_.end())
-      counted_.push_back(extent);
+    (void)counts_in_int(extent);
     return made;
+  }
+  /// Whether the kernel may take a count for one that fits an int: what it may be tells, or only a run does, which is
+  /// refused where it is more (kernel_plan::counted). O(counts).
+  bool counts_in_int(const index_expr& count) {
+    if (fits_int(count.range())) return true;
+    if (std::find(counted_.begin(), counted_.end(), count) != counted_.end()) return true;
+    if (count.is_constant() || !is_of_integers(count)) return false;
+    counted_.push_back(count);
+    return true;
   }
 
   // --- integers ---

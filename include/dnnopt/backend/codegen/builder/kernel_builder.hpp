@@ -132,6 +132,16 @@ class kernel_builder : public kernel_statements {
     }
     return row_major_offset(d, index);
   }
+  /// Whether an offset of an element of a value fits an int: by its range, or by the value's size, of which a run that
+  /// tells of more is refused.
+  [[nodiscard]] bool fits_offset(value_id id, const index_expr& offset) {
+    return fits_int(offset.range()) || arguments_.counts_in_int(element_count(dims(id)));
+  }
+  /// The source of such an offset, of type int where that holds it. Terms of an offset may pass 32 bits where their sum
+  /// does not, by how far a window reaches beyond the value: only where the value is all but as large as an int counts.
+  [[nodiscard]] std::string offset_source(value_id id, const index_expr& offset) {
+    return index_source(offset, fits_offset(id, offset) ? index_width::int32 : index_width::by_range);
+  }
   /// Loads an element from the memory of a value, whatever produces it. Of a texel that neighbours need too only one
   /// read is written.
   [[nodiscard]] std::string load_element(value_id id, std::span<const index_expr> index);
@@ -159,8 +169,9 @@ class kernel_builder : public kernel_statements {
   [[nodiscard]] std::string load(value_id id, const index_expr& offset) {
     refuse_texels(id);
     const c_type_row& type = c_type_of(block_.g.facts(id).type);
-    return let(type.compute, fill_pattern(block_.g.facts(id).type == dtype::float16 ? half_load_ : type.load,
-                                          access(id, false, offset), index_source(divided_where_tested(offset)), ""));
+    return let(type.compute,
+               fill_pattern(block_.g.facts(id).type == dtype::float16 ? half_load_ : type.load,
+                            access(id, false, offset), offset_source(id, divided_where_tested(offset)), ""));
   }
   /// The bits of an element in the buffer of a value as a ulong. Errors: unsupported where it holds texels.
   [[nodiscard]] std::string load_bits(value_id id, const index_expr& offset) {
@@ -168,7 +179,7 @@ class kernel_builder : public kernel_statements {
     const std::size_t bytes = size_of(block_.g.facts(id).type);
     const std::string_view type = bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : "ulong";
     return let(compute_type::natural, "((__global const " + std::string(type) + "*)" + access(id, false, offset) +
-                                          ")[" + index_source(divided_where_tested(offset)) + "]");
+                                          ")[" + offset_source(id, divided_where_tested(offset)) + "]");
   }
   /// Whether elements of the value are halves in rows of memory, to which views alone lead. Members may be of float32:
   /// where storage is narrowed, types of values within a block are what they were.
@@ -365,7 +376,7 @@ class kernel_builder : public kernel_statements {
 
   /// The store of `expression` to the element at `offset` of a value whose buffer is the C name `buffer`.
   [[nodiscard]] std::string store_statement(value_id id, std::string_view buffer, const index_expr& offset,
-                                            std::string_view expression) const;
+                                            std::string_view expression);
   /// define_store of a block's only output.
   template <class Finish>
   void define_sole_store(std::string_view name, value_id anchor, std::span<const index_expr> index,

@@ -27,7 +27,7 @@ inline std::string kernel_builder::four_stored(value_id id, const std::array<ind
     held += ")";
   }
   const std::string where =
-      kernel_arguments::name_of(arguments_.pointer_to(block_.g, id, true)) + " + " + index_source(offsets[0]);
+      kernel_arguments::name_of(arguments_.pointer_to(block_.g, id, true)) + " + " + offset_source(id, offsets[0]);
   return fill_pattern(find_four(block_.g.facts(id).type)->store, where, "", held);
 }
 
@@ -73,10 +73,11 @@ void kernel_builder::hold_four_loads(value_id anchor, const four_results& four, 
     if (std::find(four_loads.begin(), four_loads.end(), nullptr) != four_loads.end()) continue;
     std::array<index_expr, 4> offsets;
     for (std::size_t j = 0; j < 4; ++j) offsets[j] = offset_of(load.id, four_loads[j]->index);
-    if (!are_four_neighbours(offsets) || !fits_int(offsets[3].range()) || !named_outside(offsets[0], names)) continue;
+    if (!are_four_neighbours(offsets) || !fits_offset(load.id, offsets[3]) || !named_outside(offsets[0], names))
+      continue;
     std::string buffer;
     for (const index_expr& offset : offsets) buffer = access(load.id, false, offset);
-    const std::string where = buffer + " + " + index_source(offsets[0]);
+    const std::string where = buffer + " + " + offset_source(load.id, offsets[0]);
     const std::string held = fresh("w");
     line("const " + std::string(type->held) + " " + held + " = " + fill_pattern(type->load, where, "", "") + ";");
     for (std::size_t j = 0; j < 4; ++j)

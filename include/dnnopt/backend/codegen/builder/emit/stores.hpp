@@ -85,11 +85,11 @@ void kernel_builder::define_sole_store(std::string_view name, value_id anchor, s
 }
 
 inline std::string kernel_builder::store_statement(value_id id, std::string_view buffer, const index_expr& offset,
-                                                   std::string_view expression) const {
+                                                   std::string_view expression) {
   // The model's float32 has no infinity where fp16 would make one.
   const std::string held =
       block_.g.facts(id).narrowed ? "dnnopt_within_half(" + std::string(expression) + ")" : std::string(expression);
-  return fill_pattern(c_type_of(block_.g.facts(id).type).store, buffer, index_source(offset), held);
+  return fill_pattern(c_type_of(block_.g.facts(id).type).store, buffer, offset_source(id, offset), held);
 }
 
 inline bool kernel_builder::named_outside(const index_expr& e, std::span<const std::string> names) {

@@ -147,8 +147,8 @@ inline void define_patch_load(kernel_builder& b, const tiled_patches& t) {
   std::vector<index_expr> at{t.image(z, position), mod(z, t.c.group) * t.c.channels + b.index("k", t.e.inner)};
   for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), t.place(position))) at.push_back(i);
   const value_id image = t.s.n().inputs[0];
-  return define_load4(b, "dnnopt_load4_b", image, b.offset_of(image, at), position, t.e.columns,
-                      std::vector<std::string>{"z", "k", "n"}, bits);
+  return define_load4_of_run(b, "dnnopt_load4_b", image, b.offset_of(image, at), position, t.e.columns,
+                             std::vector<std::string>{"z", "k", "n"}, bits);
 }
 
 /// Defines the store of a convolution in tiles in the symbols of `own`, and returns the extents in them.
@@ -210,11 +210,11 @@ inline void define_patch_load(kernel_builder& b, const tiled_patches& t) {
   b.define("DNNOPT_B_INNER_FIRST", t.texel_patches ? 2 : 0);
   b.define("DNNOPT_A_BITS", a_bits ? 1 : 0);
   b.define("DNNOPT_B_BITS", b_bits ? 1 : 0);
-  b.define("DNNOPT_A_WIDTH", t.texel_weights
-                                 ? 4
-                                 : define_load4(b, "dnnopt_load4_a", n.inputs[1],
-                                                b.offset_of(n.inputs[1], weight_index(t.s, c, mod(z, c.group), m, k)),
-                                                k, t.e.inner, std::vector<std::string>{"z", "m", "k"}, a_bits));
+  b.define("DNNOPT_A_WIDTH",
+           t.texel_weights ? 4
+                           : define_load4_of_run(b, "dnnopt_load4_a", n.inputs[1],
+                                                 b.offset_of(n.inputs[1], weight_index(t.s, c, mod(z, c.group), m, k)),
+                                                 k, t.e.inner, std::vector<std::string>{"z", "m", "k"}, a_bits));
   if (t.texel_patches)
     b.define("DNNOPT_B_WIDTH", 4);
   else if (c.pointwise)

@@ -55,7 +55,7 @@ template <bool by_tuple>
     const c_type_row& type = c_type_of(b.g().facts(out).type);
     std::string held;
     if (s.attributes().get_string("reduction", "none") != "none")
-      held = b.let(type.compute, fill_pattern(type.load, b.pointer(out, true), index_source(offset), ""));
+      held = b.let(type.compute, fill_pattern(type.load, b.pointer(out, true), b.offset_source(out, offset), ""));
     b.store(out, offset, s.result(scatter_combined(s, held, value)));
   };
   b.begin();

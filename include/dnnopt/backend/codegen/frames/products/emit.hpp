@@ -133,8 +133,8 @@ struct tile_operand {
                                 extent, o.names(), [&](const index_expr& i) {
                                   return p.c.operand_index(b, o.which, z, by_inner ? o.outer : i, by_inner ? i : k);
                                 });
-  return define_load4(b, o.load4(), o.id, b.offset_of(o.id, p.c.operand_index(b, o.which, z, o.outer, k)),
-                      by_inner ? k : o.outer, extent, o.names(), o.bits);
+  return define_load4_of_run(b, o.load4(), o.id, b.offset_of(o.id, p.c.operand_index(b, o.which, z, o.outer, k)),
+                             by_inner ? k : o.outer, extent, o.names(), o.bits);
 }
 
 /// Defines the store of a product in tiles in the symbols of `own`, and returns the extents in them.

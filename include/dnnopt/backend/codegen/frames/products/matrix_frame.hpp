@@ -232,7 +232,7 @@ inline constexpr double cycles_per_group = 2000;
   if (!(begin + n == offset) || !(at(0, 0) + k * stride == begin)) return false;
   b.add_function(
       "static inline __global const float* dnnopt_row_b(DNNOPT_PARAMETERS, const int z, const int k) { return " +
-      b.pointer(id, false) + " + " + index_source(begin) + "; }\n");
+      b.pointer(id, false) + " + " + b.offset_source(id, begin) + "; }\n");
   b.define("DNNOPT_B_STRIDE", stride);
   b.define("DNNOPT_B_STRAIGHT", 1);
   return true;

@@ -222,7 +222,7 @@ template <class Outer, class Made>
                                       std::span<const std::string> names, bool as_bits = false) {
   const dtype type = b.g().facts(id).type;
   if (b.is_member_value(id) || (type != dtype::float32 && type != dtype::float16) ||
-      !(mod(extent, 4) == index_expr(0)) || !fits_int(offset.range()))
+      !(mod(extent, 4) == index_expr(0)) || !b.fits_offset(id, offset))
     return 1;
   const index_expr quarter = b.index("q_" + std::string(name), floordiv(extent, 4));
   const auto at = [&](std::int64_t j) {
@@ -235,10 +235,59 @@ template <class Outer, class Made>
   std::string text =
       std::string("static inline ") + (as_bits ? "uint2 " : "float4 ") + std::string(name) + "(DNNOPT_PARAMETERS";
   for (const std::string& n : names) text += ", const int " + n;
-  const std::string at_first = b.pointer(id, false) + " + " + index_source(offset);
+  const std::string at_first = b.pointer(id, false) + " + " + b.offset_source(id, offset);
   b.add_function(text + (as_bits                  ? ") { return *(__global const uint2*)(" + at_first + "); }\n"
                          : type == dtype::float32 ? ") { return *(__global const float4*)(" + at_first + "); }\n"
                                                   : ") { return dnnopt_load_half4(0, " + at_first + "); }\n"));
+  return 4;
+}
+
+/// The same where only a run tells whether `extent` is a multiple of four: four at once where it is, else singly, those
+/// that there are. Precondition: the frame asks for none of four where the first is beyond the extent.
+[[nodiscard]] inline int define_load4_of_run(kernel_builder& b, std::string_view name, value_id id,
+                                             const index_expr& offset, const index_expr& index,
+                                             const index_expr& extent, std::span<const std::string> names,
+                                             bool as_bits = false) {
+  if (const int four = define_load4(b, name, id, offset, index, extent, names, as_bits); four == 4) return four;
+  const dtype type = b.g().facts(id).type;
+  if (b.is_member_value(id) || (type != dtype::float32 && type != dtype::float16) || extent.is_constant() ||
+      !is_of_arguments(extent) || !b.fits_offset(id, offset))
+    return 1;
+  // Rows that begin where a multiple of the extent does begin at a multiple of four where the extent is one. There is
+  // no row where a factor of it is 0.
+  const auto some = [&](const index_expr& e) {
+    return substitute(e, [&](const index_expr& symbol) {
+      if (symbol.kind() != symbol_kind::argument || symbol.range().low > 0) return symbol;
+      const std::string own = "some_" + b.expressions().symbol_name(*symbol.as_symbol());
+      return b.expressions().symbol(own, {1, std::max<std::int64_t>(symbol.range().high, 1)}, symbol_kind::argument);
+    });
+  };
+  const index_expr row = substitute(offset, [&](const index_expr& symbol) { return symbol == index ? 0 : symbol; });
+  if (!(row + index == offset) || !(mod(some(row), some(extent)) == index_expr(0))) return 1;
+  const std::string storage = type == dtype::float32 ? "float" : "half";
+  const std::string along = b.expressions().symbol_name(*index.as_symbol());
+  const auto single = [&](int j) {
+    const std::string at = std::to_string(j);
+    std::string read = type == dtype::float32 ? "at[" + at + "]"
+                       : as_bits              ? "(uint)((__global const ushort*)at)[" + at + "]"
+                                              : "vload_half(" + at + ", at)";
+    return j == 0 ? read : "(" + along + " + " + at + " < extent ? " + read + " : 0)";
+  };
+  std::string text =
+      std::string("static inline ") + (as_bits ? "uint2 " : "float4 ") + std::string(name) + "(DNNOPT_PARAMETERS";
+  for (const std::string& n : names) text += ", const int " + n;
+  text += ") {\n  __global const " + storage + "* const at = " + b.pointer(id, false) + " + " +
+          b.offset_source(id, offset) + ";\n  const int extent = (int)" + index_source(extent) +
+          ";\n  if (extent % 4 == 0) return " +
+          (as_bits                  ? "*(__global const uint2*)at"
+           : type == dtype::float32 ? "*(__global const float4*)at"
+                                    : "dnnopt_load_half4(0, at)") +
+          ";\n";
+  text += as_bits
+              ? "  return (uint2)(" + single(0) + " | " + single(1) + " << 16, " + single(2) + " | " + single(3) +
+                    " << 16);\n}\n"
+              : "  return (float4)(" + single(0) + ", " + single(1) + ", " + single(2) + ", " + single(3) + ");\n}\n";
+  b.add_function(text);
   return 4;
 }
 

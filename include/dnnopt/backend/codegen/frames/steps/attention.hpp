@@ -140,7 +140,7 @@ inline constexpr std::array attention_operands{
       b.add_function("static inline __global const half* dnnopt_address_" + std::string(own.name) +
                      "(DNNOPT_PARAMETERS, const int z, const int " + own.row + ", const int " + own.along + ") {\n" +
                      found.statements + "  return " + b.pointer(found.stored, false) + " + " +
-                     index_source(found.offset) + ";\n}\n");
+                     b.offset_source(found.stored, found.offset) + ";\n}\n");
       continue;
     }
     const step_operand o = detail::attention_step_operand(a, n, which);

@@ -70,8 +70,9 @@ inline void define_step_address(kernel_builder& b, const step_product& p, std::s
       address_of(b, operand, held, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
                  inner_first ? p.extents.inner : extent, which == 0 ? "a" : "b");
   const std::string pointer = (codes ? "(__global const dnnopt_element*)" : "") + b.pointer(found.stored, false);
-  define_step_function(b, "__global const dnnopt_element*", "dnnopt_address", which,
-                       found.statements + "  return " + pointer + " + " + index_source(found.offset) + ";\n");
+  define_step_function(
+      b, "__global const dnnopt_element*", "dnnopt_address", which,
+      found.statements + "  return " + pointer + " + " + b.offset_source(found.stored, found.offset) + ";\n");
   if (const auto advance = advance_of(b, found.offset, k, tile_inner))
     b.define(which == 0 ? "DNNOPT_A_ADVANCE" : "DNNOPT_B_ADVANCE", *advance);
 }
@@ -158,9 +159,9 @@ inline void define_step_codes(kernel_builder& b, const step_product& p, std::siz
   const step_address found =
       address_of(b, codes, b.g().facts(codes.id).type, b.index("z", p.extents.batch), outer, k, inner_first ? k : outer,
                  inner_first ? p.extents.inner : extent, which == 0 ? "ac" : "bc");
-  define_step_function(
-      b, "__global const void*", "dnnopt_codes", which,
-      found.statements + "  return " + b.pointer(found.stored, false) + " + " + index_source(found.offset) + ";\n");
+  define_step_function(b, "__global const void*", "dnnopt_codes", which,
+                       found.statements + "  return " + b.pointer(found.stored, false) + " + " +
+                           b.offset_source(found.stored, found.offset) + ";\n");
 }
 
 /// Defines dnnopt_gather_b(z, k, quarter), which returns the codes of four neighbouring columns, each loaded where its

@@ -257,7 +257,7 @@ struct step_address {
   found.statements.resize(load.place);
   found.stored = load.id;
   found.offset = b.offset_of(load.id, load.index);
-  if (!fits_int(found.offset.range())) return found;
+  if (!b.fits_offset(load.id, found.offset)) return found;
   const std::int64_t element_bytes = is_byte(type) ? 1 : type == dtype::float16 ? 2 : 4;
   if (element_bytes == 4) found.width = 1;
   for (const std::int64_t bytes : {16, 8, 4}) {
