@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <dnnopt/backend/codegen/builder/access_log.hpp>
@@ -48,7 +49,13 @@ class kernel_arguments {
     if (!(made.range() == range))
       throw error(errc::invalid_argument, "index '" + std::string(name) + "' has another extent already");
     (void)counts_in_int(extent);
+    if (!is_index_of(made, extent)) indices_.emplace_back(made, extent);
     return made;
+  }
+  /// Whether an expression is an index of that extent, and so below it in every run. O(indices).
+  [[nodiscard]] bool is_index_of(const index_expr& e, const index_expr& extent) const {
+    return std::any_of(indices_.begin(), indices_.end(),
+                       [&](const auto& index) { return index.first == e && index.second == extent; });
   }
   /// Whether the kernel may take a count for one that fits an int: what it may be tells, or only a run does, which is
   /// refused where it is more (kernel_plan::counted). O(counts).
@@ -254,9 +261,10 @@ class kernel_arguments {
   }
 
   std::shared_ptr<expr_context> context_ = std::make_shared<expr_context>();
-  std::vector<index_expr> integers_;  ///< over the graph's symbols
-  std::vector<std::size_t> numbers_;  ///< those of them that number() made
-  std::vector<index_expr> counted_;   ///< extents of indices that are taken to fit an int
+  std::vector<index_expr> integers_;                        ///< over the graph's symbols
+  std::vector<std::size_t> numbers_;                        ///< those of them that number() made
+  std::vector<std::pair<index_expr, index_expr>> indices_;  ///< with their extents
+  std::vector<index_expr> counted_;                         ///< extents of indices that are taken to fit an int
   std::vector<pointer_argument> pointers_;
   access_log accesses_;
 };

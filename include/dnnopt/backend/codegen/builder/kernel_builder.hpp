@@ -70,8 +70,10 @@ class kernel_builder : public kernel_statements {
   /// The test that entry `e` of an index in `id` lies within dim `d`, for reads that shall give zero outside: without
   /// the sides on which the value's image has its border, which is (0, 0, 0, 0) of CL_RGBA (of channel orders without
   /// alpha it would be 1 in alpha). Rows of an image end at a border; the rows of a plane do where planes are layers of
-  /// an image2d_array, or where there is one plane. Which ends were relied on is noted at the argument.
-  [[nodiscard]] border_test within_or_zero(value_id id, std::size_t d, const index_expr& e);
+  /// an image2d_array, or where there is one plane. Which ends were relied on is noted at the argument. The test is
+  /// computed in so many bits.
+  [[nodiscard]] border_test within_or_zero(value_id id, std::size_t d, const index_expr& e,
+                                           index_width width = index_width::by_range);
   /// The loads of single elements written so far, without those of texels.
   [[nodiscard]] std::span<const element_load> loads() const noexcept { return loads_; }
   /// The element of value `id` at `index` (as many entries as its rank), of its compute type. Statements are appended
@@ -131,16 +133,6 @@ class kernel_builder : public kernel_statements {
       if (joined.size() <= longest_index) return joined;
     }
     return row_major_offset(d, index);
-  }
-  /// Whether an offset of an element of a value fits an int: by its range, or by the value's size, of which a run that
-  /// tells of more is refused.
-  [[nodiscard]] bool fits_offset(value_id id, const index_expr& offset) {
-    return fits_int(offset.range()) || arguments_.counts_in_int(element_count(dims(id)));
-  }
-  /// The source of such an offset, of type int where that holds it. Terms of an offset may pass 32 bits where their sum
-  /// does not, by how far a window reaches beyond the value: only where the value is all but as large as an int counts.
-  [[nodiscard]] std::string offset_source(value_id id, const index_expr& offset) {
-    return index_source(offset, fits_offset(id, offset) ? index_width::int32 : index_width::by_range);
   }
   /// Loads an element from the memory of a value, whatever produces it. Of a texel that neighbours need too only one
   /// read is written.

@@ -184,15 +184,38 @@ class kernel_facts {
   }
   /// The test that nothing passes: what stands behind it is not emitted.
   static constexpr std::string_view nowhere = "false";
-  /// The test 0 <= e < extent in OpenCL C, without the sides that ranges settle; empty where both are settled,
-  /// `nowhere` where one never holds.
-  [[nodiscard]] static std::string within(const index_expr& e, const index_expr& extent) {
+  /// The test 0 <= e < extent in OpenCL C, computed in so many bits, without the sides that ranges settle; empty where
+  /// both are settled, `nowhere` where one never holds.
+  [[nodiscard]] static std::string within(const index_expr& e, const index_expr& extent,
+                                          index_width width = index_width::by_range) {
     if (e.range().high < 0 || (extent - e).range().high <= 0) return std::string(nowhere);
     std::string test;
-    if (e.range().low < 0) test = index_source(e) + " >= 0";
+    if (e.range().low < 0) test = index_source(e, width) + " >= 0";
     if ((extent - e).range().low <= 0)
-      test += (test.empty() ? "" : " && ") + index_source(e) + " < " + index_source(extent);
+      test += (test.empty() ? "" : " && ") + index_source(e, width) + " < " + index_source(extent);
     return test;
+  }
+  /// Whether an offset of an element of a value fits an int: by its range, or by the value's size, of which a run that
+  /// tells of more is refused.
+  [[nodiscard]] bool fits_offset(value_id id, const index_expr& offset) {
+    return fits_int(offset.range()) || arguments_.counts_in_int(element_count(dims(id)));
+  }
+  /// The source of such an offset, of type int where that holds it. Terms of an offset may pass 32 bits where their sum
+  /// does not, by how far a window reaches beyond the value: only where the value is all but as large as an int counts.
+  [[nodiscard]] std::string offset_source(value_id id, const index_expr& offset) {
+    return index_source(offset, offset_width(id, offset));
+  }
+  /// In how many bits such an offset, or that of a texel, is computed.
+  [[nodiscard]] index_width offset_width(value_id id, const index_expr& offset) {
+    return fits_offset(id, offset) ? index_width::int32 : index_width::by_range;
+  }
+  /// In how many bits an expression is computed that is never above `count` (kernel_arguments::counts_in_int).
+  [[nodiscard]] index_width width_below(const index_expr& e, const index_expr& count) {
+    return fits_int(e.range()) || !arguments_.counts_in_int(count) ? index_width::by_range : index_width::int32;
+  }
+  /// The same without the test of an index that was made for that extent (kernel_arguments::index).
+  [[nodiscard]] std::string within_dim(const index_expr& e, const index_expr& extent, index_width width) const {
+    return arguments_.is_index_of(e, extent) ? std::string() : within(e, extent, width);
   }
 
  protected:

@@ -139,9 +139,10 @@ class kernel_statements : public kernel_facts {
   }
   /// Names the value of `e`, so that what is built on it takes it for an index below `extent`: the statements that use
   /// the result must stand where a test (see `within`) made that true.
-  [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent) {
-    if (always_within(e, extent)) return e;
-    return define_integer(prefix, index_source(divided_where_tested(e)), kernel_arguments::below(extent));
+  [[nodiscard]] index_expr define_index(std::string_view prefix, const index_expr& e, const index_expr& extent,
+                                        index_width width = index_width::by_range) {
+    if (always_within(e, extent) || arguments_.is_index_of(e, extent)) return e;
+    return define_integer(prefix, index_source(divided_where_tested(e), width), kernel_arguments::below(extent));
   }
 
   // --- functions around a hand-written frame ---
@@ -170,7 +171,7 @@ class kernel_statements : public kernel_facts {
       if (const index_expr outer = divided_by_one_at_least(translate_back(value)); always_has_value(outer))
         own = arguments_.integer(outer);
     // An int may come of long terms (a quotient), so a range that fits does not make the source an int.
-    define(name, own.is_constant() ? index_source(own) : "(int)(" + index_source(own) + ")");
+    define(name, own.is_constant() ? index_source(own) : "(int)(" + index_source(own, index_width::int32) + ")");
   }
   /// Defines `<type> <name>(DNNOPT_PARAMETERS, int <names>...)` whose statements `body()` emits, returning the C name
   /// of the result; callers pass DNNOPT_ARGUMENTS first. The names are indices made by index().

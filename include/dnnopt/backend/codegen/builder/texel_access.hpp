@@ -61,10 +61,12 @@ struct texel_place {
   return names[static_cast<unsigned>(object)];
 }
 
-/// Coordinates of a texel as its object takes them.
-[[nodiscard]] inline std::string texel_coordinates(const texel_place& at, memory_object object,
-                                                   std::int64_t layer_rows) {
-  const auto narrow = [](const index_expr& e) { return (fits_int(e.range()) ? "" : "(int)") + index_source(e); };
+/// Coordinates of a texel as its object takes them, computed in so many bits.
+[[nodiscard]] inline std::string texel_coordinates(const texel_place& at, memory_object object, std::int64_t layer_rows,
+                                                   index_width width = index_width::by_range) {
+  const auto narrow = [width](const index_expr& e) {
+    return (fits_int(e.range()) || width == index_width::int32 ? "" : "(int)") + index_source(e, width);
+  };
   switch (object) {
     case memory_object::image2d:
       return "(int2)(" + narrow(at.x) + ", " + narrow(at.y) + ")";
@@ -81,8 +83,9 @@ struct texel_place {
 
 /// A float4 expression that reads a texel of the argument `name`.
 [[nodiscard]] inline std::string texel_read(std::string_view name, const texel_place& at, memory_object object,
-                                            std::int64_t layer_rows, dtype type) {
-  const std::string where = texel_coordinates(at, object, layer_rows);
+                                            std::int64_t layer_rows, dtype type,
+                                            index_width width = index_width::by_range) {
+  const std::string where = texel_coordinates(at, object, layer_rows, width);
   const std::string from(name);
   if (object == memory_object::image1d_buffer) return "read_imagef(" + from + ", " + where + ")";
   if (object != memory_object::buffer) return "read_imagef(" + from + ", dnnopt_texels, " + where + ")";
@@ -103,8 +106,9 @@ struct texel_place {
 
 /// A statement that writes the float4 `value` to a texel of the argument `name`.
 [[nodiscard]] inline std::string texel_write(std::string_view name, const texel_place& at, memory_object object,
-                                             std::int64_t layer_rows, dtype type, std::string_view value) {
-  const std::string where = texel_coordinates(at, object, layer_rows);
+                                             std::int64_t layer_rows, dtype type, std::string_view value,
+                                             index_width width = index_width::by_range) {
+  const std::string where = texel_coordinates(at, object, layer_rows, width);
   const std::string to(name);
   const std::string held(value);
   if (object != memory_object::buffer) return "write_imagef(" + to + ", " + where + ", " + held + ");";

@@ -19,8 +19,8 @@ inline std::string kernel_builder::read_texel(value_id id, std::span<const index
   arguments_.accesses().add_unknown(argument, false);
   const texel_place at = place_in(texel_dims(dims(id), layout.packed), index);
   std::string name = fresh("t");
-  std::string read =
-      texel_read("b" + std::to_string(argument), at, layout.object, layout.layer_rows, block_.g.facts(id).type);
+  std::string read = texel_read("b" + std::to_string(argument), at, layout.object, layout.layer_rows,
+                                block_.g.facts(id).type, offset_width(id, at.linear()));
   // What lies beyond the dim in texels of the caller may be anything: the alpha of a picture, say.
   if (const index_expr& extent = dims(id)[layout.packed];
       block_.g.is_input(id) && !(mod(extent, texel_width) == index_expr(0)))
@@ -35,8 +35,9 @@ inline void kernel_builder::write_texel(value_id id, std::span<const index_expr>
   const texel_layout layout = block_.g.facts(id).texels.value();
   const std::size_t argument = arguments_.pointer_to(block_.g, id, true);
   arguments_.accesses().add_unknown(argument, true);
-  line(texel_write("b" + std::to_string(argument), place_in(texel_dims(dims(id), layout.packed), index), layout.object,
-                   layout.layer_rows, block_.g.facts(id).type, value));
+  const texel_place at = place_in(texel_dims(dims(id), layout.packed), index);
+  line(texel_write("b" + std::to_string(argument), at, layout.object, layout.layer_rows, block_.g.facts(id).type, value,
+                   offset_width(id, at.linear())));
 }
 
 inline bool kernel_builder::planes_apart(value_id id) {
@@ -75,7 +76,8 @@ std::string kernel_builder::read_between(value_id id, value_id result, std::span
   return name;
 }
 
-inline kernel_builder::border_test kernel_builder::within_or_zero(value_id id, std::size_t d, const index_expr& e) {
+inline kernel_builder::border_test kernel_builder::within_or_zero(value_id id, std::size_t d, const index_expr& e,
+                                                                  index_width width) {
   const shape& own = dims(id);
   const auto& texels = block_.g.facts(id).texels;
   const auto has_border = [&] {
@@ -84,8 +86,8 @@ inline kernel_builder::border_test kernel_builder::within_or_zero(value_id id, s
     if (texels->object != memory_object::image2d && texels->object != memory_object::image2d_array) return false;
     return d + 1 == own.size() || (d + 2 == own.size() && planes_apart(id));
   };
-  if (always_within(e, own[d])) return {};
-  if (!has_border()) return {within(e, own[d]), true};
+  if (always_within(e, own[d]) || arguments_.is_index_of(e, own[d])) return {};
+  if (!has_border()) return {within(e, own[d], width), true};
   pointer_argument& argument = arguments_.pointer(arguments_.pointer_to(block_.g, id, false));
   if ((own[d] - e).range().low <= 0) (d + 1 == own.size() ? argument.ends_rows : argument.ends_planes) = true;
   return {"", false};

@@ -14,6 +14,11 @@
 
 namespace dnnopt::codegen {
 
+/// In how many bits the place of a window's element along an axis is computed: none lies behind the last window.
+[[nodiscard]] inline index_width width_of_place(kernel_builder& b, const window_axis& a, const index_expr& place) {
+  return b.width_below(place, a.output * a.stride + a.kernel * a.dilation);
+}
+
 /// The element of the patch of output `position` that is number `k` of (channel, window element), of the image and
 /// group that `z` counts; `joined`: positions count those of all images. Zero in padding.
 [[nodiscard]] inline std::string emit_patch_element(kernel_builder& b, const element_site& s,
@@ -33,10 +38,11 @@ namespace dnnopt::codegen {
   for (std::size_t i = 0; i < 3; ++i) {
     const window_axis& a = c.axes[i];
     own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
-    test = both(std::move(test), kernel_builder::within(own[i], a.input));
+    test = both(std::move(test), b.within_dim(own[i], a.input, width_of_place(b, a, own[i])));
   }
   s.when(test, [&] {
-    for (std::size_t i = 0; i < 3; ++i) own[i] = b.define_index("x", own[i], c.axes[i].input);
+    for (std::size_t i = 0; i < 3; ++i)
+      own[i] = b.define_index("x", own[i], c.axes[i].input, width_of_place(b, c.axes[i], own[i]));
     if (c.pointwise) {
       const shape& x = s.dims(0);
       for (const index_expr& i : b.index_at(shape(x.begin() + 2, x.end()), own[2])) at.push_back(i);
@@ -73,14 +79,15 @@ inline void emit_texel_patch(kernel_builder& b, const element_site& s, const con
   for (std::size_t i = 0; i < 3; ++i) {
     const window_axis& a = c.axes[i];
     own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
-    kernel_builder::border_test within{kernel_builder::within(own[i], a.input)};
-    if (!c.pointwise && i + c.rank >= 3) within = b.within_or_zero(x, 2 + i + c.rank - 3, own[i]);
+    const index_width width = width_of_place(b, a, own[i]);
+    kernel_builder::border_test within{b.within_dim(own[i], a.input, width)};
+    if (!c.pointwise && i + c.rank >= 3) within = b.within_or_zero(x, 2 + i + c.rank - 3, own[i], width);
     test = both(std::move(test), within.text);
     bounded[i] = within.bounded;
   }
   s.when(test, [&] {
     for (std::size_t i = 0; i < 3; ++i)
-      if (bounded[i]) own[i] = b.define_index("x", own[i], c.axes[i].input);
+      if (bounded[i]) own[i] = b.define_index("x", own[i], c.axes[i].input, width_of_place(b, c.axes[i], own[i]));
     std::vector<index_expr> at{from.image, 0};
     if (c.pointwise) {
       const shape& d = s.dims(0);
@@ -146,7 +153,7 @@ struct texel_of_patch {
   for (std::size_t i = 0; i < 3; ++i) {
     const window_axis& a = c.axes[i];
     own[i] = out_at[i] * a.stride + window_at[i] * a.dilation - a.pad_begin;
-    found.within = both(std::move(found.within), kernel_builder::within(own[i], a.input));
+    found.within = both(std::move(found.within), b.within_dim(own[i], a.input, width_of_place(b, a, own[i])));
   }
   const value_id x = s.n().inputs[0];
   const index_expr group_slices = floordiv(c.channels, texel_width);
