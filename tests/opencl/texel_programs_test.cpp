@@ -28,10 +28,13 @@ attribute_map same_padding(std::int64_t group = 1) {
   return attributes;
 }
 
-/// Convolutions, one of them depthwise, a residual, pooled, then a product.
-model small_model() {
+/// Convolutions, one of them depthwise, a residual, pooled, then a product; `symbolic`: images and their sides are
+/// symbols.
+model small_model(bool symbolic = false) {
   network n;
-  const value_id x = n.input("x", shape{2, 3, 9, 7});
+  expr_context& e = n.g.expressions();
+  const value_id x =
+      n.input("x", symbolic ? shape{e.symbol("images"), 3, e.symbol("height"), e.symbol("width")} : shape{2, 3, 9, 7});
   const value_id stem = n.node("Relu", {n.node("Conv", {x, n.weights({10, 3, 3, 3}, 0.3F)}, same_padding())});
   const value_id wide = n.node("Relu", {n.node("Conv", {stem, n.weights({24, 10, 1, 1}, 0.3F)})});
   const value_id deep = n.node("Conv", {wide, n.weights({24, 1, 3, 3}, 0.3F)}, same_padding(24));
@@ -131,6 +134,31 @@ TEST_CASE("by default those tensors alone hold texels that a kernel reads sooner
                std::make_shared<opened_device>(std::move(device), opencl::program_cache_options{.on_disk = false}));
   CHECK(vectors.report().memory_objects == memory_objects::buffers);
   CHECK(vectors.report().storage.packed_values == 0);
+}
+
+TEST_CASE("tensors hold texels in buffers where symbols are their sides, and one session serves all sizes") {
+  const model m = small_model(true);
+  // Extents of images must be numbers.
+  CHECK(compiled(m, memory_objects::images).report().storage.packed_values == 0);
+  session host = compile(m, {.device = "reference"});
+  for (const memory_objects objects : {memory_objects::automatic, memory_objects::packed}) {
+    CAPTURE(name_of(objects));
+    session device = compiled(m, objects);
+    const storage_figures& stored = device.report().storage;
+    CHECK(stored.packed_values > 0);
+    CHECK(stored.packed_values == compiled(small_model(), objects).report().storage.packed_values);
+    CHECK(stored.image_values == 0);
+    for (const dim_list& dims :
+         {dim_list{2, 3, 9, 7}, dim_list{1, 3, 1, 1}, dim_list{0, 3, 4, 4}, dim_list{3, 3, 5, 8}}) {
+      CAPTURE(to_string(dims));
+      named_tensors given;
+      given.add("x", ramp(dims));
+      const named_tensors right = host.run(given);
+      const named_tensors got = device.run(given);
+      REQUIRE(got[0].dims() == right[0].dims());
+      CHECK(largest_difference(got[0], right[0]) < 1e-4);
+    }
+  }
 }
 
 TEST_CASE("images of tensors never alive together are one") {

@@ -32,8 +32,8 @@ struct packed_graph {
 
 namespace detail {
 
-/// Whether kernels are the same families as before, or ones that are made for texels: no frame was given up, nor the
-/// steps that multiply in one.
+/// Whether kernels are the same families as before, or ones that are made for texels: no frame was given up in any
+/// version, nor the steps that multiply in most of them.
 [[nodiscard]] inline bool keeps_frames(const codegen::lowered_node& before, const codegen::lowered_node& now) {
   const auto maps = [](const codegen::lowered_node& lowered) {
     return std::count_if(lowered.kernels.begin(), lowered.kernels.end(),
@@ -48,7 +48,14 @@ namespace detail {
     return std::count_if(lowered.kernels.begin(), lowered.kernels.end(),
                          [](const codegen::kernel_plan& plan) { return !plan.adds_partials; });
   };
-  return frames(now) <= frames(before) && maps(now) <= maps(before) && steps(now) >= steps(before);
+  const auto no_more = [&](std::ptrdiff_t few, std::size_t versions, std::ptrdiff_t many, std::size_t others) {
+    return few * static_cast<std::ptrdiff_t>(others) <= many * static_cast<std::ptrdiff_t>(versions);
+  };
+  const auto versions = static_cast<std::ptrdiff_t>(before.versions);
+  const auto versions_now = static_cast<std::ptrdiff_t>(now.versions);
+  const std::ptrdiff_t lost_steps = steps(before) * versions_now - steps(now) * versions;
+  return no_more(frames(now), now.versions, frames(before), before.versions) &&
+         no_more(maps(now), now.versions, maps(before), before.versions) && 2 * lost_steps < versions * versions_now;
 }
 
 /// The kernels of a step whose values hold what `g` says, where they keep their frames; else nothing, and `why` says
@@ -71,9 +78,12 @@ struct texel_candidates {
 };
 
 /// The device's blocks, and which of their results may hold texels: real tensors of two dims or more that kernels alone
-/// see and that have their memory for themselves; where it is `automatic`, those alone that a kernel reads sooner so.
-[[nodiscard]] inline texel_candidates find_texel_candidates(const program& rows, bool automatic) {
+/// see and that have their memory for themselves; of images the dims must be known, and where it is left to what suits
+/// the device, those alone may that a kernel reads sooner so.
+[[nodiscard]] inline texel_candidates find_texel_candidates(const program& rows, memory_objects wanted) {
   const graph& g = *rows.g;
+  const bool automatic = wanted == memory_objects::automatic;
+  const bool in_images = wanted == memory_objects::images;
   std::set<value_id> gaining;
   for (const placed_node& step : rows.steps)
     gaining.insert(step.lowered.sooner_as_texels.begin(), step.lowered.sooner_as_texels.end());
@@ -93,7 +103,7 @@ struct texel_candidates {
       if (!real || facts.kind != value_kind::tensor || !facts.dims || facts.dims->size() < 2 || facts.is_constant() ||
           outside.any(rows.roots[v]) || (automatic && !gaining.contains(v)))
         continue;
-      if (!is_static(*facts.dims) || element_count(*facts.dims) == index_expr(0))
+      if (element_count(*facts.dims) == index_expr(0) || (in_images && !is_static(*facts.dims)))
         found.notes.push_back("'" + g.value_at(v).name + "' keeps its rows: its dims are not known");
       else if (rows.roots[v] != v || sharers[v] > 1)
         found.notes.push_back("'" + g.value_at(v).name + "' keeps its rows: its memory is another tensor's too");
@@ -120,6 +130,10 @@ class texel_marking {
   void mark_chosen() {
     for (layout_choice& choice : select_layouts(g_, candidates_.blocks, candidates_.values)) {
       value_facts& facts = copy_->facts(choice.held);
+      if (!(*facts.dims)[choice.packed].is_constant()) {
+        note("'" + g_.value_at(choice.held).name + "' keeps its rows: how long its packed dim is only a run tells");
+        continue;
+      }
       std::string why;
       const codegen::texel_storage storage = codegen::choose_object(image_of(texel_dims(*facts.dims, choice.packed)),
                                                                     facts.type, options_.memory, options_.device, why);
@@ -151,6 +165,7 @@ class texel_marking {
   void turn_planes_into_layers() {
     for (const auto& [v, choice] : marked_) {
       value_facts& facts = copy_->facts(v);
+      if (facts.texels->object == memory_object::buffer) continue;
       const std::size_t along = facts.dims->size() - 2;
       const texel_extents extents = image_of(texel_dims(*facts.dims, choice.packed));
       const std::int64_t plane_rows = (*facts.dims)[along].constant();
@@ -302,13 +317,13 @@ class texel_marking {
 /// device's limits allow it, else in buffers; with memory_objects::automatic those alone that a kernel reads sooner so,
 /// in buffers, and no notes. An image's planes become layers where a kernel that reads it then leaves rows in padding
 /// to the border. A tensor keeps its rows where the caller or a host operator sees it, where its memory is another
-/// tensor's too, where its dims are not numbers, and where the kernel that writes or reads it would lose its frame;
-/// `notes` tell. Preconditions: `rows` was made with `options`; narrow_storage goes first. Errors: those of
-/// make_program. Complexity: one lowering of each block that touches a candidate for each time that a mark near it
-/// falls, and one for each image that it touches.
+/// tensor's too, where its packed dim is no number, nor in images any other, and where the kernel that writes or reads
+/// it would lose its frame; `notes` tell. Preconditions: `rows` was made with `options`; narrow_storage goes first.
+/// Errors: those of make_program. Complexity: one lowering of each block that touches a candidate for each time that a
+/// mark near it falls, and one for each image that it touches.
 [[nodiscard]] inline packed_graph pack_storage(const program& rows, const codegen::lower_options& options) {
   const bool automatic = options.memory == memory_objects::automatic;
-  detail::texel_marking marking(rows, options, detail::find_texel_candidates(rows, automatic));
+  detail::texel_marking marking(rows, options, detail::find_texel_candidates(rows, options.memory));
   marking.mark_chosen();
   marking.drop_uncarried();
   marking.turn_planes_into_layers();

@@ -40,7 +40,7 @@ struct layout_choice {
   std::size_t packed = 0;
   bool asked = false;  ///< a reader reduces along it; else it follows tensors that are read or written together
   std::vector<std::size_t> unserved;  ///< reduction dims of readers beyond the directions of direct access
-  std::uint64_t copy_bytes = 0;       ///< what copies in the layouts that `unserved` need would take
+  std::uint64_t copy_bytes = 0;  ///< that copies in the layouts that `unserved` need would take; 0 of symbolic dims
 };
 
 namespace detail {
@@ -68,8 +68,8 @@ class pieces_of_input final : public view_builder {
   std::size_t slot_;
 };
 
-/// How dims of input `slot` run on in output 0 of an element-wise operator or view; empty where nothing can be said.
-/// Precondition: dims are numbers.
+/// How dims of input `slot` run on in output 0 of an element-wise operator or view; empty where nothing can be said, as
+/// of views of dims that are no numbers.
 [[nodiscard]] inline dim_map dims_carried(const graph& g, node_id id, std::size_t slot) {
   const node& n = g.node_at(id);
   const shape& out = *g.facts(n.outputs[0]).dims;
@@ -80,7 +80,7 @@ class pieces_of_input final : public view_builder {
       if (in[d] == out[out.size() - in.size() + d]) carried[out.size() - in.size() + d] = d;
     return carried;
   }
-  if (n.op->view == nullptr) return {};
+  if (n.op->view == nullptr || !is_static(out)) return {};
   expr_context expressions;
   std::vector<const value_facts*> inputs;
   for (const value_id v : n.inputs) {
@@ -133,6 +133,9 @@ struct layout_need {
   double weight = 0;
 };
 
+/// As what a dim counts that only a run tells.
+inline constexpr std::int64_t usual_extent = 64;
+
 /// The dims of `v` that a block reduces along.
 inline void collect_needs(const graph& g, const layout_block& block, value_id v, std::vector<layout_need>& needs) {
   const auto is_member = [&](node_id id) {
@@ -152,13 +155,13 @@ inline void collect_needs(const graph& g, const layout_block& block, value_id v,
     for (const value_use& use : g.value_at(from.at).uses) {
       if (!is_member(use.node)) continue;
       const node& n = g.node_at(use.node);
-      if (n.outputs.empty() || n.outputs[0] == no_value || !g.facts(n.outputs[0]).dims ||
-          !is_static(*g.facts(n.outputs[0]).dims))
-        continue;
+      if (n.outputs.empty() || n.outputs[0] == no_value || !g.facts(n.outputs[0]).dims) continue;
       const std::vector<std::size_t> reduced = reduction_dims(g, use.node, use.slot);
       if (!reduced.empty() && reduced.back() < from.to_source.size() && from.to_source[reduced.back()]) {
         // Products outweigh what only adds up.
-        const double count = static_cast<double>(element_count(*g.facts(n.outputs[0]).dims).constant());
+        double count = 1;
+        for (const index_expr& extent : *g.facts(n.outputs[0]).dims)
+          count *= static_cast<double>(extent.as_constant().value_or(usual_extent));
         const bool product = n.op->kind == computation_kind::convolution ||
                              n.op->kind == computation_kind::matrix_product ||
                              n.op->kind == computation_kind::attention;
@@ -194,7 +197,8 @@ inline void collect_needs(const graph& g, const layout_block& block, value_id v,
 /// Chooses the packed dim of each of `candidates` (values between blocks). A candidate that nobody reduces takes the
 /// choice of a tensor that a block reads or writes with it (detail::follows); candidates that nothing reaches have no
 /// choice. Texels have two directions of direct access, the packed dim and the last; `directions` counts those served.
-/// Preconditions: the dims of candidates are numbers. O(uses * rank^2) beyond the views' own index maps.
+/// Precondition: the dims of candidates are known, as numbers or symbols. O(uses * rank^2) beyond the views' own index
+/// maps.
 [[nodiscard]] inline std::vector<layout_choice> select_layouts(const graph& g, std::span<const layout_block> blocks,
                                                                std::span<const value_id> candidates,
                                                                std::size_t directions = 2) {
@@ -214,7 +218,7 @@ inline void collect_needs(const graph& g, const layout_block& block, value_id v,
       served.push_back(need.dim);
       choice.unserved.push_back(need.dim);
       choice.copy_bytes +=
-          static_cast<std::uint64_t>(element_count(texel_dims(dims, need.dim)).constant() * texel_width *
+          static_cast<std::uint64_t>(element_count(texel_dims(dims, need.dim)).as_constant().value_or(0) * texel_width *
                                      static_cast<std::int64_t>(size_of(g.facts(v).type)));
     }
     packed.emplace(v, choice.packed);
