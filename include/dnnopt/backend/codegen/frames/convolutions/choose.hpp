@@ -153,35 +153,53 @@ inline void share_patches(panel_sizes& p, const lowering_site& site, const produ
   return group > 1 && w[0].constant() / group < 4 ? "fewer than four output channels per group" : "";
 }
 
-/// Tiles of a convolution as a product with image patches, for devices that run work-items in step. Size
-/// `joins_images`: tiles span images.
+/// A convolution as the product that tiles make of it.
+struct tiled_convolution {
+  product_extents e;
+  bool joined = false;         ///< tiles span images
+  bool texel_patches = false;  ///< patches are read four channels at a time
+  bool texel_weights = false;  ///< weights are packed as texels
+};
+
+/// That of a site that reject_convolution_tiles() does not refuse, in the symbols of `b`.
+[[nodiscard]] inline tiled_convolution tiled_convolution_of(kernel_builder& b, const lowering_site& site) {
+  const node& n = site.anchor_node();
+  const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
+  tiled_convolution t;
+  t.texel_patches = reads_texels(site.block, n.inputs[0]);
+  t.e = product_of_patches(c, t.texel_patches);
+  t.joined = !t.texel_patches && joins_images(site, c, t.e);
+  if (t.joined) t.e = joined_images(c, t.e);
+  t.texel_weights =
+      (site.packs_texels() || t.texel_patches) && is_constant_in(site.block, n.inputs[1]) && t.e.inner.is_constant();
+  return t;
+}
+
+/// A convolution in these tiles. Size `joins_images`: tiles span images.
+[[nodiscard]] inline choice convolution_in_tiles(const tiled_convolution& t, const tile_sizes& tiles) {
+  choice made("convolution_tiles");
+  settle_tiles(made, tiles);
+  made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, t.e)));
+  made.with("joins_images", t.joined ? 1 : 0);
+  if (t.texel_patches) made.taken.push_back({0, operand_form::texels});
+  if (t.texel_weights) made.taken.push_back({1, operand_form::texels});
+  return made;
+}
+
+/// Tiles of a convolution as a product with image patches, for devices that run work-items in step.
 [[nodiscard]] inline choice_or_reason choose_convolution_tiles(const lowering_site& site) {
   if (std::string why = reject_convolution_tiles(site); !why.empty()) return why;
-  const node& n = site.anchor_node();
   if (plane_total_in(site.block) || window_total_node(site) != no_node) return "tiles do not reduce planes";
   if (staged_windows_in(site) != no_node) return "windows are staged in panels, before a pointwise convolution alone";
   kernel_builder b(site.block, site.options.emitters);
+  const tiled_convolution t = tiled_convolution_of(b, site);
+  if (t.texel_patches && !t.texel_weights) return "weights that are computed meet texels";
   const convolution_shape c = convolution_of(element_site(b, site.anchor, 0, {}));
-  const bool texel_patches = reads_texels(site.block, n.inputs[0]);
-  product_extents e = product_of_patches(c, texel_patches);
-  const bool joined = !texel_patches && joins_images(site, c, e);
-  if (joined) e = joined_images(c, e);
-  const bool texel_weights =
-      (site.packs_texels() || texel_patches) && is_constant_in(site.block, n.inputs[1]) && e.inner.is_constant();
-  if (texel_patches && !texel_weights) return "weights that are computed meet texels";
-  if (texel_patches && c.group > 1 && !(mod(c.channels, texel_width) == index_expr(0)))
+  if (t.texel_patches && c.group > 1 && !(mod(c.channels, texel_width) == index_expr(0)))
     return "groups begin within a texel";
-  const auto made_of = [&](const tile_sizes& tiles) {
-    choice made("convolution_tiles");
-    settle_tiles(made, tiles);
-    made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, e)));
-    made.with("joins_images", joined ? 1 : 0);
-    if (texel_patches) made.taken.push_back({0, operand_form::texels});
-    if (texel_weights) made.taken.push_back({1, operand_form::texels});
-    return made;
-  };
   return choice_of_tiles(
-      site, e, [&](const index_expr& x) { return b.translate_back(x); }, made_of);
+      site, t.e, [&](const index_expr& x) { return b.translate_back(x); },
+      [&](const tile_sizes& tiles) { return convolution_in_tiles(t, tiles); });
 }
 
 /// Rows of thin groups: so little is summed per output channel that packing patches costs more than it saves. A

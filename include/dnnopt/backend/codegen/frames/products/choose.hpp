@@ -126,32 +126,35 @@ inline void add_version_of_few_rows(choice& made, const panel_sizes& sizes, cons
   return made;
 }
 
-/// Tiles of a product for devices that run work-items in step, where results are stored from, and which constant is
-/// packed as texels.
-[[nodiscard]] inline choice_or_reason choose_product_tiles(const lowering_site& site) {
-  if (std::string why = reject_matrix_product(site); !why.empty()) return why;
+/// A product in these tiles: where results are stored from, and which constant is packed as texels.
+[[nodiscard]] inline choice product_in_tiles(const lowering_site& site, const framed_product& p,
+                                             const tile_sizes& tiles) {
   const node& n = site.anchor_node();
-  kernel_builder b(site.block, site.options.emitters);
-  const framed_product p = product_of(b, site, false);
-  if (std::string why = reject_large_result(p.e); !why.empty()) return why;
-  if (row_normalization_in(site.block) != no_node) return "tiles do not normalize rows";
   const auto in_texels = [&](std::size_t which, const index_expr& extent) {
     const value_id id = p.operand(n, which);
     return site.packs_texels() && is_constant_in(site.block, id) && extent.is_constant() && p.e.inner.is_constant() &&
            p.batch_of(which).is_constant() && is_floating(site.block.g.facts(id).type);
   };
-  const auto made_of = [&](const tile_sizes& tiles) {
-    choice made("matrix_tiles");
-    settle_tiles(made, tiles);
-    made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, p.e)));
-    if (in_texels(0, p.e.rows))
-      made.taken.push_back({p.c.slots[0], operand_form::texels});
-    else if (in_texels(1, p.e.columns))
-      made.taken.push_back({p.c.slots[1], operand_form::texels});
-    return made;
-  };
+  choice made("matrix_tiles");
+  settle_tiles(made, tiles);
+  made.with("row_direction", static_cast<std::int64_t>(direction_of_rows(tiles, p.e)));
+  if (in_texels(0, p.e.rows))
+    made.taken.push_back({p.c.slots[0], operand_form::texels});
+  else if (in_texels(1, p.e.columns))
+    made.taken.push_back({p.c.slots[1], operand_form::texels});
+  return made;
+}
+
+/// Tiles of a product for devices that run work-items in step.
+[[nodiscard]] inline choice_or_reason choose_product_tiles(const lowering_site& site) {
+  if (std::string why = reject_matrix_product(site); !why.empty()) return why;
+  kernel_builder b(site.block, site.options.emitters);
+  const framed_product p = product_of(b, site, false);
+  if (std::string why = reject_large_result(p.e); !why.empty()) return why;
+  if (row_normalization_in(site.block) != no_node) return "tiles do not normalize rows";
   return choice_of_tiles(
-      site, p.e, [&](const index_expr& e) { return b.translate_back(e); }, made_of);
+      site, p.e, [&](const index_expr& e) { return b.translate_back(e); },
+      [&](const tile_sizes& tiles) { return product_in_tiles(site, p, tiles); });
 }
 
 /// Two products of matrices whose result between is small: it stays in local memory. A work-group in step would leave

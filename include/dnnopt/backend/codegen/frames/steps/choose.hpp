@@ -14,139 +14,11 @@
 
 #include <dnnopt/backend/codegen/frames/steps/byte_loads.hpp>
 #include <dnnopt/backend/codegen/frames/steps/parameters.hpp>
+#include <dnnopt/backend/codegen/frames/steps/step_blocks.hpp>
 #include <dnnopt/backend/codegen/frames/steps/step_loads.hpp>
 #include <dnnopt/backend/codegen/frames/steps/step_product.hpp>
 
 namespace dnnopt::codegen {
-
-/// The shape class of a product in steps of float16, float32 or int8.
-[[nodiscard]] inline std::string shape_of_steps(const product_extents& e, dtype operands) {
-  return shape_class(operands == dtype::float32 ? "float_steps"
-                     : operands == dtype::int8  ? "byte_steps"
-                                                : "matrix_steps",
-                     std::array{e.batch, e.rows, e.columns, e.inner});
-}
-
-/// Tiles and splits of a product.
-struct step_blocks {
-  step_tile tile;
-  std::int64_t splits = 1;
-  std::int64_t split_inner = 0;
-  double cost = 0;     ///< estimated nanoseconds; 0: nothing fits
-  bool tuned = false;  ///< chosen by a tuner
-};
-
-namespace detail {
-
-/// Extents as numbers; what is not known before execution is taken for a usual size.
-struct step_extents {
-  explicit step_extents(const product_extents& e)
-      : m(static_cast<double>(e.rows.as_constant().value_or(1024))),
-        n(static_cast<double>(e.columns.as_constant().value_or(1024))),
-        k(static_cast<double>(e.inner.as_constant().value_or(1024))),
-        z(static_cast<double>(e.batch.as_constant().value_or(1))),
-        fixed(e.rows.is_constant() && e.columns.is_constant() && e.inner.is_constant() && e.batch.is_constant()) {}
-  double m, n, k, z;
-  bool fixed;
-};
-
-}  // namespace detail
-
-/// How the slower operand comes to local memory.
-enum class step_supply : std::uint8_t {
-  copied,  ///< several halves at once
-  codes,   ///< four codes at once, or copied
-  texels,  ///< four at once, each with the tests and the index of an image's window
-  singly,  ///< element by element
-  patches  ///< element by element, each with the tests and the index of an image's window
-};
-
-/// Nanoseconds that a product takes in such blocks, estimated by what they move, multiply and wait for
-/// (docs/measurements/kernels.md).
-[[nodiscard]] inline double estimate_step_blocks(const lowering_site& site, const matrix_step& step,
-                                                 const detail::step_extents& x, const step_blocks& b,
-                                                 step_supply supply) {
-  // Fitted on an H200.
-  constexpr double launch = 5000;      // of another kernel, which costs the host as much
-  constexpr double partial = 0.0012;   // of an element of a partial sum that is written and read again
-  constexpr double per_texel = 0.075;  // of a half that comes to a unit's local memory in texels of patches,
-  constexpr double per_single = 0.1;   // and of elements that are loaded one by one
-  constexpr double per_code = 0.04;    // and of codes that are loaded four at once
-  constexpr double registers = 65536;  // of a unit, and bytes of local memory that work-groups of it share
-  constexpr double shared_bytes = 200000;
-  const double per_element = supply == step_supply::copied   ? step.times.element
-                             : supply == step_supply::texels ? per_texel
-                             : supply == step_supply::codes  ? per_code
-                             : supply == step_supply::singly ? per_single
-                                                             : step.times.patch;
-  const step_tile& t = b.tile;
-  const auto rows = static_cast<double>(t.rows(step));
-  const auto columns = static_cast<double>(t.columns(step));
-  const auto inner = static_cast<double>(t.inner);
-  const auto wave_steps = static_cast<double>(t.row_steps * t.column_steps);
-  const double groups = x.z * std::ceil(x.m / rows) * std::ceil(x.n / columns) * static_cast<double>(b.splits);
-  const double item_registers = std::min(255.0, 48 + step.times.registers * wave_steps);
-  const double resident =
-      std::max(1.0, std::floor(std::min(registers / (static_cast<double>(t.items(step)) * item_registers),
-                                        shared_bytes / static_cast<double>(t.local_bytes(step)))));
-  const double rounds = std::max(1.0, std::ceil(groups / static_cast<double>(site.compute_units())));
-  const double together = std::min(rounds, resident);
-  const double tiles = std::ceil(static_cast<double>(b.split_inner) / inner);
-  const double moved = (rows + columns) * inner * per_element * together;
-  const double shares = static_cast<double>(t.row_steps + t.column_steps) / wave_steps;
-  const double steps = rows * columns * inner / static_cast<double>(step.rows * step.columns * step.inner) *
-                       (step.times.step + step.times.share * shares) * together;
-  const double waited = step.times.tile + step.times.inner * inner / static_cast<double>(step.inner);
-  const double behind = t.stages == 2 ? step.times.late : 0;
-  const double all_tiles = tiles * (std::max({moved, steps, waited}) + behind);
-  double cost = step.times.staggered ? step.times.start + rounds / together * all_tiles
-                                     : std::ceil(rounds / together) * (step.times.start + all_tiles);
-  if (b.splits > 1) cost += launch + partial * x.z * x.m * x.n * static_cast<double>(b.splits);
-  return cost;
-}
-
-/// The tiles of least estimated time.
-[[nodiscard]] inline step_blocks choose_step_blocks(const lowering_site& site, const matrix_step& step,
-                                                    const product_extents& e, step_supply supply) {
-  const auto most = static_cast<std::int64_t>(site.work_group());
-  const detail::step_extents x(e);
-  const auto shared = [&](const step_tile& t, std::int64_t splits) {
-    const auto part = static_cast<std::int64_t>(std::ceil(x.k / static_cast<double>(splits)));
-    return step_blocks{t, splits, round_up(std::max<std::int64_t>(part, 1), t.inner), 0, false};
-  };
-  const auto fits = [&](const step_tile& t) {
-    return t.from_tiles == step.from_tiles() && t.operands == step.operands && t.items(step) <= most &&
-           t.local_bytes(step) <= static_cast<std::int64_t>(site.local_memory());
-  };
-  const auto splittable = [&](const step_blocks& b) {
-    return b.splits == 1 || (x.fixed && x.k > static_cast<double>((b.splits - 1) * b.split_inner));
-  };
-  const auto estimate = [&](step_blocks& b) { b.cost = estimate_step_blocks(site, step, x, b, supply); };
-  if (const auto* values = site.tuned(shape_of_steps(e, step.operands)); values != nullptr) {
-    step_blocks chosen = shared(step_tile_table.at(static_cast<std::size_t>((*values)[0])), (*values)[1]);
-    if (fits(chosen.tile) && splittable(chosen)) {
-      estimate(chosen);
-      chosen.tuned = true;
-      return chosen;
-    }
-  }
-  step_blocks best;
-  for (const step_tile& tile : step_tile_table)
-    for (const std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
-      step_blocks tried = shared(tile, splits);
-      if (!fits(tile) || !splittable(tried) || (splits > 1 && x.k < static_cast<double>(splits * 192))) break;
-      estimate(tried);
-      if (best.cost == 0 || tried.cost < best.cost) best = tried;
-    }
-  const step_tile& small = step.operands == dtype::float32 ? small_float_tile
-                           : step.operands == dtype::int8  ? small_byte_tile
-                                                           : small_step_tile;
-  if (best.cost == 0 && !step.from_tiles() && fits(small)) {
-    best = shared(small, 1);
-    estimate(best);
-  }
-  return best;
-}
 
 /// How an operand of a product is loaded for steps of `type`; `which` 0 is the first.
 [[nodiscard]] inline step_loads choose_step_loads(kernel_builder& b, const step_product& p, std::size_t which,
@@ -288,28 +160,87 @@ namespace detail {
   return chosen;
 }
 
+/// The cost of tiles of floats in nanoseconds.
+[[nodiscard]] constexpr double nanoseconds_of_tiles(double cost) {
+  constexpr double multiply_adds = 235;  // of a compute unit in a nanosecond: an H200's, as choose_tiles is fitted to
+  return cost / multiply_adds;
+}
+
 /// Nanoseconds that a product takes in tiles of floats, by the estimate that chooses them.
 [[nodiscard]] inline double estimate_float_tiles(const lowering_site& site, const product_extents& e) {
-  constexpr double multiply_adds = 235;  // of a compute unit in a nanosecond: an H200's, as choose_tiles is fitted to
-  return choose_tiles(site, e).cost / multiply_adds;
+  return nanoseconds_of_tiles(choose_tiles(site, e).cost);
+}
+
+/// What a device has for steps of a type; null: nothing.
+[[nodiscard]] inline std::array<const matrix_step*, 2> steps_of(const lowering_site& site, dtype type) {
+  const step_providers& known = site.options.steps;
+  if (type == dtype::float16) return {known.of_waves, known.of_tiles};
+  return {type == dtype::float32 ? known.of_floats : known.of_bytes, nullptr};
+}
+
+/// How the slower of two operands that are not texels comes to local memory.
+[[nodiscard]] inline step_supply supply_of(const std::array<step_loads, 2>& loads, const step_product& p) {
+  const auto several = [](const step_loads& one) { return one.copy + one.codes > 1 && !one.gathered; };
+  if (loads[0].copy > 0 && loads[1].copy > 0) return step_supply::copied;
+  if (several(loads[0]) && several(loads[1])) return step_supply::codes;
+  return p.operands[1].at ? step_supply::singly : step_supply::patches;
+}
+
+/// What steps of floats have to take less than, in nanoseconds, beside tiles (steps_save_time).
+[[nodiscard]] constexpr double time_beside_tiles(double in_steps, bool convolution) {
+  constexpr double clearly = 0.85;
+  constexpr double between = 3000;
+  return (in_steps + (convolution ? between : 0)) / clearly;
 }
 
 /// Whether steps of floats are expected to take clearly less than tiles, both in nanoseconds: either estimate errs by a
 /// tenth or more. Convolutions in steps between others in tiles made a network slower though their kernels took less,
 /// so they have to save more, as measured on an H200, where the cause was not found (docs/measurements/kernels.md).
 [[nodiscard]] constexpr bool steps_save_time(double in_steps, double in_tiles, bool convolution) {
-  constexpr double clearly = 0.85;
-  constexpr double between = 3000;
-  return in_steps + (convolution ? between : 0) <= clearly * in_tiles;
+  return time_beside_tiles(in_steps, convolution) <= in_tiles;
 }
 
-/// Adds the versions in tiles for few results where only a run tells how many there are: the tile of steps is chosen
-/// for a usual number, and fewer leave most of a device without work.
-inline void add_float_tiles_for_few(const lowering_site& site, const product_extents& e, choice& chosen) {
-  if (e.batch.is_constant() && e.rows.is_constant() && e.columns.is_constant()) return;
+/// Adds versions for the sizes of what only a run tells of a product `e` (cover_sizes): in tiles of floats, in steps
+/// with other blocks, or with sums that are split, each where it is expected to take the least. `in_steps(blocks)`
+/// gives the choice, `blocks_of(e)` the best blocks of known extents.
+template <class Outer, class Blocks, class InSteps>
+void add_versions_by_size(const lowering_site& site, const product_extents& e, const matrix_step& step,
+                          step_supply supply, choice& chosen, Outer&& outer, Blocks&& blocks_of, InSteps&& in_steps) {
+  const std::optional<symbolic_size> symbolic = symbolic_size_of(site, e, outer);
+  if (!symbolic) return;
+  const std::vector<std::int64_t> sizes = symbolic->compared();
+  if (sizes.empty()) return;
   const bool convolution = site.anchor_node().op->kind == computation_kind::convolution;
-  const choice_or_reason tiles = convolution ? choose_convolution_tiles(site) : choose_product_tiles(site);
-  if (tiles) chosen.narrower = tiles->narrower;
+  const choice_or_reason tiled = convolution ? choose_convolution_tiles(site) : choose_product_tiles(site);
+  const std::vector<tile_sizes> tiles = tiled ? tiles_of_sizes(site, e, sizes) : std::vector<tile_sizes>();
+  std::vector<step_blocks> blocks;
+  for (const std::int64_t size : sizes) {
+    const step_blocks best = blocks_of(of_size(e, size));
+    if (std::none_of(blocks.begin(), blocks.end(), [&](const step_blocks& one) { return are_same(one, best); }))
+      blocks.push_back(best);
+  }
+  std::vector<std::vector<double>> costs(tiles.size() + blocks.size());
+  for (const std::int64_t size : sizes) {
+    const product_extents known = of_size(e, size);
+    const tile_estimate estimate(site.options.device, known);
+    for (std::size_t c = 0; c < tiles.size(); ++c) costs[c].push_back(nanoseconds_of_tiles(estimate.cost(tiles[c])));
+    for (std::size_t c = 0; c < blocks.size(); ++c)
+      costs[tiles.size() + c].push_back(
+          time_beside_tiles(estimate_step_blocks(site, step, step_extents(known), blocks[c], supply), convolution));
+  }
+  for (const size_run& run : cover_sizes(sizes, costs, most_size_versions, size_version_cost)) {
+    const auto in_tiles = [&] {
+      const tile_sizes found = tile_estimate(site.options.device, of_size(e, run.most)).again(tiles[run.candidate]);
+      kernel_builder b(site.block, site.options.emitters);
+      return convolution ? convolution_in_tiles(tiled_convolution_of(b, site), found)
+                         : product_in_tiles(site, product_of(b, site, false), found);
+    };
+    choice version = run.candidate < tiles.size() ? in_tiles() : in_steps(blocks[run.candidate - tiles.size()]);
+    version.guards.push_back(up_to(*symbolic, run.most));
+    chosen.narrower.push_back(std::move(version));
+  }
+  const choice& last = chosen.narrower.back();
+  if (last.version == chosen.version && last.sizes == chosen.sizes) chosen.narrower.pop_back();
 }
 
 /// Why the product of a site runs in steps of no type; else empty, and `type` is that of the steps: bytes where both
@@ -340,6 +271,7 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
   struct candidate {
     const matrix_step* step = nullptr;
     step_blocks blocks{};
+    step_supply supply = step_supply::patches;
     std::array<step_loads, 2> loads{};
     bool fours = false;  ///< whether results are stored four at once
     bool joined = false;
@@ -361,19 +293,10 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
       made.loads = {choose_byte_loads(b, p, 0), choose_byte_loads(b, p, 1)};
     else
       made.loads = {choose_step_loads(b, p, 0, type), choose_step_loads(b, p, 1, type)};
-    const bool copied = made.loads[0].copy > 0 && made.loads[1].copy > 0;
-    const auto several = [](const step_loads& one) { return one.copy + one.codes > 1 && !one.gathered; };
-    const step_supply supply = texels                                             ? step_supply::texels
-                               : copied                                           ? step_supply::copied
-                               : several(made.loads[0]) && several(made.loads[1]) ? step_supply::codes
-                               : p.operands[1].at                                 ? step_supply::singly
-                                                                                  : step_supply::patches;
-    const step_providers& known = site.options.steps;
-    const std::array<const matrix_step*, 2> of_halves{known.of_waves, known.of_tiles};
-    const std::array<const matrix_step*, 2> of_one{floats ? known.of_floats : known.of_bytes, nullptr};
-    for (const matrix_step* step : type == dtype::float16 ? of_halves : of_one) {
+    made.supply = texels ? step_supply::texels : detail::supply_of(made.loads, p);
+    for (const matrix_step* step : detail::steps_of(site, type)) {
       if (step == nullptr) continue;
-      const step_blocks blocks = choose_step_blocks(site, *step, p.extents, supply);
+      const step_blocks blocks = choose_step_blocks(site, *step, p.extents, made.supply);
       const auto rank = [](const step_blocks& one) { return std::pair(!one.tuned, one.cost); };
       if (blocks.cost == 0 || (made.step != nullptr && rank(made.blocks) <= rank(blocks))) continue;
       made.blocks = blocks;
@@ -401,11 +324,19 @@ inline void add_float_tiles_for_few(const lowering_site& site, const product_ext
       !detail::steps_save_time(best.blocks.cost, in_tiles, convolution))
     return "tiles are not expected to take clearly longer";
   if (best.lines) e.inner = best.lines->inner;
-  choice chosen = detail::choice_of_steps(site, e, best.blocks, best.loads, *best.step, best.fours);
-  if (texels) chosen.taken = {{0, operand_form::texels}, {1, operand_form::texels}};
-  chosen.with("joined_images", best.joined ? 1 : 0).with("image_lines", best.lines ? 1 : 0);
+  const auto in_steps = [&](const step_blocks& blocks) {
+    choice made = detail::choice_of_steps(site, e, blocks, best.loads, *best.step, best.fours);
+    if (texels) made.taken = {{0, operand_form::texels}, {1, operand_form::texels}};
+    made.with("joined_images", best.joined ? 1 : 0).with("image_lines", best.lines ? 1 : 0);
+    return made;
+  };
+  choice chosen = in_steps(best.blocks);
   chosen.tuning = best.tuning;
-  if (floats) detail::add_float_tiles_for_few(site, e, chosen);
+  if (floats && !best.blocks.tuned)
+    detail::add_versions_by_size(
+        site, e, *best.step, best.supply, chosen, [&](const index_expr& x) { return b.translate_back(x); },
+        [&](const product_extents& known) { return choose_step_blocks(site, *best.step, known, best.supply); },
+        in_steps);
   return chosen;
 }
 
